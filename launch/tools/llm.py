@@ -13,8 +13,8 @@ from launch.console import PlainConsole, Table, print_table, set_up_console
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
-    from finetune.generative.client.ask import Asking
-    from finetune.generative.klue.material import Material
+    from finetune.generative.client.ask import Client
+    from finetune.generative.klue.prompted_task import PromptedTask
     from finetune.generative.tables import ResultTable
 
 TOOLS = "Tools"
@@ -102,24 +102,23 @@ def ask_tasks(
 ) -> None:
     """Ask a generative model the KLUE tasks."""
     set_up(model)
-    from finetune.generative.client.models import refuse_others
-    from finetune.generative.klue.results import Way
-    from finetune.generative.klue.run import Request, run
+    from finetune.generative.client.models import require_hf
+    from finetune.generative.klue.run import Evaluation, run
     from launch.report.generative import results_table
 
     if order_check is not None:
-        refuse_others(model, "--order-check")
+        require_hf(model, "--order-check")
     prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
-    materials, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
-    way = Way(model, method, shots, seed, prices)
-    results = run(materials, Request(way, asking_of(model, connections, device, attempts), folder, device=device))
+    prompted_tasks, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
+    client = make_client(model, connections, device, attempts, method == "likelihood")
+    results = run(prompted_tasks, Evaluation(client, folder, shots, seed, prices))
     print_table(results_table(results), PlainConsole())
     if order_check is not None:
+        from finetune.generative.client.likelihood import load_scorer
         from finetune.generative.klue.contamination import check_order, order_table
-        from finetune.generative.klue.likelihood import load_scorer
 
         scorer = load_scorer(model, device)
-        show(order_table([check_order(scorer, material, order_check) for material in materials]))
+        show(order_table([check_order(scorer, prompted, order_check) for prompted in prompted_tasks]))
     PlainConsole().print(f"results: {folder / 'finetune'}", soft_wrap=True)
 
 
@@ -144,8 +143,8 @@ def run_kr_eval(
     from finetune.generative.kr_eval.run import run_files
     from finetune.generative.tables import kr_eval_table
 
-    asking = asking_of(model, connections, device)
-    results = run_files(files, asking, out, shots=shots, samples=samples, as_published=as_published)
+    client = make_client(model, connections, device)
+    results = run_files(files, client, out, shots=shots, samples=samples, as_published=as_published)
     show(kr_eval_table(results, as_published))
     for result in results:
         if result["unanswered"]:
@@ -178,9 +177,9 @@ def mt_bench(
 
     if len(set(judge)) < len(judge):
         raise LaunchError(f"--judge {judge[0]}: named twice; their agreement needs two different judges")
-    asked, other, about = load_bench(questions, references, against)
-    judges = [asking_of(name, connections, device) for name in judge]
-    for table in mt_bench_tables(run_bench(asked, asking_of(model, connections, device), judges, out, other, about)):
+    bench = load_bench(questions, references, against)
+    judges = [make_client(name, connections, device) for name in judge]
+    for table in mt_bench_tables(run_bench(bench, make_client(model, connections, device), judges, out)):
         show(table)
 
 
@@ -237,10 +236,9 @@ def export_kr_eval(
     """
     set_up_console()
     from finetune.generative.kr_eval.export import export_table, export_task
-    from finetune.generative.prompts.registry import GENERATIONS
-    from finetune.task_names import full_name
+    from finetune.generative.prompts.prompt import PROMPTS
 
-    names = [*GENERATIONS] if tasks == ["all"] else list(dict.fromkeys(full_name(task) for task in tasks))
+    names = [*PROMPTS] if tasks == ["all"] else list(dict.fromkeys(full_name(task) for task in tasks))
     show(export_table([export_task(name, data, out, samples=samples, seed=SEED) for name in names], out))
 
 
@@ -257,20 +255,21 @@ def show(table: ResultTable) -> None:
     print_table(Table(table.heads, table.rows, numbers, title=table.title, note=table.note), PlainConsole())
 
 
-def asking_of(model: str, connections: int, device: str | None, attempts: int = 6) -> Asking:
-    """How to ask a model; only ``hf/`` models take a device."""
-    from finetune.generative.client.ask import Asking
+def make_client(
+    model: str, connections: int, device: str | None, attempts: int = 6, is_likelihood: bool = False
+) -> Client:
+    """The client of a model."""
+    from finetune.generative.client.ask import Client
 
-    arguments = {"device": device} if device and model.startswith("hf/") else {}
-    return Asking(model, connections, attempts, arguments=arguments)
+    return Client(model, connections, attempts, device, is_likelihood)
 
 
 def load_tasks(
     names: Sequence[str], data: str | None, out: Path | None, runs: Path, shots: int, limit: int | None, seed: int
-) -> tuple[list[Material], Path]:
+) -> tuple[list[PromptedTask], Path]:
     """The tasks with their examples, and the output folder; a recipe brings its own tasks, data and run folder."""
     from finetune.config import FinetuneConfig
-    from finetune.generative.klue.material import load_material
+    from finetune.generative.klue.prompted_task import load_prompted_task
     from finetune.task_names import full_name
     from launch.recipe import load_recipe, shipped_recipes
     from launch.sample.unpack import find_klue
@@ -285,4 +284,4 @@ def load_tasks(
         raise LaunchError(f"malmoi llm {' '.join(names)}: {missing} is missing; a recipe has both")
     chosen = dict.fromkeys(full_name(name) for name in names)
     folder = find_klue(data, out)
-    return [load_material(name, folder, shots, limit, seed, config) for name in chosen], out
+    return [load_prompted_task(name, folder, shots, limit, seed, config) for name in chosen], out

@@ -28,7 +28,9 @@ from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
 from corpus.reading.containers import SCANNERS, UnreadableRecord
 from corpus.reading.read import mask_record
 from finetune.examples import Example
-from finetune.generative.prompts.registry import GENERATIONS
+from finetune.generative.kr_eval import published
+from finetune.generative.kr_eval.metrics import multiset_f1
+from finetune.generative.prompts.prompt import PROMPTS
 from launch.pii.json_text import Walker, change_document, change_record
 from launch.pii.plain_text import change_blocks, spans_by_line
 from launch.pii.streams import lines_of
@@ -70,9 +72,15 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder|features|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.config\.(?:full_name|sort_key)": NAMES,
-    r"finetune\.generative\.prompts\.labels\.(?:make_word_generation|next_label)": NAMES,
+    r"finetune\.generative\.prompts\.labels\.(?:make_label_prompt|next_label)": NAMES,
+    r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,
+    r"finetune\.generative\.klue\..*|finetune\.generative\.kr_eval\.(?:export|files)\..*": NAMES,
+    r"finetune\.generative\.kr_eval\.metrics\.(?:measure|to_numbers|count_ngrams)": "names and lists of answers",
+    r"finetune\.generative\.kr_eval\.published\.(?:score_as_published|bleu|always_zero)": NAMES,
+    r"finetune\.generative\.kr_eval\.published\.(?:char_f1|indel_similarity)": "as published: quadratic",
+    r"finetune\.generative\.mt_bench\.(?:judge\.fence|statistics\.nominal_kappa)": NAMES,
     r"finetune\.queue\..*": "names, settings and processes",
-    r"finetune\.score\.resampled\.(?:draw|number_groups)": "names of groups, a look-up each",
+    r"finetune\.score\.bootstrap\.(?:draw|number_groups)": "names of groups, a look-up each",
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
     r"finetune\.score\.predictions\.export_predictions": MODEL,
     r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",
@@ -178,7 +186,7 @@ ASKED = {"text": "윤슬 가 1.", "words": ["가", "1."], "context": "윤슬 가
 
 def _answer(task: str, text: str) -> None:
     """A model's answer is read."""
-    GENERATIONS[task].parse(text, Example("a", None, ASKED))
+    PROMPTS[task].parse(text, Example("a", None, ASKED))
 
 
 CALLS: dict[str, Callable[[str], object]] = {
@@ -245,6 +253,10 @@ CALLS: dict[str, Callable[[str], object]] = {
         text.split(" "), [(place, place + 1) for place in range(len(text))]
     ),
     "finetune.generative.prompts.answers.find_choice": partial(_answer, "ynat"),
+    "finetune.generative.kr_eval.metrics.multiset_f1": lambda text: multiset_f1(text, text),
+    "finetune.generative.kr_eval.published.clean": lambda text: published.clean(text, "kmmlu_Law"),
+    "finetune.generative.kr_eval.published.exact_match": lambda text: published.exact_match(text, text),
+    "finetune.generative.kr_eval.published.set_f1": lambda text: published.set_f1(text, "한 줄"),
     **{
         f"finetune.generative.prompts.{name.removeprefix('klue-')}.parse": partial(_answer, name)
         for name in ("klue-ner", "klue-dp", "klue-mrc", "wos")

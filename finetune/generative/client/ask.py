@@ -1,109 +1,120 @@
-"""Questions to a model through Inspect AI, each answered once: kept, tried again within bounds, resumed after a kill.
+"""Send questions to a model through Inspect AI, which caches the answers and retries failed requests.
 
-Inspect knows the providers, and of each which failure is worth another attempt. The attempts themselves are counted
-here: a provider's own client would repeat them uncounted, and the wait that a server asks for (Retry-After) is kept.
-A question without an answer after all attempts keeps its place, with ``error``; the next run asks it again.
+```
+questions ─ equal ones once ─▶ Inspect: cache ─ miss ─▶ provider, with retries ─▶ cache ─▶ answers in the given order
+```
+Inspect writes an answer to its cache (``INSPECT_CACHE_DIR``, by default in the user's cache folder) before the next
+question is sent. Run again after a kill, a command therefore sends only the questions that have no answer yet. The
+cache is not in the output folder because it holds pickles, which would run code from a folder that someone else made.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from json import JSONDecodeError
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
 from finetune.generative.client.keys import hide_keys
-from finetune.generative.client.models import open_model, reason_of, unwrap, version_of
-from finetune.generative.client.store import Answer, Store, digest_of, open_store
+from finetune.generative.client.models import format_reason, is_local, open_model, read_version
+from finetune.generative.prompts.prompt import Message
 
 if TYPE_CHECKING:
-    from inspect_ai.model import ChatMessage, Model
+    from inspect_ai.model import ChatMessage, Model, ModelOutput
 
 log = logging.getLogger(__name__)
 
-Messages = Sequence[tuple[Literal["system", "user", "assistant"], str]]
-Told = Callable[[Answer], object]
-MOST_FAILED = 5  # at the beginning, without any answer: then the server, its address or its key is at fault
-REFUSED = {"401": False, "403": True, "404": True}  # key, right, model; whether it may be for the sake of one question
-NO_ANSWER = ("content_filter", "model_length")  # stops of Inspect whose text is the server's complaint
-GARBLED = ("APIResponseValidationError", "OpenAIResponseError", "RemoteProtocolError")
+MAX_FAILURES_IN_A_ROW = 5  # then the server, its address or the key is the problem, not the questions
+TIMEOUT_SECONDS = 180  # of one request
+NO_TEXT = ("content_filter", "model_length")  # stop reasons whose text is the server's message, not an answer
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """``id`` is for people; ``max_tokens`` bounds the answer."""
+    """One question.
+
+    Fields:
+        id: for logs and results.
+        messages: role and text of each turn; the last one is the user's.
+        max_tokens: limit on the length of the answer.
+        choices: the answers that the likelihood method compares; () for generated text.
+    """
 
     id: str
-    messages: Messages
+    messages: tuple[Message, ...]
     max_tokens: int = 32
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """How to ask.
+class Answer:
+    """The answer to one question.
 
     Fields:
-        model: as Inspect names it: ``openai-api/NAME/MODEL``, ``hf/FOLDER``, ``mockllm/model``.
-        connections: requests at a time; of ``hf/`` the size of a batch.
-        attempts: at one question; the first wait doubles with each, up to the longest.
-        timeout_seconds: of one attempt; not of models in this process.
-        arguments: of the provider, such as ``device``.
+        text: as the model wrote it, with keys hidden; None if no answer came, and ``error`` gives the reason.
+        stop: the reason why it ended, from Inspect: "stop", "max_tokens", "content_filter" …
+        tokens_in, tokens_out: as the provider counts them; None if it does not.
+        seconds: duration of the successful request.
+    """
+
+    id: str
+    text: str | None
+    stop: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    seconds: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A model and how to reach it.
+
+    Fields:
+        model: its Inspect name: ``openai-api/NAME/MODEL``, ``hf/FOLDER``, ``mockllm/model``.
+        connections: concurrent requests; for ``hf/`` models the batch size.
+        attempts: maximum number of requests per question.
+        device: for ``hf/`` models, such as ``cpu``; None: auto-detect.
+        is_likelihood: compare ``Question.choices`` instead of generating text (``hf/`` models only).
     """
 
     model: str
     connections: int = 8
     attempts: int = 6
-    first_wait_seconds: float = 1.0
-    longest_wait_seconds: float = 60.0
-    timeout_seconds: float = 180.0
-    temperature: float = 0.0
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+    is_likelihood: bool = False
 
 
-def ask(questions: Sequence[Question], asking: Asking, store: Path, told: Told = lambda answer: None) -> list[Answer]:
-    """The answers in the order of the questions; at temperature 0 equal questions are asked once.
+def ask(questions: Sequence[Question], client: Client) -> list[Answer]:
+    """The answers in the order of the questions; equal questions are sent once.
 
-    Args:
-        store: file of answers (``.jsonl``), made when missing; what stands in it is not asked again.
-        told: hears of each answer as it comes, those of the store first; for progress.
-
-    Raises ``BadInput`` where the model cannot be had, refuses the key, or fails on all of the first questions.
+    ``BadInput`` if the model cannot be opened or several questions in a row fail. Any other question without an answer
+    has ``error`` set; the next run sends it again.
     """
-    version = version_of(asking.model)
-    keys = [_key(question, asking, version) for question in questions]
-    found: dict[str, Answer] = {}
-    with open_store(store) as kept:
-        left: dict[str, Question] = {}
-        for question, key in zip(questions, keys, strict=True):
-            if key in found or key in left:
-                continue
-            if (answer := kept.answers.get(key)) is None:
-                left[key] = question
-            else:
-                found[key] = answer
-                told(answer)
-        if left:
-            _run(_ask_all, left, asking, kept, found, told)
-    answers, owners = list[Answer](), dict[str, str]()
-    for question, key in zip(questions, keys, strict=True):
-        answer = replace(found[key], id=question.id)
-        is_first = owners.setdefault(key, question.id) == question.id
-        answers.append(answer if is_first else replace(answer, tokens_in=0, tokens_out=0))  # asked once, paid once
-    return answers
+    unique = {replace(question, id=""): question for question in reversed(questions)}  # the first of equal ones
+    answers: dict[str, Answer] = {}
+    with tqdm(total=len(unique), desc=client.model, unit=" answers", disable=None) as bar:
 
+        def keep(answer: Answer) -> None:
+            answers[answer.id] = answer
+            bar.update()
 
-def _key(question: Question, asking: Asking, version: str) -> str:
-    messages = [list(message) for message in question.messages]
-    own = question.id if asking.temperature > 0 else ""  # of drawn answers each is another
-    return digest_of(asking.model, version, messages, question.max_tokens, asking.temperature, own)
+        if unique:
+            _run(_ask_all, list(reversed(unique.values())), client, keep)
+    found = []
+    for question in questions:
+        first = unique[replace(question, id="")].id
+        answer = answers[first]
+        # a repeated question is paid for once
+        found.append(answer if question.id == first else replace(answer, id=question.id, tokens_in=0, tokens_out=0))
+    return found
 
 
 def _run(function: Callable[..., Any], *arguments: Any) -> None:
-    """Run to the end, with an error as it was raised and not in a group."""
+    """Run an async function; raise its first error instead of an exception group."""
     import anyio
 
     try:
@@ -115,94 +126,73 @@ def _run(function: Callable[..., Any], *arguments: Any) -> None:
         raise error from None
 
 
-async def _ask_all(
-    left: Mapping[str, Question], asking: Asking, store: Store, found: dict[str, Answer], told: Told
-) -> None:
-    """As many workers as connections take one question after another."""
+async def _ask_all(questions: Sequence[Question], client: Client, keep: Callable[[Answer], None]) -> None:
+    """Send all questions, ``client.connections`` at a time."""
     import anyio
 
-    model = open_model(asking.model, asking.connections, asking.temperature, asking.arguments)
-    waiting: Iterator[tuple[str, Question]] = iter(left.items())
-    has_answers, failed = [bool(found)], [0]
+    model, version = open_model(client), read_version(client.model)
+    waiting: Iterator[Question] = iter(questions)
+    failures = 0  # in a row
 
     async def work() -> None:
-        for key, question in waiting:
-            answer = await _ask_one(model, question, asking)
-            found[key] = answer
-            if answer.error is None:
-                store.add(key, answer)
-                has_answers[0] = True
-            else:
-                failed[0] += 1
-                log.warning("%s: no answer after %d attempts: %s", question.id, answer.attempts, answer.error)
-            if answer.stop in REFUSED and not (has_answers[0] and REFUSED[answer.stop]):
-                raise BadInput(f"{asking.model}: {answer.error}; check the model's name, the address and the key")
-            if not has_answers[0] and failed[0] >= min(MOST_FAILED, len(left)):
-                raise BadInput(f"{asking.model}: the first {failed[0]} questions all failed; {answer.error}")
-            told(answer)
+        nonlocal failures
+        for question in waiting:
+            answer = await _ask_one(model, question, client, version)
+            failures = 0 if answer.error is None else failures + 1
+            if answer.error is not None:
+                log.warning("%s: no answer: %s", question.id, answer.error)
+            if failures >= min(MAX_FAILURES_IN_A_ROW, len(questions)):
+                raise BadInput(
+                    f"{client.model}: {failures} questions in a row failed; {answer.error}\n"
+                    "check the server, its address, the model's name and the key, then run the same command again"
+                )
+            keep(answer)
 
     async with anyio.create_task_group() as group:
-        for _ in range(min(asking.connections, len(left))):
+        for _ in range(min(client.connections, len(questions))):
             group.start_soon(work)
 
 
-async def _ask_one(model: Model, question: Question, asking: Asking) -> Answer:
-    """The answer, or what the last attempt failed of; its ``stop`` is the status where the server refuses (REFUSED)."""
-    import anyio
-    from inspect_ai.model import GenerateConfig
+async def _ask_one(model: Model, question: Question, client: Client, version: str) -> Answer:
+    from inspect_ai.model import CachePolicy, GenerateConfig
 
-    began, clock = time.time(), time.monotonic()
-    messages, config = chat(question.messages), GenerateConfig(max_tokens=question.max_tokens)
-    for attempt in range(1, asking.attempts + 1):
-        try:
-            with anyio.fail_after(None if is_local(asking.model) else asking.timeout_seconds):
-                output = await model.generate(messages, config=config)
-            if output.error or not output.choices:
-                raise JSONDecodeError(output.error or "an answer without choices", "", 0)
-            break
-        except Exception as raised:  # each provider has its own; the question is counted, never lost
-            error = unwrap(raised)
-            status = getattr(error, "status_code", None)
-            reason = reason_of(error)
-            if str(status) in REFUSED:
-                said = f"the server refused with {status}; {reason}"
-                return Answer(question.id, None, str(status), began=began, attempts=attempt, error=said)
-            if attempt == asking.attempts or not _is_worth_another(model, error):
-                seconds = time.monotonic() - clock
-                return Answer(question.id, None, began=began, seconds=seconds, attempts=attempt, error=reason)
-            await anyio.sleep(_wait(error, attempt, asking))
-    usage = output.usage
-    tokens = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
-    stop, seconds = output.choices[0].stop_reason, round(time.monotonic() - clock, 3)
-    text = "" if stop in NO_ANSWER else hide_keys(output.completion)
-    return Answer(question.id, text, stop, tokens[0], tokens[1], round(began, 3), seconds, attempt)
-
-
-def chat(messages: Messages) -> list[ChatMessage]:
-    """Turns as Inspect has them."""
-    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
-
-    kinds: dict[str, Any] = {"user": ChatMessageUser, "assistant": ChatMessageAssistant, "system": ChatMessageSystem}
-    return [kinds[role](content=text) for role, text in messages]
-
-
-def is_local(model: str) -> bool:
-    """Whether the model runs in this process, where there is nothing to wait for but its own work."""
-    return model.startswith(("hf/", "mockllm/", "vllm/", "sglang/", "llama-cpp-python/", "transformer_lens/"))
-
-
-def _is_worth_another(model: Model, error: Exception) -> bool:
-    """What Inspect calls so of this provider; time that ran out; an answer that is none (a gateway's page, cut off)."""
-    garbled = isinstance(error, JSONDecodeError | TimeoutError) or type(error).__name__ in GARBLED
-    return garbled or bool(model.api.should_retry(error))
-
-
-def _wait(error: Exception, attempt: int, asking: Asking) -> float:
-    """Seconds before the next attempt: as the server asks for, else doubling; never beyond the longest."""
-    doubled = asking.first_wait_seconds * 2.0 ** (attempt - 1)
-    headers = getattr(getattr(error, "response", None), "headers", {})
+    config = GenerateConfig(
+        max_tokens=question.max_tokens,
+        attempt_timeout=None if is_local(client.model) else TIMEOUT_SECONDS,
+        extra_body={"choices": question.choices} if client.is_likelihood else None,
+    )
+    policy = CachePolicy(expiry=None, per_epoch=False, scopes={"version": version})
     try:
-        asked = float(headers.get("retry-after", 0))
-    except ValueError:  # a date
-        asked = 0.0
-    return min(max(doubled, asked), asking.longest_wait_seconds)
+        output = await model.generate(to_chat(question.messages), config=config, cache=policy)
+    except Exception as error:  # every provider has its own; the question is counted as unanswered
+        return Answer(question.id, None, error=format_reason(error))
+    return _to_answer(question.id, output)
+
+
+def _to_answer(name: str, output: ModelOutput) -> Answer:
+    usage = output.usage
+    stop = output.choices[0].stop_reason
+    text = "" if stop in NO_TEXT else hide_keys(output.completion)
+    text = text.encode("utf-8", "replace").decode("utf-8")  # no file can hold half a surrogate pair
+    tokens_in, tokens_out = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
+    return Answer(name, text, stop, tokens_in, tokens_out, round(output.time or 0.0, 3))
+
+
+def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
+    """Turns as Inspect's messages."""
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageUser
+
+    return [(ChatMessageUser if role == "user" else ChatMessageAssistant)(content=text) for role, text in messages]
+
+
+def sum_costs(answers: Sequence[Answer]) -> dict[str, Any]:
+    """Counts of questions, unanswered ones and tokens (None if not counted), and the seconds of all requests."""
+    tokens_in = [answer.tokens_in for answer in answers if answer.tokens_in is not None]
+    tokens_out = [answer.tokens_out for answer in answers if answer.tokens_out is not None]
+    return {
+        "requests": len(answers),
+        "unanswered": sum(answer.text is None for answer in answers),
+        "tokens_in": sum(tokens_in) if tokens_in else None,
+        "tokens_out": sum(tokens_out) if tokens_out else None,
+        "seconds": round(sum(answer.seconds for answer in answers), 1),
+    }

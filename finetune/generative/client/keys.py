@@ -1,6 +1,6 @@
-"""Keys of servers stand in the environment alone: what is written or shown has ``⟨key⟩`` in their place.
+"""Hide API keys: files and messages show ``⟨key⟩`` in their place.
 
-A server may answer with the key that it was sent ("Incorrect API key provided: …"), and an address may hold one.
+A server may repeat the key that it received ("Incorrect API key provided: …"), and an address may contain one.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-NAMES_A_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
-SHORTEST = 8  # characters; a shorter value ("none", for servers without keys) is no secret, and may be a word
+KEY_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
+MIN_KEY_CHARS = 8  # a shorter value ("none", for servers without keys) is no secret and may be an ordinary word
 HIDDEN = "⟨key⟩"
 
 
-def keys_in(environment: Mapping[str, str]) -> list[str]:
-    """Values that must not be seen, longest first: those of variables named like a key, and what addresses hold as
-    user, password or query."""
-    found = {value for name, value in environment.items() if NAMES_A_KEY.search(name.upper())}
+def find_keys(environment: Mapping[str, str]) -> list[str]:
+    """Secret values, longest first: those of variables named like a key, and passwords and queries in addresses."""
+    secrets = {value for name, value in environment.items() if KEY_NAME.search(name.upper())}
     for name, value in environment.items():
         if name.upper().endswith(("_URL", "_PROXY")) and "://" in value:
-            found.update(_held(value))
-    return sorted((value for value in found if len(value) >= SHORTEST), key=len, reverse=True)
+            secrets.update(_secrets_in(value))
+    return sorted((value for value in secrets if len(value) >= MIN_KEY_CHARS), key=len, reverse=True)
 
 
-def _held(address: str) -> list[str]:
+def _secrets_in(address: str) -> list[str]:
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -34,7 +33,7 @@ def _held(address: str) -> list[str]:
 
 
 def hide_keys(text: str) -> str:
-    """``text`` without any key of this process's environment."""
-    for key in keys_in(os.environ):
+    """``text`` without the keys in the environment of this process."""
+    for key in find_keys(os.environ):
         text = text.replace(key, HIDDEN)
     return text

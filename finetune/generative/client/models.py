@@ -1,99 +1,140 @@
-"""A model by its Inspect name (``openai-api/NAME/MODEL``, ``hf/FOLDER``, ``mockllm/model``), opened.
+"""Open a model by its Inspect name (``openai-api/NAME/MODEL``, ``hf/FOLDER``, ``mockllm/model``).
 
-Each provider takes key and address from the environment (NAME_API_KEY, NAME_BASE_URL). Attempts are counted by
-``finetune.generative.client.ask``, so neither Inspect nor the provider's client makes more of its own.
+Each provider takes its key and address from the environment (NAME_API_KEY, NAME_BASE_URL). Inspect retries; two things
+are added to its rules: a garbled response is retried too, and the wait follows the server's Retry-After.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpus.documents.errors import BadInput
-from finetune.generative.client.bare_text import TEMPLATE
+from corpus.documents.escaping import escape_controls
 from finetune.generative.client.keys import hide_keys
+from finetune.generative.prompts.prompt import TEMPLATE
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
+    from tenacity import RetryCallState
 
-LONGEST_REASON = 300
-MOCK_ANSWER = "Default output from mockllm/model"  # as Inspect has it
-WITH_CLIENT = ("openai-api", "openai")  # whose client tries again by itself
+    from finetune.generative.client.ask import Client
+
+FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0
+MAX_REASON_CHARS = 300
+MOCK_ANSWER = "Default output from mockllm/model"  # Inspect's own
+LOCAL = ("hf/", "mockllm/", "vllm/", "sglang/", "llama-cpp-python/", "transformer_lens/")
+OPENAI = ("openai-api", "openai")  # providers whose client retries by itself
+LIKELIHOOD_PROVIDER = "malmoi-likelihood"
 
 
-def provider_of(name: str) -> str:
-    """``openai-api`` of ``openai-api/NAME/MODEL``; ``BadInput`` where there is none."""
+def check_name(name: str) -> str:
+    """The provider of a model's name; ``BadInput`` if there is none."""
     provider, _, rest = name.partition("/")
     if not provider or not rest:
         raise BadInput(
-            f"--model {name}: expected PROVIDER/MODEL, such as openai-api/NAME/MODEL (NAME_BASE_URL and NAME_API_KEY "
-            "in the environment), hf/FOLDER or another provider of Inspect AI"
+            f"--model {name}: expected PROVIDER/MODEL, such as openai-api/NAME/MODEL (with NAME_BASE_URL and "
+            "NAME_API_KEY in the environment), hf/FOLDER or another provider of Inspect AI"
         )
     return provider
 
 
+def is_local(name: str) -> bool:
+    """Whether the model runs on this machine, so that a slow answer is no failure."""
+    return name.startswith(LOCAL)
+
+
 def local_folder(name: str) -> Path | None:
-    """The folder of ``hf/FOLDER``; None of a name on the Hub or another provider."""
+    """The folder of ``hf/FOLDER``; None for a name on the Hub or another provider."""
     provider, _, rest = name.partition("/")
     return Path(rest) if provider == "hf" and Path(rest).is_dir() else None
 
 
-def refuse_missing_folder(name: str) -> None:
-    """``BadInput`` where ``hf/…`` can only be a folder, and there is none."""
+def check_folder(name: str) -> None:
+    """``BadInput`` if ``hf/…`` can only be a folder and that folder does not exist."""
     rest = name.partition("/")[2]
     if local_folder(name) is None and (rest.startswith((".", "/", "~")) or rest.count("/") > 1):
         raise BadInput(f"--model {name}: no such folder, and no name on the Hub")
 
 
-def refuse_others(name: str, option: str = "--method likelihood") -> None:
-    """``BadInput`` for a model whose probabilities are not to be had."""
+def require_hf(name: str, option: str = "--method likelihood") -> None:
+    """``BadInput`` for a provider that does not return probabilities of given texts."""
     if not name.startswith("hf/"):
-        raise BadInput(
-            f"{option} with --model {name}: this provider gives no probabilities of given texts; take hf/FOLDER, or "
-            "leave it out"
-        )
+        raise BadInput(f"{option}: --model {name} does not return probabilities; use hf/FOLDER, or leave {option} out")
 
 
-def version_of(name: str) -> str:
-    """What makes the answers of a model those of another one under its name: files of a folder, a server's address
-    (without what it may hold of a key)."""
+def read_version(name: str) -> str:
+    """A digest of what may change behind the same name: the files of a folder, or the server's address without keys."""
     if folder := local_folder(name):
         from finetune.queue.identity import digest
 
         return digest(str(folder))
     provider, _, rest = name.partition("/")
     service = rest.partition("/")[0].upper().replace("-", "_") if provider == "openai-api" else "OPENAI"
-    address = os.environ.get(f"{service}_BASE_URL", "") if provider in WITH_CLIENT else ""
+    address = os.environ.get(f"{service}_BASE_URL", "") if provider in OPENAI else ""
     return sha256(re.sub(r"//[^/]*@|[?#].*", "//", address).encode()).hexdigest()[:16] if address else ""
 
 
-def open_model(name: str, connections: int, temperature: float = 0.0, more: Mapping[str, Any] | None = None) -> Model:
-    """The model; ``BadInput`` in one sentence where Inspect, the provider, a key or the folder is missing."""
-    provider = provider_of(name)
+def open_model(client: Client) -> Model:
+    """The model; ``BadInput`` if Inspect, the provider, a key or the folder is missing."""
+    name, provider = client.model, check_name(client.model)
     from inspect_ai.model import GenerateConfig, get_model
 
     arguments: dict[str, Any] = {}
-    config = GenerateConfig(max_connections=connections, max_retries=0, temperature=temperature)
-    if provider in WITH_CLIENT:
-        arguments["max_retries"] = 0
+    config = GenerateConfig(max_connections=client.connections, max_retries=client.attempts - 1, temperature=0.0)
+    if provider in OPENAI:
+        arguments["max_retries"] = 0  # of the client: Inspect counts the attempts
     if provider == "mockllm":
         arguments["custom_outputs"] = _mock_answer
     if provider == "hf":
-        refuse_missing_folder(name)
-        arguments |= _of_hugging_face(name, temperature)
-        config.temperature = temperature or None  # 0 is no temperature to transformers, but do_sample=False
+        check_folder(name)
+        arguments |= {"device": client.device} if client.device else {}
+        if client.is_likelihood:
+            import finetune.generative.client.likelihood  # noqa: F401 (registers the provider)
+
+            name = f"{LIKELIHOOD_PROVIDER}/{name.partition('/')[2]}"
+        else:
+            arguments |= _hugging_face_arguments(name)
+            config.temperature = None  # greedy decoding is do_sample=False in transformers
     try:
-        return get_model(name, config=config, memoize=False, **{**arguments, **(more or {})})
-    except Exception as error:  # each provider has its own; all of them mean that it cannot be had
-        raise BadInput(f"--model {name}: cannot be opened; {reason_of(error)}") from None
+        model = get_model(name, config=config, memoize=False, **arguments)
+    except Exception as error:  # every provider has its own
+        raise BadInput(f"--model {client.model}: cannot be opened; {format_reason(error)}") from None
+    _extend_retries(model.api)
+    return model
+
+
+def _extend_retries(api: Any) -> None:
+    """Retry garbled responses, never cache one without an answer, and wait as long as the server asks for."""
+    decide, generate = api.should_retry, api.generate
+
+    async def generate_checked(*args: Any, **kwargs: Any) -> Any:
+        result = await generate(*args, **kwargs)
+        output = result[0] if isinstance(result, tuple) else result
+        if not isinstance(output, Exception) and (output.error or not output.choices):
+            raise JSONDecodeError(output.error or "a response without an answer", "", 0)
+        return result
+
+    api.generate = generate_checked
+    api.should_retry = lambda error: isinstance(error, JSONDecodeError) or decide(error)
+    api.retry_wait = lambda: _wait_seconds
+
+
+def _wait_seconds(state: RetryCallState) -> float:
+    """Double the wait with each attempt, or wait as the server's Retry-After says; at most a minute."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
+    seconds = float(asked) if re.fullmatch(r"\d{1,9}(\.\d+)?", asked) else 0.0
+    return min(max(FIRST_WAIT_SECONDS * 2.0 ** (state.attempt_number - 1), seconds), MAX_WAIT_SECONDS)
 
 
 def _mock_answer(messages: Sequence[Any], *_: Any) -> Any:
-    """The mock's one answer. A character counts as a token: Inspect's own count would download a vocabulary."""
+    """The mock's one answer. A character counts as a token, as Inspect's own count would download a vocabulary."""
     from inspect_ai.model import ModelOutput, ModelUsage
 
     read = sum(len(message.text) for message in messages)
@@ -102,8 +143,8 @@ def _mock_answer(messages: Sequence[Any], *_: Any) -> Any:
     return output
 
 
-def _of_hugging_face(name: str, temperature: float) -> dict[str, Any]:
-    """A folder by its path; a model without a chat template gets the bare turns, as for likelihoods."""
+def _hugging_face_arguments(name: str) -> dict[str, Any]:
+    """A folder by its path; a model without a chat template gets plain text, as for likelihoods."""
     from transformers import AutoTokenizer
     from transformers.utils import logging as transformers_logging
 
@@ -112,37 +153,30 @@ def _of_hugging_face(name: str, temperature: float) -> dict[str, Any]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(rest)
     except Exception as error:
-        raise BadInput(f"--model {name}: its tokenizer cannot be loaded; {reason_of(error)}") from None
-    arguments: dict[str, Any] = {"do_sample": temperature > 0, "use_safetensors": True}
+        raise BadInput(f"--model {name}: its tokenizer cannot be loaded; {format_reason(error)}") from None
+    arguments: dict[str, Any] = {"do_sample": False, "use_safetensors": True}
     if folder:
         arguments["model_path"] = rest
     if not tokenizer.chat_template:  # special tokens as text, so that none is added after the question
-        before = "".join(tokenizer.convert_ids_to_tokens(special_before(tokenizer)))
+        before = "".join(tokenizer.convert_ids_to_tokens(prefix_ids(tokenizer)))
         arguments["chat_template"] = f"{before}{TEMPLATE}"
         arguments["tokenizer_call_args"] = {"add_special_tokens": False}
     return arguments
 
 
-def special_before(tokenizer: Any) -> list[int]:
-    """Ids that a tokenizer puts before a text; those after it would end what a causal model is to go on with."""
+def prefix_ids(tokenizer: Any) -> list[int]:
+    """Ids of the special tokens that a tokenizer puts before a text."""
     own = tokenizer.encode("가", add_special_tokens=False)
     ids = tokenizer.encode("가")
-    place = next((place for place in range(len(ids)) if ids[place : place + len(own)] == own), 0)
-    return list(ids[:place])
+    start = next((start for start in range(len(ids)) if ids[start : start + len(own)] == own), 0)
+    return list(ids[:start])
 
 
-def unwrap(error: Exception) -> Exception:
-    """What failed within Inspect's single attempt."""
+def format_reason(error: BaseException) -> str:
+    """An error in one line, without keys and console colors."""
     from tenacity import RetryError
 
-    inner = error.last_attempt.exception() if isinstance(error, RetryError) else None
-    return inner if isinstance(inner, Exception) else error
-
-
-def reason_of(error: BaseException) -> str:
-    """What an error says in one line, without keys and without the colours of a console."""
-    from corpus.documents.escaping import escape_controls
-
-    said = re.sub(r"\[/?[a-z ]+\]", "", " ".join(str(error).split()))
-    named = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return escape_controls(hide_keys(named))[:LONGEST_REASON]
+    if isinstance(error, RetryError):
+        error = error.last_attempt.exception() or error
+    text = re.sub(r"\[/?[a-z ]+\]", "", " ".join(str(error).split()))
+    return escape_controls(hide_keys(f"{type(error).__name__}: {text}".removesuffix(": ")))[:MAX_REASON_CHARS]

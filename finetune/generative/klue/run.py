@@ -1,120 +1,235 @@
-"""``malmoi llm TASK… --model …``: ask, read, score, tell. What can be wrong is found before the first question.
+"""``malmoi llm TASK… --model …``: ask the questions of KLUE tasks, parse the answers, write scores.
 
 ```
-material ─ messages ─▶ ask, score_choices ─▶ OUT/llm/<model>/<task>.jsonl ─ parse ─▶ OUT/finetune/…/scores.json
+prompted task ─ messages ─▶ ask ─▶ answers ─ parse ─▶ predictions ─▶ scores
+OUT/finetune/<task>/<model>/<method, shots>/seed-<n>/predictions.jsonl   guid, gold, prediction, scores
+                                                     answers.jsonl       guid, answer, is_parsed, stop, error
+                                                     errors.json, scores.json
 ```
-A second run of the same command asks nothing; a killed one goes on.
+The files are those of the finetune stage, so ``score``, ``compare`` and the report read them. An unparsed answer and a
+question without an answer count as wrong predictions; both are counted.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import platform
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.generative.client.ask import Asking, Question, Told, ask, is_local
-from finetune.generative.client.cost import progress
-from finetune.generative.client.models import provider_of, refuse_others, version_of
-from finetune.generative.klue.material import Material
-from finetune.generative.klue.results import Judged, Way, read_answers, read_sums, write_result
+from finetune.data.files import write_json
+from finetune.examples import Prediction, Row
+from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
+from finetune.generative.client.models import check_name, is_local, read_version, require_hf
+from finetune.generative.klue.prompted_task import PromptedTask
+from finetune.metrics import softmax
 from finetune.queue.jobs import folder_name
+from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
+from finetune.score.errors import find_errors
+from finetune.score.scores import defined, defined_tables
 
 log = logging.getLogger(__name__)
 
+PACKAGES = ("malmoi", "inspect-ai", "openai", "torch", "transformers", "numpy")
+
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One command: what is asked of which model, and how. ``device``: of models in this process."""
+class Evaluation:
+    """How a model is asked, and where its results go.
 
-    way: Way
-    asking: Asking
+    Fields:
+        shots, seed: number of few-shot examples, and the seed that draws them.
+        prices: of a million input and output tokens; None if unknown.
+    """
+
+    client: Client
     out: Path
-    max_tokens: int | None = None
-    device: str | None = None
+    shots: int = 0
+    seed: int = 1
+    prices: tuple[float, float] | None = None
+
+    @property
+    def settings(self) -> str:
+        """The name of these settings among the results of a model: ``0-shot``, ``likelihood, 5-shot``."""
+        return f"likelihood, {self.shots}-shot" if self.client.is_likelihood else f"{self.shots}-shot"
+
+    def folder(self, task: str) -> Path:
+        """The folder of a task's result."""
+        model, settings = folder_name(self.client.model), folder_name(self.settings)
+        return self.out / "finetune" / task / model / settings / f"seed-{self.seed}"
 
 
-def run(materials: Sequence[Material], request: Request) -> list[dict[str, Any]]:
+class ParsedAnswer(NamedTuple):
+    """An answer with its prediction; if it could not be parsed, a wrong one."""
+
+    answer: Answer
+    prediction: Prediction
+    is_parsed: bool
+
+
+def run(tasks: Sequence[PromptedTask], evaluation: Evaluation) -> list[dict[str, Any]]:
     """Ask all tasks and write their results; returns the content of each ``scores.json``."""
-    check(materials, request)
-    way, found = request.way, []
-    home = request.out / "llm" / folder_name(way.model)
-    work = _ask_task if way.method == "generation" else _score_task(request)
-    for material in materials:
-        with progress(material.task.name, len(material.data.scored)) as told:
-            judged, more = work(material, request, home / f"{material.task.name}.jsonl", told)
-        found.append(write_result(material, judged, way, request.out, {**_settings(request), **more}))
-        _warn(found[-1])
-    return found
+    check(tasks, evaluation.client)
+    results = []
+    for prompted in tasks:
+        answers = ask(build_questions(prompted, evaluation.client), evaluation.client)
+        if evaluation.client.is_likelihood:
+            parsed = parse_likelihoods(prompted, answers)
+            by_sum = parse_likelihoods(prompted, answers, by_character=False)
+            accuracy = {"character": _accuracy(prompted, parsed), "sum": _accuracy(prompted, by_sum)}
+            cut = sum(answer.stop == "max_tokens" for answer in answers)
+            more: dict[str, Any] = {"normalised_by": "character", "accuracy": accuracy, "cut": cut}
+        else:
+            parsed, more = parse_answers(prompted, answers), {"max_tokens": prompted.prompt.max_tokens}
+        results.append(write_result(prompted, parsed, evaluation, more))
+        _report(results[-1])
+    return results
 
 
-def _settings(request: Request) -> dict[str, Any]:
-    """Further settings that decide the answers."""
-    local = {"model_files": version_of(request.way.model)} if is_local(request.way.model) else {}
-    return {"temperature": request.asking.temperature, **local}
-
-
-def check(materials: Sequence[Material], request: Request) -> None:
-    """``BadInput`` for what cannot be done: a method that the task or the provider does not have."""
-    provider_of(request.way.model)
-    if request.way.method == "generation":
+def check(tasks: Sequence[PromptedTask], client: Client) -> None:
+    """``BadInput`` if the method does not fit a task or the model."""
+    check_name(client.model)
+    if not client.is_likelihood:
         return
-    refuse_others(request.way.model)
-    for material in materials:
-        if not material.generation.choices:
+    require_hf(client.model)
+    for prompted in tasks:
+        if not prompted.prompt.choices:
             raise BadInput(
-                f"{material.task.name} --method likelihood: its answers are no closed set; leave it out, or take "
-                "--method generation"
+                f"{prompted.task.name} --method likelihood: the task has no fixed set of answers; leave the task out, "
+                "or use --method generation"
             )
 
 
-Work = Callable[[Material, Request, Path, Told], tuple[list[Judged], dict[str, Any]]]
+def build_questions(prompted: PromptedTask, client: Client) -> list[Question]:
+    """One question per scored example."""
+    prompt = prompted.prompt
+    choices = prompt.choices if client.is_likelihood else ()
+    return [Question(e.guid, prompted.messages(e), prompt.max_tokens, choices) for e in prompted.data.scored]
 
 
-def _ask_task(material: Material, request: Request, store: Path, told: Told) -> tuple[list[Judged], dict[str, Any]]:
-    most = request.max_tokens or material.generation.max_tokens
-    questions = [Question(e.guid, material.messages(e), most) for e in material.data.scored]
-    return read_answers(material, ask(questions, request.asking, store, told)), {"max_tokens": most}
+def parse_answers(prompted: PromptedTask, answers: Sequence[Answer]) -> list[ParsedAnswer]:
+    """The predictions in generated answers, in the order of the scored examples."""
+    prompt, parsed = prompted.prompt, []
+    for example, answer in zip(prompted.data.scored, answers, strict=True):
+        value = None if answer.text is None else prompt.parse(answer.text, example)
+        prediction = Prediction(prompt.unparsed(example) if value is None else value)
+        parsed.append(ParsedAnswer(answer, prediction, value is not None))
+    return parsed
 
 
-def _score_task(request: Request) -> Work:
-    from finetune.generative.klue.likelihood import Choices, load_scorer, score_choices
+def parse_likelihoods(
+    prompted: PromptedTask, answers: Sequence[Answer], by_character: bool = True
+) -> list[ParsedAnswer]:
+    """The most likely choice of each answer as its prediction.
 
-    @cache
-    def scorer() -> Any:
-        return load_scorer(request.way.model, request.device)
-
-    def work(material: Material, request: Request, store: Path, told: Told) -> tuple[list[Judged], dict[str, Any]]:
-        choices = material.generation.choices
-        questions = [Choices(e.guid, scorer().context(material.messages(e)), choices) for e in material.data.scored]
-        cut = scorer().cut
-        found = score_choices(questions, request.way.model, scorer, store, told)
-        judged = read_sums(material, found)
-        sides = {"character": judged, "sum": read_sums(material, found, by_character=False)}
-        accuracy = {name: _accuracy(material, side) for name, side in sides.items()}
-        return judged, {"normalised_by": "character", "accuracy": accuracy, "cut": scorer().cut - cut}
-
-    return work
+    KLUE-RE also gets probabilities for its precision-recall curves: a softmax over the choices.
+    """
+    prompt, parsed = prompted.prompt, []
+    lengths = np.array([len(choice) if by_character else 1 for choice in prompt.choices])
+    for example, answer in zip(prompted.data.scored, answers, strict=True):
+        if answer.text is None:
+            parsed.append(ParsedAnswer(answer, Prediction(prompt.unparsed(example)), is_parsed=False))
+            continue
+        values = np.array(json.loads(answer.text)) / lengths
+        label = prompt.parse(prompt.choices[int(values.argmax())], example)
+        scores = softmax(values).tolist() if prompted.task.name == "klue-re" else None
+        parsed.append(ParsedAnswer(answer, Prediction(label, scores), is_parsed=True))
+    return parsed
 
 
-def _accuracy(material: Material, judged: Sequence[Judged]) -> float:
+def _accuracy(prompted: PromptedTask, parsed: Sequence[ParsedAnswer]) -> float:
     """0..100; by characters it is acc_norm of lm-evaluation-harness, by sums its acc."""
-    rows = zip(material.data.scored, judged, strict=True)
-    return 100 * sum(example.gold == j.prediction.value for example, j in rows) / len(judged)
+    pairs = zip(prompted.data.scored, parsed, strict=True)
+    return 100 * sum(example.gold == one.prediction.value for example, one in pairs) / len(parsed)
 
 
-def _warn(found: Mapping[str, Any]) -> None:
-    """What a reader should know at once."""
-    name, n = found["task"], found["n"]
-    said = f", {found['parse_rate']:.1f} % of the answers parse" if found["method"] == "generation" else ""
-    log.info("%s: %d examples%s", name, n, said)
-    if found["unanswered"]:
+def write_result(
+    prompted: PromptedTask, parsed: Sequence[ParsedAnswer], evaluation: Evaluation, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the files of one task, ``scores.json`` last; returns its content, which includes ``more``."""
+    task, data, client = prompted.task, prompted.data, evaluation.client
+    rows = [Row(e.guid, e.gold, *one.prediction) for e, one in zip(data.scored, parsed, strict=True)]
+    folder = evaluation.folder(task.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scores.json").unlink(missing_ok=True)
+    _write_lines(folder / "predictions.jsonl", (row._asdict() for row in rows))
+    answers = zip(rows, parsed, strict=True)
+    _write_lines(folder / "answers.jsonl", (_answer_record(row.guid, one) for row, one in answers))
+    write_json(folder / "errors.json", find_errors(task, data.scored, rows, seed=SEED))
+    costs = sum_costs([one.answer for one in parsed])
+    tokens = {
+        "in": costs["tokens_in"] or 0, "out": costs["tokens_out"] or 0,
+        "told_for": sum(one.answer.tokens_in is not None for one in parsed),
+    }  # fmt: skip
+    prices = evaluation.prices
+    result = {
+        "task": task.name, "model": client.model, "settings": evaluation.settings, "seed": evaluation.seed,
+        "protocol": "malmoi", "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows),
+        "n_train": 0, **_scores(prompted, rows), "tables": defined_tables(task.tables(rows)),
+        "method": "likelihood" if client.is_likelihood else "generation", "shots": evaluation.shots,
+        "parse_rate": 100 * sum(one.is_parsed for one in parsed) / len(parsed), "unanswered": costs["unanswered"],
+        "tokens": tokens, "price": prices and (tokens["in"] * prices[0] + tokens["out"] * prices[1]) / 1e6,
+        "seconds": costs["seconds"], **more,
+        **({"model_files": read_version(client.model)} if is_local(client.model) else {}),
+        "data": data.files, "versions": _versions(), "revision": task.revision,
+    }  # fmt: skip
+    write_json(folder / "scores.json", result)
+    return result
+
+
+def _answer_record(guid: str, parsed: ParsedAnswer) -> dict[str, Any]:
+    answer = parsed.answer
+    return {
+        "guid": guid, "answer": answer.text, "is_parsed": parsed.is_parsed, "stop": answer.stop, "error": answer.error,
+    }  # fmt: skip
+
+
+def _scores(prompted: PromptedTask, rows: Sequence[Row]) -> dict[str, Any]:
+    """As for an encoder: scores, intervals, the trivial baseline, the paper's figures."""
+    task, data = prompted.task, prompted.data
+    scores = task.score(rows)
+    trivial: dict[str, Any] = dict.fromkeys(scores)
+    if data.training:
+        guesses = task.trivial(data.training, data.scored)
+        trivial = defined(task.score([Row(e.guid, e.gold, *g) for e, g in zip(data.scored, guesses, strict=True)]))
+    intervals = bootstrap(task, rows, [task.group(example) for example in data.scored], SAMPLES, SEED)
+    return {
+        "headline": next(iter(scores)), "bootstrap_samples": SAMPLES, "scores": defined(scores),
+        "intervals": {name: intervals.get(name) for name in scores}, "trivial": trivial,
+        "paper_dev": {model: dict(figures) for model, figures in task.paper_dev.items()},
+    }  # fmt: skip
+
+
+def _report(result: Mapping[str, Any]) -> None:
+    name, n = result["task"], result["n"]
+    parsed = f", {result['parse_rate']:.1f} % of the answers were parsed" if result["method"] == "generation" else ""
+    log.info("%s: %d examples%s", name, n, parsed)
+    if result["unanswered"]:
         log.warning(
-            "%s: %d of %d questions have no answer and count as wrong; the same command asks them again",
-            name, found["unanswered"], n,
+            "%s: %d of %d questions have no answer and count as wrong; run the same command to send them again",
+            name, result["unanswered"], n,
         )  # fmt: skip
-    if found.get("cut"):
-        log.warning("%s: %d questions are longer than the model reads and lost their beginning", name, found["cut"])
+    if result.get("cut"):
+        log.warning("%s: %d questions are longer than the model reads and lost their beginning", name, result["cut"])
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def _write_lines(path: Path, records: Iterable[Any]) -> None:
+    atomic_write(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))

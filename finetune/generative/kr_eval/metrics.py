@@ -1,18 +1,17 @@
-"""The metrics that llm-kr-eval files name, done right: over all samples of a file, 0..100, nothing dropped.
+"""The metrics of llm-kr-eval files, computed over all samples of a file, 0..100.
 
 ```
 exact_match  share of samples whose answer is the gold
-set_f1       F1 of the lines as multisets, the mean over samples: what is gold twice must be answered twice
-char_f1      F1 of the characters without spaces as multisets (as KorQuAD scores), the mean over samples
-pearson      correlation of the numbers over the whole file, -100..100; spearman the same of their ranks
-bleu         corpus BLEU of sacrebleu over all pairs, morphemes, effective order (``bleu``)
-macro_f1     mean F1 of the classes that are gold somewhere; any other answer is a miss of its gold class
-weighted_f1  the same weighted by how often each class is gold
+set_f1       F1 of the lines as multisets, averaged over samples: a line that is gold twice must be answered twice
+char_f1      F1 of the characters without spaces as multisets (as in KorQuAD), averaged over samples
+pearson      correlation of the numbers over the whole file, -100..100; spearman: of their ranks
+bleu         corpus BLEU of sacrebleu over all pairs, on morphemes, effective order
+macro_f1     mean F1 of the gold classes; any other answer is a false negative of its gold class
+weighted_f1  the same, weighted by the number of gold samples per class
 ```
-``published`` has what the published code computes under these names. An answer without a number cannot be left out of
-a correlation, as leaving out the hard ones would raise it: it counts as the end of the file's scale that is farther
-from its gold. Metrics are prepared once and scored on rows, so that intervals over resampled rows cost little.
-Legend: ``N`` samples, ``C`` classes.
+``published`` has the values of the published code. An answer without a number cannot be left out of a correlation: it
+counts as the end of the file's scale that is farther from its gold. A metric is prepared once per file and then scored
+on row numbers, so that resampling is cheap. Legend: ``N`` samples, ``C`` classes.
 """
 
 from __future__ import annotations
@@ -22,74 +21,78 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.score.bootstrap import draw
+from corpus.documents.mecab import split_morphemes
+from finetune.metrics import pearson, spearman
+from finetune.score.bootstrap import RESAMPLES, SEED, draw, normal_interval
 
-Drawn = NDArray[np.int64]  # rows, in any order and repeated
-ScoreRows = Callable[[Drawn], float]
+Rows = NDArray[np.int64]  # row numbers, in any order and repeated
+ScoreRows = Callable[[Rows], float]
+Prepare = Callable[[Sequence[str], Sequence[str]], ScoreRows]
 NUMBER = re.compile(r"(?<![\d.])[-+]?\d+(?:\.\d+)?(?![\d.])")
-RESAMPLES, SEED = 1_000, 42
 CORRELATIONS = ("pearson", "spearman")
+NGRAM_ORDERS = 4
+BLEU_SETTINGS: dict[str, Any] = {"smooth_method": "exp", "effective_order": True}
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A metric of one file: ``value`` nan where it is undefined; ``error``: standard error over resampled samples, None
-    where there is none; ``interval``: 95 %, within the metric's range."""
+    """A metric of one file.
+
+    Fields:
+        value: nan if undefined.
+        error: standard error over resampled samples; None if undefined.
+        interval: 95 %, within the range of the metric.
+    """
 
     value: float
     error: float | None
     interval: tuple[float, float] | None
 
 
-def number_in(text: str) -> float | None:
-    """The number of an answer that holds exactly one, None of any other: ``5점 만점에 3.2점`` could mean both."""
-    found = NUMBER.findall(text)
-    return float(found[0]) if len(found) == 1 else None
+def parse_number(text: str) -> float | None:
+    """The number in a text with exactly one number, else None: ``5점 만점에 3.2점`` could mean both."""
+    numbers = NUMBER.findall(text)
+    return float(numbers[0]) if len(numbers) == 1 else None
 
 
 def measure(
     metric: str, golds: Sequence[str], answers: Sequence[str], samples: int = RESAMPLES, seed: int = SEED
 ) -> Measured:
-    """A metric of the answers to all samples of a file, with its interval (the value ± 1.96 standard errors).
+    """A metric over a file, with the value ± 1.96 standard errors as its interval.
 
     Args:
-        answers: as read, one a sample; the empty text where nothing could be.
-        samples: resamples of the file; fewer than 2 give no interval.
+        answers: parsed answers, one per sample; "" for an unparsed one.
+        samples: number of resamples; fewer than 2 give no interval.
     """
-    return measure_rows(METRICS[metric](golds, answers), len(golds), metric in CORRELATIONS, samples, seed)
-
-
-def measure_rows(
-    score: ScoreRows, rows: int, is_correlation: bool = False, samples: int = RESAMPLES, seed: int = SEED
-) -> Measured:
-    """``measure`` of a prepared metric."""
+    score, rows = METRICS[metric](golds, answers), len(golds)
     value = score(np.arange(rows))
-    found = np.array([score(drawn) for drawn in draw([str(row) for row in range(rows)], samples, seed)])
-    if samples < 2 or rows < 2 or math.isnan(value) or np.isnan(found).any():
+    resampled = np.array([score(drawn) for drawn in draw([str(row) for row in range(rows)], samples, seed)])
+    if samples < 2 or rows < 2 or math.isnan(value) or np.isnan(resampled).any():
         return Measured(value, None, None)
-    error = float(np.std(found, ddof=1))
-    low, high = value - 1.96 * error, value + 1.96 * error
-    return Measured(value, error, (max(low, -100.0 if is_correlation else 0.0), min(high, 100.0)))
+    error = float(np.std(resampled, ddof=1))
+    return Measured(value, error, normal_interval(value, error, -100.0 if metric in CORRELATIONS else 0.0, 100.0))
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of an answer without space around them, empty ones left out."""
+def split_lines(text: str) -> list[str]:
+    """The non-empty lines, stripped."""
     return [line for line in map(str.strip, text.split("\n")) if line]
 
 
 def multiset_f1(answer: Iterable[str], gold: Iterable[str]) -> float:
-    """0..1; nothing answered where nothing is gold is right."""
-    answered, wanted = Counter(answer), Counter(gold)
-    both = answered.total() + wanted.total()
-    return 2 * (answered & wanted).total() / both if both else 1.0
+    """0..1; 1 if both are empty."""
+    answered, expected = Counter(answer), Counter(gold)
+    both = answered.total() + expected.total()
+    return 2 * (answered & expected).total() / both if both else 1.0
 
 
-def _mean_of(score_pair: Callable[[str, str], float]) -> Callable[[Sequence[str], Sequence[str]], ScoreRows]:
-    """A metric that is the mean of what each ``(answer, gold)`` scores, 0..1."""
+def _mean_of(score_pair: Callable[[str, str], float]) -> Prepare:
+    """A metric that averages a score, 0..1, of each ``(answer, gold)``."""
 
     def prepare(golds: Sequence[str], answers: Sequence[str]) -> ScoreRows:
         values_N = np.array([score_pair(answer, gold) for gold, answer in zip(golds, answers, strict=True)])
@@ -98,83 +101,88 @@ def _mean_of(score_pair: Callable[[str, str], float]) -> Callable[[Sequence[str]
     return prepare
 
 
-def _characters(text: str) -> str:
-    return "".join(text.split())
-
-
-def _correlation(ranked: bool) -> Callable[[Sequence[str], Sequence[str]], ScoreRows]:
+def _correlation(correlate: Callable[[NDArray[np.float64], NDArray[np.float64]], float]) -> Prepare:
     def prepare(golds: Sequence[str], answers: Sequence[str]) -> ScoreRows:
-        gold_N, answered_N = numbers_of(golds, answers)
-
-        if ranked:  # sorted once: the ranks of drawn rows follow from how often each value is drawn
-            places = [np.unique(side_N, return_inverse=True)[1] for side_N in (gold_N, answered_N)]
-            return lambda rows: 100 * pearson(*(_ranks_of(place_N[rows]) for place_N in places))
-        return lambda rows: 100 * pearson(gold_N[rows], answered_N[rows])
+        gold_N, answer_N = to_numbers(golds, answers)
+        return lambda rows: correlate(gold_N[rows], answer_N[rows])
 
     return prepare
 
 
-def numbers_of(golds: Sequence[str], answers: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Golds and answers as numbers; every gold is one (``read_task_file``)."""
-    gold_N = np.array([math.nan if (value := number_in(gold)) is None else value for gold in golds])
+def to_numbers(golds: Sequence[str], answers: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Golds and answers as numbers; ``read_task_file`` checks that every gold is one."""
+    gold_N = np.array([math.nan if (value := parse_number(gold)) is None else value for gold in golds])
     assert not np.isnan(gold_N).any()
     low, high = float(gold_N.min()), float(gold_N.max())
     far_N = np.where(gold_N - low >= high - gold_N, low, high)
-    read = [number_in(answer) for answer in answers]
-    return gold_N, np.array([far if value is None else value for value, far in zip(read, far_N, strict=True)])
+    parsed = map(parse_number, answers)
+    return gold_N, np.array([far if value is None else value for value, far in zip(parsed, far_N, strict=True)])
 
 
-def pearson(x_N: NDArray[np.float64], y_N: NDArray[np.float64]) -> float:
-    """-1..1; nan where either side is constant."""
-    x_N, y_N = x_N - x_N.mean(), y_N - y_N.mean()
-    size = math.sqrt(float(x_N @ x_N) * float(y_N @ y_N))
-    return min(1.0, max(-1.0, float(x_N @ y_N) / size)) if size > 1e-12 else math.nan
-
-
-def ranks(values_N: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 for the smallest; equal values share the mean of their ranks."""
-    return _ranks_of(np.unique(values_N, return_inverse=True)[1])
-
-
-def _ranks_of(place_N: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The same of the places of values in ascending order, not all of which need to be there."""
-    counts = np.bincount(place_N)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place_N])
-
-
-def _class_f1(weighted: bool) -> Callable[[Sequence[str], Sequence[str]], ScoreRows]:
+def _class_f1(is_weighted: bool) -> Prepare:
     def prepare(golds: Sequence[str], answers: Sequence[str]) -> ScoreRows:
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(golds))}
-        gold_N = np.array([numbers[gold] for gold in golds])
-        answered_N = np.array([numbers.get(answer, len(numbers)) for answer in answers])
+        ids = {name: number for number, name in enumerate(dict.fromkeys(golds))}
+        gold_N = np.array([ids[gold] for gold in golds])
+        answer_N = np.array([ids.get(answer, len(ids)) for answer in answers])
 
-        def score(rows: Drawn) -> float:
-            gold, answered = gold_N[rows], answered_N[rows]
-            sides = [np.bincount(side, minlength=len(numbers) + 1) for side in (gold, answered, gold[gold == answered])]
-            gold_C, answered_C, right_C = (side[: len(numbers)] for side in sides)
+        def score(rows: Rows) -> float:
+            gold, answered = gold_N[rows], answer_N[rows]
+            sides = [np.bincount(side, minlength=len(ids) + 1) for side in (gold, answered, gold[gold == answered])]
+            gold_C, answer_C, right_C = (side[: len(ids)] for side in sides)
             is_gold_C = gold_C > 0
-            f1_C = 2 * right_C[is_gold_C] / (gold_C + answered_C)[is_gold_C]
-            return 100 * float(np.average(f1_C, weights=gold_C[is_gold_C] if weighted else None))
+            f1_C = 2 * right_C[is_gold_C] / (gold_C + answer_C)[is_gold_C]
+            return 100 * float(np.average(f1_C, weights=gold_C[is_gold_C] if is_weighted else None))
 
         return score
 
     return prepare
 
 
-def _bleu(golds: Sequence[str], answers: Sequence[str]) -> ScoreRows:
-    from finetune.generative.kr_eval.bleu import pair_counts, score_counts
-
-    counts_NK = np.stack([pair_counts(answer, gold) for gold, answer in zip(golds, answers, strict=True)])
-    return lambda rows: score_counts(counts_NK[rows].sum(axis=0))
+def _corpus_bleu(golds: Sequence[str], answers: Sequence[str]) -> ScoreRows:
+    counts_NK = np.stack([count_ngrams(answer, gold) for gold, answer in zip(golds, answers, strict=True)])
+    return lambda rows: bleu_of_counts(counts_NK[rows].sum(axis=0))
 
 
-METRICS: Mapping[str, Callable[[Sequence[str], Sequence[str]], ScoreRows]] = {
+def count_ngrams(answer: str, gold: str) -> NDArray[np.int64]:
+    """The counts that BLEU sums over a corpus: correct n-grams (4), n-grams (4), morphemes of answer and gold.
+
+    Morphemes as in sacrebleu's ``ko-mecab``, which needs two packages that conflict with ours.
+    """
+    cut = [" ".join(split_morphemes(" ".join(text.replace("\0", " ").split()))) for text in (answer, gold)]
+    pair = _sacrebleu().sentence_score(cut[0], [cut[1]])
+    return np.array([*pair.counts, *pair.totals, pair.sys_len, pair.ref_len])
+
+
+def bleu_of_counts(counts: Sequence[int] | NDArray[np.int64]) -> float:
+    """Corpus BLEU, 0..100, of summed counts."""
+    from sacrebleu.metrics import BLEU
+
+    right, totals = [int(n) for n in counts[:NGRAM_ORDERS]], [int(n) for n in counts[NGRAM_ORDERS : 2 * NGRAM_ORDERS]]
+    bleu = BLEU.compute_bleu(right, totals, int(counts[-2]), int(counts[-1]), **BLEU_SETTINGS)
+    return min(100.0, float(bleu.score))  # rounding may exceed 100
+
+
+def bleu_signature() -> str:
+    """The settings and the version, as sacrebleu writes them."""
+    import sacrebleu
+
+    return f"case:mixed|eff:yes|tok:ko-mecab|smooth:exp|version:{sacrebleu.__version__}"
+
+
+@cache
+def _sacrebleu() -> Any:
+    from sacrebleu.metrics import BLEU
+
+    return BLEU(tokenize="none", force=True, **BLEU_SETTINGS)
+
+
+METRICS: Mapping[str, Prepare] = {
     "exact_match": _mean_of(lambda answer, gold: float(answer == gold)),
-    "set_f1": _mean_of(lambda answer, gold: multiset_f1(lines_of(answer), lines_of(gold))),
-    "char_f1": _mean_of(lambda answer, gold: multiset_f1(_characters(answer), _characters(gold))),
-    "pearson": _correlation(ranked=False),
-    "spearman": _correlation(ranked=True),
-    "bleu": _bleu,
-    "macro_f1": _class_f1(weighted=False),
-    "weighted_f1": _class_f1(weighted=True),
+    "set_f1": _mean_of(lambda answer, gold: multiset_f1(split_lines(answer), split_lines(gold))),
+    "char_f1": _mean_of(lambda answer, gold: multiset_f1("".join(answer.split()), "".join(gold.split()))),
+    "pearson": _correlation(pearson),
+    "spearman": _correlation(spearman),
+    "bleu": _corpus_bleu,
+    "macro_f1": _class_f1(is_weighted=False),
+    "weighted_f1": _class_f1(is_weighted=True),
 }

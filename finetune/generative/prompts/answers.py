@@ -1,9 +1,9 @@
-"""What models really answer, cleaned, and the demanded part found in it, by a few named rules.
+"""Clean the text that a model wrote, and find the demanded answer in it.
 
-An answer comes in Markdown, in quotes, after "답:", in full width, decomposed, in a sentence, with an explanation after
-it. Each rule below is linear in the answer's length. None guesses: of two candidates one must be marked as the answer,
-or nothing is found; a word is a candidate only as a whole word with particles or a copula, so "Based" is no B and
-"경제적" (economical) no 경제.
+Answers come in Markdown, in quotes, after "답:", in full-width or decomposed letters, in a sentence, with an
+explanation. No rule guesses: of two candidates one must be marked as the answer, otherwise nothing is found. A
+candidate is a whole word with particles or a copula, so "Based" is not B and "경제적" (economical) is not 경제
+(economy). All rules take time linear in the length of the answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-LONGEST = 20_000  # characters of an answer that are looked at
+MAX_CHARS = 20_000  # of an answer; the rest is ignored
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " ", 0x200B: "", 0xFEFF: ""}
 _QUOTES = "\"'`“”‘’„«»「」『』《》〈〉<>[]【】()"
@@ -38,7 +38,7 @@ _UNSURE = re.compile(
     r"|\bnot sure\b|\bunsure\b|\bunclear\b|\bcannot\b|\bnone of\b",
     re.IGNORECASE,
 )
-# what may follow a candidate within its word: copulas and particles
+# copulas and particles that may follow a candidate within its word
 _AFTER = (
     r"(?:입니다|이에요|예요|이다|다|임|이나|나|이라고|라고|이므로|이며|이고|으로|로|에|에서|을|를|은|는|이|가|의|와|과|도|"
     r"분야|기사|뉴스|관계|주제|이라|라|합니다|됩니다|한다|된다){0,3}"
@@ -49,39 +49,41 @@ _NOT_AFTER = "".join(f"(?<!{word} )" for word in ("not", "not a", "not an", "n't
 
 
 def clean(answer: str) -> str:
-    """NFC, full-width signs and letters in half width, one kind of line end, no invisible characters; without the
-    thoughts that some models begin with, so nothing of an answer that was cut off while thinking."""
-    text = unicodedata.normalize("NFC", answer[:LONGEST]).translate(_WIDE)
+    """Normalize to NFC, half-width characters and ``\\n``; remove invisible characters and the thoughts up to </think>.
+
+    An answer that was cut off while thinking is empty.
+    """
+    text = unicodedata.normalize("NFC", answer[:MAX_CHARS]).translate(_WIDE)
     text = text.rpartition("</think>")[2] if "</think>" in text else text.partition("<think>")[0]
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def lines_of(answer: str) -> list[str]:
-    """The cleaned lines that say something: no fences, bullets, numbers, bold marks."""
+    """The non-empty cleaned lines, without code fences, bullets, numbers and bold marks."""
     kept = (line for line in clean(answer).split("\n") if not _FENCE.match(line))
     return [line for line in (undecorate(line) for line in kept) if line]
 
 
 def undecorate(line: str) -> str:
-    """A line without the bullet or heading before it and the marks of bold and code in it."""
+    """A line without its bullet or heading and without marks of bold and code."""
     return _BULLET.sub("", line, count=1).replace("**", "").replace("__", "").replace("`", "").strip()
 
 
 def bare(text: str) -> str:
-    """The text without quotes, brackets, full stops and white space around it."""
+    """The text without surrounding quotes, brackets, punctuation and white space."""
     return text.strip(_EDGES)
 
 
 def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
-    """The one choice that an answer names; None where it names none, or several of which none is marked.
+    """The choice that an answer names; None if it names none, or several of which none is marked.
+
+    Three kinds of places are searched: first text after "정답:" (answer) or alone on a line or in a first sentence,
+    then bold text, then quotes. The first kind with a candidate decides; two different candidates there give None.
+    Otherwise the whole answer is searched, unless it refuses or doubts.
 
     Args:
-        names: what may be written (Korean words, English labels) to the choice that it means; a "/" in a name may be
-            written as a sign between, a space, or nothing.
-
-    In this order, the first that finds any decides, and finds nothing where it finds two: what follows "정답:" and the
-    like, lines that hold nothing else, and a first sentence that does, where the rest of its line names no other; bold
-    print; quotes; the whole answer, unless it refuses or doubts.
+        names: accepted name (Korean words, English labels) to choice; a "/" in a name matches a sign, a space or
+            nothing.
     """
     text = clean(answer)
     exact = _exact(tuple(names.items()))
@@ -93,53 +95,53 @@ def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
     bold = (bare(first or second) for first, second in _BOLD.findall(text))
     marked = [exact[key] for part in bold if (key := _fold(part)) in exact]
     quoted = [exact[key] for part in _QUOTED.findall(text) if (key := _fold(bare(part))) in exact]
-    for found in (stated, marked, quoted):
-        if found:
-            return _only(found)
+    for candidates in (stated, marked, quoted):
+        if candidates:
+            return _only(candidates)
     return None if refuses(text) or doubts(text) else _only(_named(text, names))
 
 
 def _said(sentence: str, exact: Mapping[str, str]) -> str | None:
-    """The choice that is all of a sentence: "경제", "경제입니다."."""
+    """The choice, if the sentence contains nothing else: "경제", "경제입니다."."""
     return exact.get(_fold(_COPULA.sub("", bare(sentence))))
 
 
 def refuses(answer: str) -> bool:
-    """Whether the model says that it cannot or will not answer."""
+    """Whether the model states that it cannot or will not answer."""
     return _REFUSED.search(clean(answer)) is not None
 
 
 def doubts(answer: str) -> bool:
-    """Whether the model says that it does not know, so that what it mentions besides is no answer."""
+    """Whether the model states that it does not know; words that it mentions are then no answer."""
     return _UNSURE.search(clean(answer)) is not None
 
 
 def after_prefixes(text: str) -> list[str]:
-    """What stands after each "답:" to the end of its line."""
+    """The text after each "답:" up to the end of its line."""
     plain = [undecorate(line) for line in text.split("\n")]
     return [part for line in plain for part in _PREFIX.split(line)[1:]]
 
 
 def _named(text: str, names: Mapping[str, str]) -> list[str]:
-    """The choices named in running text, without those denied: "A가 아니라 B" (not A but B) names B."""
+    """The choices named in running text, except denied ones: "A가 아니라 B" (not A but B) names B."""
     pattern, by_name = _pattern(tuple(names)), _exact(tuple(names.items()))
-    return [by_name[_fold(found)] for found, denied in pattern.findall(text) if not denied]
+    return [by_name[_fold(name)] for name, denied in pattern.findall(text) if not denied]
 
 
-def _only(found: Iterable[str]) -> str | None:
-    kinds = set(found)
-    return kinds.pop() if len(kinds) == 1 else None
+def _only(candidates: Iterable[str]) -> str | None:
+    distinct = set(candidates)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 @lru_cache
 def _exact(names: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Names without spaces, signs and case, to what they mean."""
+    """Folded name to choice."""
     return {_fold(name): choice for name, choice in names}
 
 
 @lru_cache
 def _pattern(names: Sequence[str]) -> re.Pattern[str]:
-    """Whole words; group 2: the words that deny it."""
+    """Matches whole words; group 2 is a negation after the word."""
     longest_first = sorted(names, key=len, reverse=True)
     words = "|".join(r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first)
     letter = r"[^\W_]"

@@ -1,14 +1,13 @@
-"""KLUE-DP for generative models: a line for each numbered word, with the number of its head and the relation.
+"""KLUE-DP: one line per numbered word, with the number of its head and the relation.
 
 ```
 1 아이가        1: 3 NP_SBJ
 2 밥을    ──▶   2: 3 NP_OBJ
 3 먹는다.       3: 0 VP
 ```
-A line may repeat the word between the numbers. A word without a line, with two lines that differ, or with a head or a
-relation that the sentence or the tag set does not have, counts as wrong by itself, the others are scored: an answer
-that was cut off keeps what it has. A wrong arc is one from the word to itself, which no gold tree has. Part-of-speech
-tags, which the encoders' published scores take as inputs, are not shown.
+A line may repeat the word between the numbers. Words are read one by one, so a truncated answer keeps its complete
+lines. A word is wrong if it has no line, two different lines, or an unknown head or relation: its arc then points to
+the word itself, as in no gold tree. Part-of-speech tags, an input of the published encoders, are not shown.
 """
 
 from __future__ import annotations
@@ -18,38 +17,37 @@ from typing import Any
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import clean
-from finetune.generative.prompts.record import Generation
+from finetune.generative.prompts.prompt import TaskPrompt, require_gold
 from finetune.tasks.dp.metrics import DP_LABELS
 
-MOST_TOKENS = 768  # 35 words are the most in dev, 15 tokens a line are ample
+MAX_TOKENS = 768  # dev has up to 35 words a sentence; 15 tokens per line
 
 _ARC = re.compile(r"\W*([0-9]{1,4})\W+([0-9]{1,4})\W+([A-Za-z]{1,3}(?:_[A-Za-z]{3})?)\W*")
 _NUMBER = re.compile(r"\W{0,9}([0-9]{1,4})(?![0-9])")
 
 
-def ask(example: Example) -> str:
+def render_input(example: Example) -> str:
     """The words, numbered from 1."""
     words = example.inputs["words"]
     return "\n".join(["어절:", *(f"{number} {word}" for number, word in enumerate(words, start=1))])
 
 
-def tell(example: Example) -> str:
-    """``1: 3 NP_SBJ``, a line a word; 0 is the root."""
-    if example.gold is None:
-        raise ValueError(f"{example.guid}: no gold to tell")
-    arcs = zip(example.gold["heads"], example.gold["types"], strict=True)
+def render_gold(example: Example) -> str:
+    """``1: 3 NP_SBJ``, one line per word; 0 is the root."""
+    gold = require_gold(example)
+    arcs = zip(gold["heads"], gold["types"], strict=True)
     return "\n".join(f"{number}: {head} {kind}" for number, (head, kind) in enumerate(arcs, start=1))
 
 
 def parse(answer: str, example: Example) -> dict[str, Any] | None:
-    """The tree; None where no word has a valid line."""
+    """The tree; None if no word has a valid line."""
     words = example.inputs["words"]
-    found: dict[int, set[tuple[int, str]]] = {}
+    arcs_by_word: dict[int, set[tuple[int, str]]] = {}
     for line in clean(answer).split("\n"):
         if arc := _read_line(line, words):
             number, head, kind = arc
-            found.setdefault(number, set()).add((head, kind))
-    certain = {number: arcs.pop() for number, arcs in found.items() if len(arcs) == 1}
+            arcs_by_word.setdefault(number, set()).add((head, kind))
+    certain = {number: arcs.pop() for number, arcs in arcs_by_word.items() if len(arcs) == 1}
     if not certain:
         return None
     tree = unparsed(example)
@@ -59,7 +57,7 @@ def parse(answer: str, example: Example) -> dict[str, Any] | None:
 
 
 def _read_line(line: str, words: list[str]) -> tuple[int, int, str] | None:
-    """Number, head and relation of a line that holds them, and at most the word besides."""
+    """Number, head and relation of a line that contains nothing else, except the word itself."""
     start = _NUMBER.match(line)
     if start is None or not 1 <= (number := int(start[1])) <= len(words):
         return None
@@ -72,12 +70,12 @@ def _read_line(line: str, words: list[str]) -> tuple[int, int, str] | None:
 
 
 def unparsed(example: Example) -> dict[str, Any]:
-    """Every word its own head: valid for the scores, right for none."""
+    """Every word is its own head, which is never right."""
     words = len(example.inputs["words"])
     return {"heads": list(range(1, words + 1)), "types": [DP_LABELS[0]] * words}
 
 
-KLUE_DP = Generation(
+KLUE_DP = TaskPrompt(
     task="klue-dp",
     instruction=(
         "번호가 붙은 어절들로 이루어진 문장이 있습니다. "
@@ -89,9 +87,9 @@ KLUE_DP = Generation(
         f"쓸 수 있는 관계: {', '.join(DP_LABELS)}\n"
         "어절마다 한 줄씩 ‘번호: 지배소번호 관계’ 꼴로 쓰고 다른 말은 붙이지 마세요. 예: 1: 3 NP_SBJ"
     ),
-    ask=ask,
-    tell=tell,
+    render_input=render_input,
+    render_gold=render_gold,
     parse=parse,
     unparsed=unparsed,
-    max_tokens=MOST_TOKENS,
+    max_tokens=MAX_TOKENS,
 )

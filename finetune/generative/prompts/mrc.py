@@ -1,9 +1,9 @@
-"""KLUE-MRC for generative models: the answer as the passage has it, or "답 없음" (no answer).
+"""KLUE-MRC: the answer in the words of the passage, or "답 없음" (no answer).
 
-Quotes and brackets may belong to an answer (‘사람인’ is one in gold), so what models put around it comes off only as
-far as needed: of the readings of an answer below, each shorter than the one before, the first that the passage has is
-taken. A reading that the passage does not have is scored as it is: models put an answer in their own words. What does
-not parse is one character that no answer has, not "", which would be right wherever the question has no answer.
+Quotes and brackets may belong to an answer (‘사람인’ is a gold answer), so they are removed only as far as needed: of
+the readings below, each shorter than the one before, the first one in the passage is taken. If the passage contains
+none, the text itself is scored. An unparsed answer counts as a character that no answer has; "" would be right for
+questions without an answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import bare, clean, lines_of, refuses
-from finetune.generative.prompts.record import Generation
+from finetune.generative.prompts.prompt import TaskPrompt, require_gold
 
 NO_ANSWER = "답 없음"
 UNREADABLE = "\ufffd"
@@ -36,20 +36,19 @@ _NONE_ENGLISH = re.compile(r"(?:no answer|unanswerable|not answerable)", re.IGNO
 _UNKNOWN = re.compile(r"알\s?수\s?없|모르겠|I don['’]t know", re.IGNORECASE)
 
 
-def ask(example: Example) -> str:
+def render_input(example: Example) -> str:
     """Passage and question."""
     return f"지문: {example.inputs['context']}\n질문: {example.inputs['question']}"
 
 
-def tell(example: Example) -> str:
-    """The first answer."""
-    if example.gold is None:
-        raise ValueError(f"{example.guid}: no gold to tell")
-    return example.gold["answers"][0] if example.gold["answers"] else NO_ANSWER
+def render_gold(example: Example) -> str:
+    """The first gold answer."""
+    answers = require_gold(example)["answers"]
+    return str(answers[0]) if answers else NO_ANSWER
 
 
 def parse(answer: str, example: Example) -> str | None:
-    """The answer, as the passage writes it where it has it; "" for "no answer"; None for nothing or a refusal."""
+    """The answer in the spelling of the passage if it has it; "" for "no answer"; None for nothing or a refusal."""
     line = find_line(answer)
     if line is None:
         return None
@@ -69,25 +68,25 @@ def parse(answer: str, example: Example) -> str | None:
 
 
 def find_line(answer: str) -> str | None:
-    """The line that gives the answer: the one after "정답:" (on the same line or the next), or else the first; None
-    where there is none, or several are given that differ."""
-    first, given, is_next = None, list[str](), False
+    """The line with the answer: the one after "정답:" (on the same line or the next), else the first; None if there is
+    no line, or if several answers differ."""
+    first, marked, is_next = None, list[str](), False
     for line in clean(answer).split("\n"):
         plain = "".join(lines_of(line))
         if not plain:
             continue
         rest = bare(_without_prefix(plain))
         if rest and (is_next or _PREFIX.match(plain)):
-            given.append(line.strip())
+            marked.append(line.strip())
         first = first or (line.strip() if rest else None)
         is_next = not rest
-    if len({bare(_without_prefix("".join(lines_of(line)))) for line in given}) > 1:
+    if len({bare(_without_prefix("".join(lines_of(line)))) for line in marked}) > 1:
         return None
-    return given[0] if given else first
+    return marked[0] if marked else first
 
 
 def says_none(said: str) -> bool:
-    """Whether all that is said, or its first sentence, is that there is no answer."""
+    """Whether the text, or its first sentence, only says that there is no answer."""
     ends = (" (", ". ", ", ")
     heads = [bare(_COPULA.sub("", head)) for head in (said, *(said.partition(end)[0] for end in ends))]
     return any(
@@ -106,13 +105,13 @@ def _whole_readings(line: str, plain: str) -> Iterator[str]:
     """The line itself; without Markdown, prefix, full stop, quotes, copula."""
     rest = _without_prefix(plain)
     yield from (line, plain)
-    told = _COPULA.sub("", rest)
-    for text in (rest, told):
+    answer = _COPULA.sub("", rest)
+    for text in (rest, answer):
         yield from (text, text.rstrip(" .!"), text.rstrip(" .!").strip(_QUOTES), bare(text))
 
 
 def _partial_readings(line: str, plain: str) -> Iterator[str]:
-    """The one part in bold or in quotes; what stands before a bracket, or is the first sentence."""
+    """The only part in bold or quotes; the text before a bracket; the first sentence."""
     marked = {bold or quoted for bold, quoted in _MARKED.findall(clean(line))}
     if len(marked) == 1:
         yield from (*marked, *map(bare, marked))
@@ -124,27 +123,25 @@ def _partial_readings(line: str, plain: str) -> Iterator[str]:
 
 
 def unparsed(example: Example) -> str:
-    """A text that is no answer and shares no character with one."""
+    """A text that shares no character with any answer."""
     return UNREADABLE
 
 
 def has_answer(example: Example) -> str:
-    """The two kinds of questions."""
-    if example.gold is None:
-        raise ValueError(f"{example.guid}: no gold")
-    return "answer" if example.gold["answers"] else "no answer"
+    """Whether the question has an answer: the two classes of shots."""
+    return "answer" if require_gold(example)["answers"] else "no answer"
 
 
-KLUE_MRC = Generation(
+KLUE_MRC = TaskPrompt(
     task="klue-mrc",
     instruction=(
         "지문을 읽고 질문에 답하세요. 답은 지문에 있는 말을 바꾸지 말고 필요한 부분만 짧게 옮겨 적습니다.\n"
         f"지문에서 답을 찾을 수 없으면 ‘{NO_ANSWER}’이라고만 쓰세요. 다른 설명은 붙이지 마세요."
     ),
-    ask=ask,
-    tell=tell,
+    render_input=render_input,
+    render_gold=render_gold,
     parse=parse,
     unparsed=unparsed,
     max_tokens=128,
-    balance=has_answer,
+    shot_class=has_answer,
 )

@@ -1,17 +1,16 @@
-"""KLUE-RE for generative models: the relation of two marked words as one of 30 Korean words, no two alike.
+"""KLUE-RE: the relation of two marked words as one of 30 different Korean words.
 
-The published llm-kr-eval file has 29 words for 30 relations, so its exact match cannot tell the other names of a person
-from those of an organisation. The words stand in the sentence between <1> </1> and <2> </2>, as encoders see them
-marked; the entity types of the data are not told.
+The published llm-kr-eval file has 29 words for 30 relations, so its exact match cannot distinguish alternate names of a
+person from those of an organization. The two words are marked with <1> </1> and <2> </2>; entity types are not shown.
 """
 
 from __future__ import annotations
 
 from finetune.examples import Example
-from finetune.generative.prompts.labels import make_word_generation
+from finetune.generative.prompts.labels import make_label_prompt
 from finetune.tasks.re.metrics import RE_LABELS
 
-# relation to the demanded word ("/": read with a sign, a space or nothing between) and what "단어 2" is to "단어 1"
+# relation: the demanded word ("/": accepted with a sign, a space or nothing there), and what word 2 is to word 1
 RELATIONS = {
     "no_relation": ("관계/없음", "아래의 어느 관계도 아니다"),
     "org:dissolved": ("해산일", "단체가 없어진 때"),
@@ -48,23 +47,23 @@ WORDS = {label: RELATIONS[label][0].replace("/", "") for label in RE_LABELS}
 NAMES = {RELATIONS[label][0]: label for label in RE_LABELS} | {label: label for label in RE_LABELS}
 
 
-def ask(example: Example) -> str:
-    """The sentence with its marks, and the two words."""
+def render_input(example: Example) -> str:
+    """The sentence with markers, and the two words."""
     sentence = example.inputs["sentence"]
     spans = [example.inputs[key] for key in ("subject", "object")]
     marks = [(begin, 1, -end, f"<{number}>") for number, (begin, end) in enumerate(spans, start=1)]
     marks += [(end, 0, -begin, f"</{number}>") for number, (begin, end) in enumerate(spans, start=1)]
     marked = sentence
-    for position, *_, mark in sorted(marks, reverse=True):  # ends before beginnings, the inner one next to its word
+    for position, *_, mark in sorted(marks, reverse=True):  # ends before beginnings, the inner marker next to its word
         marked = marked[:position] + mark + marked[position:]
     words = [f"단어 {number}: {' '.join(sentence[slice(*span)].split())}" for number, span in enumerate(spans, start=1)]
     return "\n".join([f"문장: {' '.join(marked.split())}", *words])
 
 
-KLUE_RE = make_word_generation(
+KLUE_RE = make_label_prompt(
     "klue-re", WORDS, NAMES,
     "문장에서 <1>과 <2>로 표시한 두 단어의 관계를 고르세요. 단어 2가 단어 1의 무엇인지를 아래에서 고릅니다.\n"
     + "".join(f"{WORDS[label]}: {RELATIONS[label][1]}\n" for label in RE_LABELS)
     + "이 가운데 관계의 이름 하나만 쓰고 다른 말은 붙이지 마세요.",
-    ask,
+    render_input,
 )  # fmt: skip

@@ -1,8 +1,7 @@
-"""KLUE-STS for generative models: a number from 0 to 5, told with two decimals, which Pearson's correlation cannot see.
+"""KLUE-STS: a number from 0 to 5 with two decimals.
 
-An answer that does not parse counts as the end of the scale that is farther from the gold: as wrong as an answer can
-be, like a wrong label elsewhere. A number in the middle could raise the correlation, where a model leaves open what it
-would have got wrong, and one left out does.
+An unparsed answer counts as the end of the scale farther from the gold, the worst possible answer. Counting it as the
+middle of the scale, or leaving it out, could raise the correlation of a model that skips hard questions.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from functools import partial
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import after_prefixes, bare, clean, doubts, lines_of, refuses
-from finetune.generative.prompts.labels import ask_fields
-from finetune.generative.prompts.record import Generation
+from finetune.generative.prompts.labels import render_fields
+from finetune.generative.prompts.prompt import TaskPrompt
 from finetune.tasks.similarity import MOST_SIMILAR
 
 NUMBER = re.compile(
     r"(?<![A-Za-z0-9.,/])-?\d{1,9}(?:\.\d{1,20})?(?![A-Za-z0-9/%]|[.,]\d|\s?(?:개|번|명|가지|문장|단어|줄))"
 )
-# numbers that are no answer: the scale itself, and the names of the sentences
+# numbers that are not answers: the scale, and the names of the sentences
 SCALE = re.compile(
     r"(?<![\d.])[01](?:\.0)?\s?점?\s?(?:[~∼〜-]|에서|부터)\s?5(?:\.0)?(?!\.?\d)\s?점?(?:\s?(?:사이|까지))?"
     r"|5(?:\.0)?\s?점\s?(?:만점|척도)|(?:between|from)\s0\s(?:and|to)\s5(?!\.?\d)"
@@ -29,14 +28,14 @@ SENTENCE = re.compile(r"(?:문장|sentence)\s?[12](?:\s?(?:과|와|,|and)\s?(?:�
 POINTS = re.compile(r"(?<=\d)\s?점")
 
 
-def tell(example: Example) -> str:
+def render_gold(example: Example) -> str:
     """The gold with two decimals at most: "3.71", "4.0"."""
     rounded = f"{example.gold:.2f}"
     return rounded.removesuffix("0")
 
 
 def parse(answer: str, example: Example) -> float | None:
-    """The one number that is stated: alone on a line or after "답:", else the only one there is; 0 to 5."""
+    """The stated number, alone on a line or after "답:", else the only number in the text; 0 to 5."""
     lines = [_plain(line) for line in lines_of(answer)]
     stated = [number for line in lines if (number := _whole(bare(line))) is not None]
     stated += [number for part in after_prefixes(clean(answer)) for number in _numbers(_plain(part))]
@@ -60,26 +59,26 @@ def _numbers(text: str) -> list[float]:
 
 
 def far_end(example: Example) -> float:
-    """0 or 5, the one farther from the gold; 0 where there is none."""
+    """0 or 5, whichever is farther from the gold; 0 without a gold."""
     return MOST_SIMILAR if example.gold is not None and example.gold < MOST_SIMILAR / 2 else 0.0
 
 
-def band(example: Example) -> str:
-    """0 to 4, the whole part of the gold, 5 with 4; few-shot examples are balanced over these."""
+def integer_part(example: Example) -> str:
+    """The integer part of the gold, 5 counted as 4; few-shot examples are balanced over it."""
     return str(min(int(example.gold), 4))
 
 
-KLUE_STS = Generation(
+KLUE_STS = TaskPrompt(
     task="klue-sts",
     instruction=(
         "두 문장의 뜻이 얼마나 비슷한지 0에서 5 사이의 수로 매기세요. "
         "5는 뜻이 같은 것, 3은 중요한 내용은 같고 세부만 다른 것, 0은 아무 관련이 없는 것입니다.\n"
         "3.5처럼 소수로 써도 됩니다. 수 하나만 쓰고 다른 말은 붙이지 마세요."
     ),
-    ask=partial(ask_fields, {"sentence1": "문장 1", "sentence2": "문장 2"}),
-    tell=tell,
+    render_input=partial(render_fields, {"sentence1": "문장 1", "sentence2": "문장 2"}),
+    render_gold=render_gold,
     parse=parse,
     unparsed=far_end,
     max_tokens=16,
-    balance=band,
+    shot_class=integer_part,
 )

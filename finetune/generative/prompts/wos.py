@@ -1,9 +1,8 @@
-"""WoS for generative models: the dialogue so far in, a line "영역-슬롯: 값" for each slot that the state holds out.
+"""WoS: from the dialogue so far to one line "영역-슬롯: 값" (domain-slot: value) per slot of the state.
 
-Yes, no and "dontcare" are said in Korean. The slots are listed in the instruction; the values of the ontology are not,
-as a model would have to read thousands. It decides about the spaces of a value afterwards, as for the encoders. A line
-of one of the five domains with a slot that does not exist spoils the whole answer: a state that cannot be written down
-must not count as one that was never claimed. Other lines are talk and are passed over.
+Yes, no and "dontcare" are written in Korean. The instruction lists the slots, but not the thousands of values in the
+ontology, which corrects the spaces of a value afterwards, as for encoders. A line with one of the five domains and an
+unknown slot makes the whole answer invalid. Other lines are ignored.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from typing import Any
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import bare, clean, undecorate
-from finetune.generative.prompts.record import Generation
+from finetune.generative.prompts.prompt import TaskPrompt, require_gold
 from finetune.tasks.wos.turns import SLOTS, split_state
 from finetune.tasks.wos.values import restore_value
 
 EMPTY = "없음"
 SPEAKERS = ("상담원", "손님")
-UNREADABLE = f"{SLOTS[0]}-\ufffd"  # an entry of the right form that is in no state
+UNREADABLE = f"{SLOTS[0]}-\ufffd"  # a well-formed entry that no state has
 SAID = {"dontcare": "상관없음", "yes": "예", "no": "아니요"}
 UNDERSTOOD = {
     "상관없음": "dontcare", "상관 없음": "dontcare", "상관없다": "dontcare", "무관": "dontcare", "dontcare": "dontcare",
     "don't care": "dontcare", "예": "yes", "네": "yes", "yes": "yes", "아니요": "no", "아니오": "no", "no": "no",
 }  # fmt: skip
-ABSENT = {EMPTY, "none", "null", "미정", "해당 없음", "언급 없음", ""}  # a slot that is listed without a value
-COUNTED = {"예약 명수": "명", "예약 기간": "일|박"}  # slots that hold a number, and what models write after it
-LONGEST_VALUE = 80  # characters; the ontology's longest has 23
-MOST_TOKENS = 512  # 20 entries are the most in dev
+ABSENT = {EMPTY, "none", "null", "미정", "해당 없음", "언급 없음", ""}  # a slot without a value
+COUNTED = {"예약 명수": "명", "예약 기간": "일|박"}  # slots with a number, and the units that models add
+MAX_VALUE_CHARS = 80  # the longest value of the ontology has 23
+MAX_TOKENS = 512  # dev has up to 20 entries
 
 _DOMAINS = "|".join(dict.fromkeys(slot.partition("-")[0] for slot in SLOTS))
 _SLOT = rf"[\W_]*({_DOMAINS})\s*[-–—]\s*"
@@ -39,22 +38,20 @@ _NEXT = re.compile(rf",\s*(?=[\"'`*]*(?:{_DOMAINS})\s*[-–—])")  # of several
 _BY_SPELLING = {"".join(slot.split()): slot for slot in SLOTS}
 
 
-def ask(example: Example) -> str:
-    """All turns so far, the user's last."""
+def render_input(example: Example) -> str:
+    """All turns so far; the last one is the user's."""
     turns = list(enumerate(example.inputs["turns"]))
     return "\n".join(["대화:", *(f"{SPEAKERS[place % 2]}: {text.strip()}" for place, text in turns if text.strip())])
 
 
-def tell(example: Example) -> str:
-    """The entries of the state, a line each."""
-    if example.gold is None:
-        raise ValueError(f"{example.guid}: no gold to tell")
-    entries = (split_state(entry, example.guid) for entry in example.gold)
+def render_gold(example: Example) -> str:
+    """The entries of the state, one per line."""
+    entries = (split_state(entry, example.guid) for entry in require_gold(example))
     return "\n".join(f"{slot}: {SAID.get(value, value)}" for slot, value in entries) or EMPTY
 
 
 def parse(answer: str, example: Example) -> list[str] | None:
-    """The state as ``domain-slot-value``; None where it has no entry and does not say so, or has an unknown slot."""
+    """The state as ``domain-slot-value``; None if it has an unknown slot, or neither an entry nor 없음 (none)."""
     state: dict[str, None] = {}
     is_state = False
     for line in (part for whole in clean(answer).split("\n") for part in _NEXT.split(whole)):
@@ -73,7 +70,7 @@ def parse(answer: str, example: Example) -> list[str] | None:
 
 
 def _read_value(slot: str, written: str, example: Example) -> str:
-    """The value as the ontology has it, or else the dialogue; "" where the slot has none."""
+    """The value in the spelling of the ontology or of the dialogue; "" for a slot without a value."""
     text = written.strip().rstrip(",").strip(" \t\"'`*“”‘’{}[]").removesuffix(".")
     if text.lower() in ABSENT:
         return ""
@@ -82,21 +79,19 @@ def _read_value(slot: str, written: str, example: Example) -> str:
     if unit := COUNTED.get(slot.partition("-")[2]):
         number = re.fullmatch(rf"([0-9]{{1,3}})\s?(?:{unit})", text)
         text = number[1] if number else text
-    if len(text) > LONGEST_VALUE:
+    if len(text) > MAX_VALUE_CHARS:
         return text
     return restore_value(text, example.inputs["ontology"].get(slot, {}), example.inputs["turns"])
 
 
 def unparsed(example: Example) -> list[str]:
-    """A state that is wrong, after an empty gold state, too."""
+    """A state that is wrong even if the gold state is empty."""
     return [UNREADABLE]
 
 
 def domains_of(example: Example) -> str:
     """The domains of the state, in order: 숙소, 식당 …"""
-    if example.gold is None:
-        raise ValueError(f"{example.guid}: no gold")
-    return " ".join(sorted({entry.partition("-")[0] for entry in example.gold}))
+    return " ".join(sorted({entry.partition("-")[0] for entry in require_gold(example)}))
 
 
 def _list_slots() -> str:
@@ -105,7 +100,7 @@ def _list_slots() -> str:
     return "\n".join(f"{name}: {', '.join(slot for _, slot in own)}" for name, own in by_domain)
 
 
-WOS = Generation(
+WOS = TaskPrompt(
     task="wos",
     instruction=(
         "예약을 돕는 상담원과 손님의 대화를 읽고, 손님이 지금까지 바란 조건을 모두 적으세요. "
@@ -116,10 +111,10 @@ WOS = Generation(
         f"아무래도 좋다고 한 값은 ‘{SAID['dontcare']}’으로 쓰고, "
         f"시각은 24시간제(18:30)로, 명수와 기간은 숫자로만 씁니다. 바란 조건이 없으면 ‘{EMPTY}’이라고만 쓰세요."
     ),
-    ask=ask,
-    tell=tell,
+    render_input=render_input,
+    render_gold=render_gold,
     parse=parse,
     unparsed=unparsed,
-    max_tokens=MOST_TOKENS,
-    balance=domains_of,
+    max_tokens=MAX_TOKENS,
+    shot_class=domains_of,
 )

@@ -1,4 +1,4 @@
-"""The embedded KLUE files, and the environment that points openai-api/loopback/… to a server of the test."""
+"""The embedded KLUE files, a cache per test, short waits, and the environment of openai-api/loopback/…"""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from finetune.generative.client import models
 from launch.sample.unpack import find_klue
 from tests.finetune.generative.server import Server
 
 KEY = "sk-planted-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Inspect's cache of this test; no wait is long."""
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "inspect"))
+    monkeypatch.setattr(models, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(models, "MAX_WAIT_SECONDS", 0.5)
+    return tmp_path / "inspect"
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on the loopback that does what servers do wrong, as it is told, and counts requests."""
+"""A local OpenAI-compatible server that fails in the ways a test asks for, and counts requests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Messages = list[dict[str, Any]]
 
 
 class Reply(NamedTuple):
-    """What the server does with one request: ``text`` in a well-formed answer, or a fault in its place.
+    """What the server does with one request: ``text`` in a well-formed answer, or a failure.
 
-    ``fault``: "status" (with ``headers``), "cut" (half the announced bytes), "hang up" (nothing at all), "no json",
+    ``failure``: "status" (with ``headers``), "cut" (half the announced bytes), "hang up" (nothing at all), "no json",
     "other json", "no choices", "refusal", "error" (``text`` is the JSON of the error).
     """
 
     text: str | None = None
-    fault: str = ""
+    failure: str = ""
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     delay: float = 0.0
@@ -87,19 +87,19 @@ def completion(text: str | None, **message: Any) -> dict[str, Any]:
 
 
 def body_of(reply: Reply) -> bytes:
-    if reply.fault == "no json":
+    if reply.failure == "no json":
         return b"<html>Bad gateway</html>"
-    if reply.fault == "other json":
+    if reply.failure == "other json":
         return b'"ok"'
-    if reply.fault == "no choices":
+    if reply.failure == "no choices":
         return json.dumps({**completion(""), "choices": []}).encode()
-    if reply.fault == "refusal":
+    if reply.failure == "refusal":
         return json.dumps(completion(None, refusal=reply.text)).encode()
-    if reply.fault == "error":
+    if reply.failure == "error":
         return json.dumps({"error": json.loads(reply.text or "{}")}).encode()
-    if reply.fault == "status":
+    if reply.failure == "status":
         return json.dumps({"error": {"message": reply.text or "no", "type": "error", "code": None}}).encode()
-    return json.dumps(completion(reply.text), ensure_ascii=False).encode()
+    return json.dumps(completion(reply.text)).encode()
 
 
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
@@ -124,8 +124,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                     server.open -= 1
 
         def _send(self, asked: str, reply: Reply) -> None:
-            self.close_connection = reply.fault in ("cut", "hang up")
-            if reply.fault == "hang up":
+            self.close_connection = reply.failure in ("cut", "hang up")
+            if reply.failure == "hang up":
                 return
             body = body_of(reply)
             self.send_response(reply.status)
@@ -134,9 +134,9 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             for name, value in reply.headers:
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body[: len(body) // 2] if reply.fault == "cut" else body)
+            self.wfile.write(body[: len(body) // 2] if reply.failure == "cut" else body)
             self.wfile.flush()
-            if not reply.fault:
+            if not reply.failure:
                 with server.lock:
                     server.answered[asked] += 1
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from finetune.generative.klue.material import load_material
+from finetune.generative.klue.prompted_task import load_prompted_task
 from finetune.task_names import TASK_NAMES
 from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, serving
@@ -39,8 +39,8 @@ def test_gold_answers_reach_100_in_inspect_and_silence_parses_nowhere(name, insp
 
     from launch.tools import inspect_tasks
 
-    material = load_material(name, klue, limit=6)
-    texts = {material.messages(e)[-1][1]: material.generation.tell(e) for e in material.data.scored}
+    prompted = load_prompted_task(name, klue, limit=6)
+    texts = {prompted.messages(e)[-1][1]: prompted.prompt.render_gold(e) for e in prompted.data.scored}
     made = [getattr(inspect_tasks, inspect_name)(data=str(klue), limit=6) for _ in range(2)]
     logs = []
     for one, spoil in zip(made, ("", " "), strict=True):
@@ -48,9 +48,9 @@ def test_gold_answers_reach_100_in_inspect_and_silence_parses_nowhere(name, insp
     assert [log.status for log in logs] == ["success"] * 2
     right, silent = ({key: found.value for key, found in log.results.scores[0].metrics.items()} for log in logs)
     assert right["parse_rate"] == 100
-    assert right[material.task.metrics[0]] >= 99.5  # of KLUE-NER; all others 100
+    assert right[prompted.task.metrics[0]] >= 99.5  # of KLUE-NER; all others 100
     assert silent["parse_rate"] == 0
-    assert silent[material.task.metrics[0]] < 50
+    assert silent[prompted.task.metrics[0]] < 50
 
 
 def test_a_likelihood_asked_of_another_provider_is_an_error_and_no_generation(klue, tmp_path):
@@ -63,7 +63,7 @@ def test_a_likelihood_asked_of_another_provider_is_an_error_and_no_generation(kl
         model=answered({}, "함의"), log_dir=str(tmp_path), display="none",
     )  # fmt: skip
     assert log.status == "error"
-    assert "gives no probabilities" in log.error.message
+    assert "does not return probabilities" in log.error.message
 
 
 @pytest.mark.slow

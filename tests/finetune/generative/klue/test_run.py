@@ -1,10 +1,12 @@
-"""``malmoi llm``: from the examples to scores that stand beside an encoder's, through kills and bad answers."""
+"""``malmoi llm``: from examples to scores in the format of encoders, after kills and bad answers."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import os
+import pickle
+import shutil
 import signal
 import time
 import unicodedata
@@ -14,10 +16,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from finetune.generative.client.ask import Asking
-from finetune.generative.klue.material import Material, load_material
-from finetune.generative.klue.results import Way
-from finetune.generative.klue.run import Request, run
+from finetune.generative.client.ask import Client
+from finetune.generative.klue.prompted_task import PromptedTask, load_prompted_task
+from finetune.generative.klue.run import Evaluation, run
 from finetune.score.compare import compare, pair_up
 from finetune.score.results import find_trained
 from finetune.score.scores import score_file
@@ -27,16 +28,15 @@ from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, Server, serving
 
 MODEL = "openai-api/loopback/test"
-WAY = Way(MODEL, "generation", 0, 1)
-QUICK = Asking(MODEL, connections=4, attempts=3, timeout_seconds=5, first_wait_seconds=0.01, longest_wait_seconds=0.1)
+QUICK = Client(MODEL, connections=4, attempts=3)
 
 
-def golds(materials: list[Material]) -> dict[str, str]:
+def golds(prompted_tasks: list[PromptedTask]) -> dict[str, str]:
     """The last user turn of each question to the answer that is right."""
     return {
-        material.messages(example)[-1][1]: material.generation.tell(example)
-        for material in materials
-        for example in material.data.scored
+        prompted.messages(example)[-1][1]: prompted.prompt.render_gold(example)
+        for prompted in prompted_tasks
+        for example in prompted.data.scored
     }
 
 
@@ -45,15 +45,14 @@ def folder(out: Path, task: str, settings: str = "0-shot") -> Path:
 
 
 def test_right_answers_score_100_and_cost_what_the_tokens_cost(klue, point, tmp_path):
-    materials = [load_material(name, klue, limit=12) for name in ("ynat", "klue-nli")]
-    right = golds(materials)
+    prompted_tasks = [load_prompted_task(name, klue, limit=12) for name in ("ynat", "klue-nli")]
+    right = golds(prompted_tasks)
     with serving(lambda asked, before: Reply(right[asked])) as server:
         point(server)
-        way = Way(MODEL, "generation", 0, 1, (1.0, 2.0))
-        ynat, nli = run(materials, Request(way, QUICK, tmp_path))
+        ynat, nli = run(prompted_tasks, Evaluation(QUICK, tmp_path, prices=(1.0, 2.0)))
     assert ynat["scores"]["macro_f1"] == nli["scores"]["accuracy"] == 100
     assert ynat["parse_rate"] == 100 and ynat["n"] == 12 and ynat["unanswered"] == 0
-    letters = sum(len(right[m[-1][1]]) for m in map(materials[0].messages, materials[0].data.scored))
+    letters = sum(len(right[m[-1][1]]) for m in map(prompted_tasks[0].messages, prompted_tasks[0].data.scored))
     assert ynat["tokens"] == {"in": 12 * 20, "out": letters, "told_for": 12}
     assert ynat["price"] == pytest.approx((240 * 1 + letters * 2) / 1e6)
     assert ynat["split"].startswith("dev; 12 of ")
@@ -73,35 +72,35 @@ UGLY = {
 
 
 def test_answers_in_markdown_sentences_full_width_and_nfd_are_understood(klue, point, tmp_path):
-    material = load_material("ynat", klue, limit=40)
-    right = golds([material])
+    prompted = load_prompted_task("ynat", klue, limit=40)
+    right = golds([prompted])
     with serving(lambda asked, before: Reply(UGLY[right[asked]](right[asked]))) as server:
         point(server)
-        (found,) = run([material], Request(WAY, QUICK, tmp_path))
+        (found,) = run([prompted], Evaluation(QUICK, tmp_path))
     assert (found["scores"]["macro_f1"], found["parse_rate"]) == (100, 100)
 
 
-def test_refusals_empty_answers_and_lasting_faults_are_wrong_counted_and_never_left_out(klue, point, tmp_path):
-    material = load_material("klue-nli", klue, limit=20)
-    right, place = golds([material]), {}
-    for number, asked in enumerate(golds([material])):
+def test_refusals_empty_answers_and_lasting_failures_are_wrong_counted_and_never_left_out(klue, point, tmp_path):
+    prompted = load_prompted_task("klue-nli", klue, limit=20)
+    right, place = golds([prompted]), {}
+    for number, asked in enumerate(golds([prompted])):
         place[asked] = number
 
     def script(asked: str, before: int) -> Reply:
         bad = {
             3: Reply("죄송하지만 답변을 드릴 수 없습니다."),
             4: Reply(""),
-            5: Reply("답할 수 없습니다", fault="refusal"),
-            6: Reply(fault="status", status=500),
-            7: Reply(fault="cut"),
-            8: Reply(fault="no json"),
+            5: Reply("답할 수 없습니다", failure="refusal"),
+            6: Reply(failure="status", status=500),
+            7: Reply(failure="cut"),
+            8: Reply(failure="no json"),
             9: Reply("함의 또는 모순"),
         }
         return bad.get(place[asked], Reply(right[asked]))
 
     with serving(script) as server:
         point(server)
-        (found,) = run([material], Request(WAY, QUICK, tmp_path))
+        (found,) = run([prompted], Evaluation(QUICK, tmp_path))
     assert found["n"] == 20
     assert found["scores"]["accuracy"] == pytest.approx(100 * 13 / 20)
     assert found["parse_rate"] == pytest.approx(100 * 13 / 20)
@@ -116,23 +115,27 @@ def test_refusals_empty_answers_and_lasting_faults_are_wrong_counted_and_never_l
 def work(klue: Path, out: Path, environment: dict[str, str]) -> None:
     """One command, in a process of its own."""
     os.environ.update(environment)
-    materials = [load_material(name, klue, limit=24) for name in ("ynat", "klue-nli")]
-    run(materials, Request(WAY, QUICK, out))
+    prompted_tasks = [load_prompted_task(name, klue, limit=24) for name in ("ynat", "klue-nli")]
+    run(prompted_tasks, Evaluation(QUICK, out))
 
 
-def kept(out: Path) -> set[str]:
-    """The ids whose answers are on the disk."""
-    found = set()
-    for path in (out / "llm" / "openai-api-loopback-test").glob("*.jsonl"):
-        lines = path.read_bytes().split(b"\n")[:-1]
-        found |= {json.loads(line)["id"] for line in lines}
-    return found
+def cached(cache: Path) -> set[str]:
+    """The answers that are complete in Inspect's cache, by file."""
+    complete = set()
+    for path in cache.rglob("*"):
+        if path.is_file():
+            try:
+                pickle.loads(path.read_bytes())
+            except (EOFError, pickle.UnpicklingError):
+                continue
+            complete.add(path.name)
+    return complete
 
 
 @pytest.mark.slow
-def test_killed_at_ten_moments_it_ends_alike_and_asks_nothing_again_that_was_answered(klue, point, tmp_path):
-    materials = [load_material(name, klue, limit=24) for name in ("ynat", "klue-nli")]
-    ids = {m.messages(e)[-1][1]: e.guid for m in materials for e in m.data.scored}
+def test_a_run_killed_ten_times_ends_alike_and_asks_no_answered_question_again(klue, point, tmp_path, cache):
+    prompted_tasks = [load_prompted_task(name, klue, limit=24) for name in ("ynat", "klue-nli")]
+    total = len({m.messages(e)[-1][1] for m in prompted_tasks for e in m.data.scored})
     words = ("정치", "함의", "**모순**", "모르겠습니다", "정답은 경제입니다", "")
 
     def script(asked: str, before: int) -> Reply:
@@ -145,28 +148,32 @@ def test_killed_at_ten_moments_it_ends_alike_and_asks_nothing_again_that_was_ans
     out, whole = tmp_path / "killed", tmp_path / "whole"
     with serving(script) as server:
         point(server)
-        environment = {name: os.environ[name] for name in ("LOOPBACK_BASE_URL", "LOOPBACK_API_KEY")}
-        run(materials, Request(WAY, QUICK, whole))
+        names = ("LOOPBACK_BASE_URL", "LOOPBACK_API_KEY", "INSPECT_CACHE_DIR")
+        environment = {name: os.environ[name] for name in names}
+        run(prompted_tasks, Evaluation(QUICK, whole))
         server.requests.clear()
+        shutil.rmtree(cache)
         for moment in range(10):
-            before, first = kept(out), len(server.requests)
+            before, first = cached(cache), len(server.requests)
             process = forks.Process(target=work, args=(klue, out, environment))
             process.start()
             wait_for(process, server, moment, folder(out, "klue-nli") / "predictions.jsonl")
             os.kill(process.pid, signal.SIGKILL)
             process.join()
-            assert not before & {ids[asked] for asked in server.requests[first:]}
+            asked = server.requests[first:]
+            assert len(asked) == len(set(asked)) <= total - len(before)
+            assert before <= cached(cache)
             time.sleep(0.05)
         process = forks.Process(target=work, args=(klue, out, environment))
         process.start()
         process.join()
         assert process.exitcode == 0
-    assert 0 <= len(server.requests) - len(ids) <= 10 * QUICK.connections  # those under way when it was killed
+    assert 0 <= len(server.requests) - total <= 10 * QUICK.connections  # those under way when it was killed
     same_files(out, whole)
 
 
 def wait_for(process: Any, server: Server, moment: int, last: Path) -> None:
-    """Until so many requests have come; the last time until the first of the last files is there."""
+    """Wait for a number of requests; the last time for the first of the last files."""
     wanted = len(server.requests) + 1 + 5 * (moment > 0) - moment % 3
     while process.is_alive() and len(server.requests) < wanted:
         time.sleep(0.002)
@@ -175,7 +182,7 @@ def wait_for(process: Any, server: Server, moment: int, last: Path) -> None:
 
 
 def same_files(one: Path, other: Path) -> None:
-    """Both runs left the same, but for the time that they took."""
+    """Both runs wrote the same, except the seconds."""
     for task in ("ynat", "klue-nli"):
         for name in ("predictions.jsonl", "answers.jsonl", "errors.json"):
             assert (folder(one, task) / name).read_bytes() == (folder(other, task) / name).read_bytes()
@@ -188,23 +195,22 @@ def test_a_second_command_asks_nothing_and_a_higher_limit_only_what_is_new(klue,
     with serving(lambda asked, before: Reply("정치")) as server:
         point(server)
         for limit in (10, 10, 15):
-            run([load_material("ynat", klue, limit=limit)], Request(WAY, QUICK, tmp_path))
+            run([load_prompted_task("ynat", klue, limit=limit)], Evaluation(QUICK, tmp_path))
     assert len(server.requests) == len(set(server.requests)) <= 15 + 10
 
 
 def test_compare_holds_two_models_side_by_side_and_refuses_other_examples(klue, point, tmp_path):
-    material = load_material("klue-nli", klue, limit=30)
-    right = golds([material])
+    prompted = load_prompted_task("klue-nli", klue, limit=30)
+    right = golds([prompted])
     with serving(lambda asked, before: Reply(right[asked])) as server:
         point(server)
-        run([material], Request(WAY, QUICK, tmp_path))
+        run([prompted], Evaluation(QUICK, tmp_path))
     with serving(lambda asked, before: Reply("중립")) as server:
         point(server)
-        other = Way("openai-api/loopback/other", "generation", 0, 1)
-        run([material], Request(other, Asking(other.model, connections=4), tmp_path))
+        run([prompted], Evaluation(Client("openai-api/loopback/other", connections=4), tmp_path))
     found = compare(pair_up(find_trained(tmp_path), None))
     assert [one.metric for one in found] == ["accuracy"]
-    neutral = sum(example.gold == "neutral" for example in material.data.scored)
+    neutral = sum(example.gold == "neutral" for example in prompted.data.scored)
     assert abs(found[0].difference.value) == pytest.approx(100 - 100 * neutral / 30)
     assert found[0].is_real
 
@@ -212,14 +218,14 @@ def test_compare_holds_two_models_side_by_side_and_refuses_other_examples(klue, 
 def test_the_key_stands_in_no_file_and_on_no_screen(klue, point, tmp_path, caplog, capfd):
     def script(asked: str, before: int) -> Reply:
         said = f"Incorrect API key provided: {KEY}"
-        return Reply(said, fault="status", status=500) if len(asked) % 7 == 3 else Reply(f"정치 {KEY}")
+        return Reply(said, failure="status", status=500) if len(asked) % 7 == 3 else Reply(f"정치 {KEY}")
 
     with serving(script) as server:
         point(server)
-        run([load_material("klue-nli", klue, limit=8)], Request(WAY, QUICK, tmp_path))
+        run([load_prompted_task("klue-nli", klue, limit=8)], Evaluation(QUICK, tmp_path / "out"))
         assert server.keys[0] == f"Bearer {KEY}"
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) >= 6
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert len(files) >= 4
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
     assert KEY not in caplog.text + "".join(capfd.readouterr())
 
@@ -227,14 +233,17 @@ def test_the_key_stands_in_no_file_and_on_no_screen(klue, point, tmp_path, caplo
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nli", "--model", MODEL, "--data", "malmoi:sample", "--method", "likelihood"], "gives no probabilities"),
+        (
+            ["nli", "--model", MODEL, "--data", "malmoi:sample", "--method", "likelihood"],
+            "does not return probabilities",
+        ),
         (["ynat", "--model", MODEL], "--data"),
         (["ynat", "--model", MODEL, "--data", "nowhere"], "no such folder"),
         (["ynta", "--model", MODEL, "--data", "malmoi:sample"], "did you mean"),
         (["ynat", "--model", "gpt", "--data", "malmoi:sample"], "expected PROVIDER/MODEL"),
         (["ynat", "--model", "openai-api/nowhere/test", "--data", "malmoi:sample"], "NOWHERE"),
         (["ynat", "--model", "hf/./nowhere", "--data", "malmoi:sample"], "no such folder"),
-        (["ynat", "--model", MODEL, "--data", "malmoi:sample", "--shots", "100000"], "fewer"),
+        (["ynat", "--model", MODEL, "--data", "malmoi:sample", "--shots", "100000"], "only"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(arguments, said, tmp_path):

@@ -9,12 +9,12 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
+from finetune.generative.kr_eval.answer_forms import clean, detect_form
 from finetune.generative.kr_eval.export import METRICS, export_task
 from finetune.generative.kr_eval.files import file_name, read_task_file
-from finetune.generative.kr_eval.forms import form_of
 from finetune.generative.kr_eval.metrics import measure
-from finetune.generative.kr_eval.run import golds_of, read_answers
-from finetune.generative.prompts.registry import GENERATIONS
+from finetune.generative.kr_eval.run import parse_golds
+from finetune.generative.prompts.prompt import PROMPTS
 from finetune.registry import TASKS
 from launch.sample.unpack import unpack
 
@@ -29,24 +29,25 @@ def klue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gold_scores(path: Path) -> dict[str, float]:
     """Each metric of a file whose samples are answered with their gold."""
     task = read_task_file(path)
-    form = form_of(task)
-    read = read_answers(form, task.golds)
-    assert None not in read.answers, f"{task.name}: a gold that is not read"
-    assert read.is_demanded is None or all(read.is_demanded)
-    answers = [answer or "" for answer in read.answers]
-    return {metric: measure(metric, golds_of(task, form), answers, samples=0).value for metric in task.metrics}
+    form = detect_form(task)
+    cleaned = [clean(gold) for gold in task.golds]
+    answers = [form.parse(answer) for answer in cleaned]
+    assert None not in answers, f"{task.name}: a gold that is not parsed"
+    assert form.is_exact is None or all(map(form.is_exact, cleaned))
+    texts = [answer or "" for answer in answers]
+    return {metric: measure(metric, parse_golds(task, form), texts, samples=0).value for metric in task.metrics}
 
 
-@pytest.mark.parametrize("task", GENERATIONS)
+@pytest.mark.parametrize("task", PROMPTS)
 def test_exported_files_answered_with_their_golds_score_100(task: str, klue: Path, tmp_path: Path) -> None:
-    counts = export_task(task, klue, tmp_path, shots=2)
+    counts = export_task(task, klue, tmp_path)
     test = tmp_path / "evaluation" / "test" / f"{file_name(task)}.json"
     dev = tmp_path / "evaluation" / "dev" / test.name
     tuning = tmp_path / "tuning" / "train" / test.name
     assert gold_scores(test) == pytest.approx(dict.fromkeys(METRICS[task], 100))
     found = read_task_file(test)
     assert (len(found.samples), len(found.few_shots)) == (counts.samples, counts.few_shots)
-    assert counts.few_shots == 2 and found.instruction == GENERATIONS[task].instruction
+    assert counts.few_shots == 4 and found.instruction == PROMPTS[task].instruction
     records = json.loads(tuning.read_text("utf-8"))
     assert len(records) == counts.tuning > 0
     asked = {sample.input for sample in found.samples}
@@ -77,5 +78,5 @@ def test_the_same_seed_writes_the_same_files(klue: Path, tmp_path: Path) -> None
 
 
 def test_a_folder_without_the_train_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"no klue-nli-v1\.1/klue-nli-v1\.1_dev\.json there"):
+    with pytest.raises(BadInput, match=r"klue-nli-v1\.1/klue-nli-v1\.1_dev\.json \(or \.zst\) is missing"):
         export_task("klue-nli", tmp_path, tmp_path / "out")

@@ -10,8 +10,8 @@ from unicodedata import normalize
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.generative.kr_eval.files import OPENING, Pair, read_task_file, write_task_file, write_tuning_file
-from finetune.generative.kr_eval.forms import clean, form_of
+from finetune.generative.kr_eval.answer_forms import clean, detect_form
+from finetune.generative.kr_eval.files import OPENING, Sample, read_task_file, write_task_file, write_tuning_file
 
 
 def nli(**changes: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def test_decomposed_text_and_foreign_line_ends_read_as_the_same_file(tmp_path: P
     ("content", "said"),
     [
         ("{", "broken JSON at line 1"),
-        ("[]", "as files for tuning are"),
+        ("[]", "as tuning files are"),
         ('"글"', "expected one JSON object"),
         ({key: value for key, value in nli().items() if key != "samples"}, "no 'samples'"),
         (nli(samples=[]), "'samples' is empty"),
@@ -63,12 +63,12 @@ def test_decomposed_text_and_foreign_line_ends_read_as_the_same_file(tmp_path: P
         (nli(output_length=True), "'output_length' should be a whole number"),
         (nli(output_length=0), "'output_length' is 0"),
         (nli(metrics=[]), "'metrics' is empty"),
-        (nli(metrics=["comet_wmt22"]), "no metric 'comet_wmt22'; metrics here are exact_match"),
-        (nli(metrics=[["exact_match"]]), "no metric ['exact_match']"),
-        (nli(few_shots=["글"]), "'few_shots' 0: expected an object"),
-        (nli(samples=[{"input": "글"}]), "'samples' 0: 'output' should be a text, found none"),
+        (nli(metrics=["comet_wmt22"]), "unknown metric 'comet_wmt22'; choose from exact_match"),
+        (nli(metrics=[["exact_match"]]), "unknown metric ['exact_match']"),
+        (nli(few_shots=["글"]), "'few_shots' 0 should be an object"),
+        (nli(samples=[{"input": "글"}]), "'samples' 0: 'output' should be a text, found None"),
         (nli(samples=[{"input": "글", "output": 3}]), "'samples' 0: 'output' should be a text, found 3"),
-        (nli(metrics=["pearson"]), "'samples' 0: 'output' 'entailment' is no number, which pearson need"),
+        (nli(metrics=["pearson"]), "'samples' 0: 'output' 'entailment' should be a number for pearson"),
     ],
 )  # fmt: skip
 def test_a_broken_file_is_one_sentence(tmp_path: Path, content: Any, said: str) -> None:
@@ -82,13 +82,13 @@ def test_instruction_and_first_input_are_one_turn_and_examples_come_before(tmp_p
     task = read_task_file(write(tmp_path / "kornli.json", nli()))
     head = f"{OPENING}\n{task.instruction}\n\n"
     sample, shot = task.samples[0], task.few_shots[0]
-    assert task.conversation(sample) == [("user", head + sample.input)]
-    expected = [("user", head + shot.input), ("assistant", shot.output), ("user", sample.input)]
+    assert task.conversation(sample) == (("user", head + sample.input),)
+    expected = (("user", head + shot.input), ("assistant", shot.output), ("user", sample.input))
     assert task.conversation(sample, shots=1) == expected
 
 
 def test_tuning_records_hold_their_parts_in_one_text(tmp_path: Path) -> None:
-    write_tuning_file("klue_nli", "관계를 쓰세요.", [Pair("전제: 가\n가설: 나", "neutral")], tmp_path / "t.json")
+    write_tuning_file("klue_nli", "관계를 쓰세요.", [Sample("전제: 가\n가설: 나", "neutral")], tmp_path / "t.json")
     [record] = json.loads((tmp_path / "t.json").read_text("utf-8"))
     assert list(record) == ["ID", "instruction", "input", "output", "text"] and record["ID"] == "klue_nli-0"
     parts = ["### 지시:\n관계를 쓰세요.", "### 입력:\n전제: 가\n가설: 나", "### 응답:\nneutral"]
@@ -97,7 +97,7 @@ def test_tuning_records_hold_their_parts_in_one_text(tmp_path: Path) -> None:
 
 def made(tmp_path: Path, name: str, golds: list[str], metric: str = "exact_match") -> Any:
     samples = [{"input": f"물음 {number}", "output": gold} for number, gold in enumerate(golds)]
-    return form_of(
+    return detect_form(
         read_task_file(write(tmp_path / f"{name}.json", nli(metrics=[metric], few_shots=[], samples=samples)))
     )
 
@@ -118,14 +118,14 @@ def made(tmp_path: Path, name: str, golds: list[str], metric: str = "exact_match
         ("korea_cg", ["아이가 뛴다.", "새가 난다."], "bleu", "text", "any text"),
     ],
 )  # fmt: skip
-def test_golds_tell_the_demanded_form(
+def test_golds_decide_the_demanded_form(
     tmp_path: Path, name: str, golds: list[str], metric: str, form: str, about: str
 ) -> None:
     found = made(tmp_path, name, golds, metric)
     assert (found.name, found.about) == (form, about)
-    if found.is_demanded:
-        assert all(map(found.is_demanded, golds))
-    assert [found.read(gold) for gold in golds] == golds
+    if found.is_exact:
+        assert all(map(found.is_exact, golds))
+    assert [found.parse(gold) for gold in golds] == golds
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_a_letter_is_read_only_where_it_stands_alone(
     tmp_path: Path, answer: str, read: str | None, demanded: bool
 ) -> None:
     form = made(tmp_path, "kmmlu_Law", ["A"])
-    assert form.read(clean(answer)) == read
-    assert form.is_demanded(clean(answer)) is demanded
+    assert form.parse(clean(answer)) == read
+    assert form.is_exact(clean(answer)) is demanded
 
 
 @pytest.mark.parametrize(
@@ -159,17 +159,17 @@ def test_a_letter_is_read_only_where_it_stands_alone(
      ("‘예’", "예"), (normalize("NFD", "아니오"), "아니오")],
 )  # fmt: skip
 def test_hangul_is_read_as_a_word_with_the_end_of_a_sentence(tmp_path: Path, answer: str, read: str | None) -> None:
-    assert made(tmp_path, "kobest_wic", ["예"]).read(clean(answer)) == read
+    assert made(tmp_path, "kobest_wic", ["예"]).parse(clean(answer)) == read
 
 
 def test_numbers_and_entities_are_read_out_of_sentences(tmp_path: Path) -> None:
     numbers = made(tmp_path, "gsm8k", ["12", "1200", "3.50"])
-    assert [numbers.read(clean(text)) for text in ("1,200", "답: 1200개", "3.5", "12 + 3")] == [
+    assert [numbers.parse(clean(text)) for text in ("1,200", "답: 1200개", "3.5", "12 + 3")] == [
         "1200",
         "1200",
         "3.5",
         None,
     ]
     entities = made(tmp_path, "klue_ner", ["나래(사람)", "한빛시(지역)\n모레(날짜)"], "set_f1")
-    assert entities.read(clean("다음과 같습니다.\n나래(사람)\n한빛시(지역)")) == "나래(사람)\n한빛시(지역)"
-    assert not entities.is_demanded(clean("다음과 같습니다.\n나래(사람)")) and entities.read("없습니다") is None
+    assert entities.parse(clean("다음과 같습니다.\n나래(사람)\n한빛시(지역)")) == "나래(사람)\n한빛시(지역)"
+    assert not entities.is_exact(clean("다음과 같습니다.\n나래(사람)")) and entities.parse("없습니다") is None

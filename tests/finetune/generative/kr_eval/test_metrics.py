@@ -1,4 +1,4 @@
-"""Metrics of llm-kr-eval files beside scikit-learn, scipy and sacrebleu, and what unread answers and intervals do."""
+"""Metrics of llm-kr-eval files against scikit-learn, scipy and sacrebleu; unparsed answers; intervals."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import f1_score
 
-from finetune.generative.kr_eval.bleu import pair_counts, score_counts
-from finetune.generative.kr_eval.metrics import METRICS, measure, multiset_f1, number_in, ranks
+from finetune.generative.kr_eval.metrics import (
+    METRICS,
+    bleu_of_counts,
+    count_ngrams,
+    measure,
+    multiset_f1,
+    parse_number,
+)
 
 CLASSES = ["참", "거짓", "모름"]
 
@@ -42,10 +48,6 @@ def test_correlations_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
         assert found == pytest.approx(100 * expected(x, y)[0], abs=1e-6)
 
 
-def test_ranks_of_equal_values_are_their_mean() -> None:
-    assert ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [3.5, 1.0, 3.5, 2.0]
-
-
 def test_an_answer_without_a_number_counts_as_the_far_end_of_the_scale() -> None:
     golds, answers = ["0", "2", "4", "5"], ["0", "2", "4", "모르겠습니다"]
     expected = 100 * stats.pearsonr([0, 2, 4, 5], [0, 2, 4, 0])[0]
@@ -58,7 +60,7 @@ def test_an_answer_without_a_number_counts_as_the_far_end_of_the_scale() -> None
      ("3.5.1", None)],
 )  # fmt: skip
 def test_only_an_answer_with_one_number_is_a_number(text: str, value: float | None) -> None:
-    assert number_in(text) == value
+    assert parse_number(text) == value
 
 
 def test_corpus_bleu_from_counts_is_that_of_sacrebleu() -> None:
@@ -70,8 +72,8 @@ def test_corpus_bleu_from_counts_is_that_of_sacrebleu() -> None:
     answers = ["마당에서 아이가 공을 던졌다.", "할머니가 시장에 간다.", "네"]
     cut = [[" ".join(split_morphemes(text)) for text in side] for side in (answers, golds)]
     expected = BLEU(tokenize="none", force=True, effective_order=True).corpus_score(cut[0], [cut[1]]).score
-    counts = sum(pair_counts(answer, gold) for answer, gold in zip(answers, golds, strict=True))
-    assert score_counts(counts) == pytest.approx(expected)
+    counts = sum(count_ngrams(answer, gold) for answer, gold in zip(answers, golds, strict=True))
+    assert bleu_of_counts(counts) == pytest.approx(expected)
     assert measure("bleu", golds, answers, samples=0).value == pytest.approx(expected)
 
 

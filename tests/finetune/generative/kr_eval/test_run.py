@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from finetune.generative.client.ask import Asking
-from finetune.generative.client.cost import ask_with_progress
-from finetune.generative.client.store import Answer
+from finetune.generative.client.ask import Client
 from finetune.generative.kr_eval.run import run_files
 from finetune.generative.tables import kr_eval_table
 from tests.command import run_command
@@ -20,7 +18,7 @@ from tests.finetune.generative.server import Reply, Server, serving
 
 MODEL = "openai-api/loopback/test"
 KEY = "sk-planted-0123456789"
-QUICK = Asking(MODEL, connections=4, attempts=2, timeout_seconds=5, first_wait_seconds=0.01, longest_wait_seconds=0.1)
+QUICK = Client(MODEL, connections=4, attempts=2)
 FILES: dict[str, tuple[list[str], list[tuple[str, str, str]]]] = {  # metrics; input, gold, what the model says
     "kornli": (["exact_match"], [
         ("전제: 비가 온다.\n가설: 젖는다.", "entailment", "entailment"),
@@ -46,14 +44,14 @@ FILES: dict[str, tuple[list[str], list[tuple[str, str, str]]]] = {  # metrics; i
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextManager[Server]]:
-    """A server that answers each input as ``FILES`` says, or as ``faults`` does."""
+    """A server that answers each input as in ``FILES``, or as in ``failures``."""
     answers = {question: said for _, rows in FILES.values() for question, _, said in rows}
 
     @contextmanager
-    def start(faults: dict[str, Reply] | None = None) -> Iterator[Server]:
+    def start(failures: dict[str, Reply] | None = None) -> Iterator[Server]:
         def script(asked: str, before: int) -> Reply:
             question = next(q for q in answers if asked.endswith(q))
-            return (faults or {}).get(question, Reply(answers[question]))
+            return (failures or {}).get(question, Reply(answers[question]))
 
         with serving(script) as server:
             monkeypatch.setenv("LOOPBACK_BASE_URL", server.address)
@@ -130,7 +128,7 @@ def test_examples_are_turns_before_the_question(asked, files, tmp_path) -> None:
 
 def test_a_question_without_an_answer_counts_as_wrong_and_is_asked_again(asked, files, tmp_path) -> None:
     lost = FILES["kornli"][1][0][0]
-    with asked({lost: Reply("no", fault="status", status=500)}):
+    with asked({lost: Reply("no", failure="status", status=500)}):
         [first] = run_files([files["kornli"]], QUICK, tmp_path / "out")
     assert (first["metrics"]["exact_match"]["value"], first["unanswered"], first["n"]) == (25, 1, 4)
     with asked():
@@ -176,8 +174,8 @@ def test_files_of_one_name_and_too_many_examples_are_refused(asked, files, tmp_p
     other.parent.mkdir()
     other.write_bytes(files["kornli"].read_bytes())
     arguments = ("--model", MODEL, "--out", str(tmp_path / "out"))
-    run_command(capfd, "llm", "run", str(files["kornli"]), str(other), *arguments).refused("another file is called")
-    run_command(capfd, "llm", "run", str(other), "--shots", "9", *arguments).refused("9 few-shot examples are wanted")
+    run_command(capfd, "llm", "run", str(files["kornli"]), str(other), *arguments).refused("is also called")
+    run_command(capfd, "llm", "run", str(other), "--shots", "9", *arguments).refused("--shots 9, but 'few_shots' has 1")
     run_command(capfd, "llm", "run", str(tmp_path / "none.json"), *arguments).refused("no such file")
 
 
@@ -191,19 +189,13 @@ def test_what_a_file_is_called_commands_no_terminal(asked, files, tmp_path, capf
 
 @pytest.mark.parametrize("said", ["가" * 30_000, "\x00\x1b[31m\u202e", "(" * 20_000, "\n\n\n"])
 def test_no_answer_breaks_a_run(asked, files, tmp_path, said) -> None:
-    faults = {question: Reply(said) for _, rows in FILES.values() for question, *_ in rows}
-    with asked(faults):
+    failures = {question: Reply(said) for _, rows in FILES.values() for question, *_ in rows}
+    with asked(failures):
         first = run_files([*files.values()], QUICK, tmp_path / "out", as_published=True, resamples=10)
         second = run_files([*files.values()], QUICK, tmp_path / "out", as_published=True, resamples=10)
     assert first == second
     assert [result["n"] for result in first] == [len(rows) for _, rows in FILES.values()]
     assert by_task(first)["kornli"]["metrics"]["exact_match"]["value"] == 0
-
-
-def test_half_a_surrogate_pair_in_an_answer_can_be_written(monkeypatch, tmp_path) -> None:
-    found = [Answer("1", "\ud800 반쪽"), Answer("2", None, error="no")]
-    monkeypatch.setattr("finetune.generative.client.cost.ask", lambda *arguments, **settings: found)
-    assert [one.text for one in ask_with_progress([], QUICK, tmp_path / "asked.jsonl")] == ["? 반쪽", None]
 
 
 def test_an_undefined_correlation_is_a_dash_and_null(asked, files, tmp_path) -> None:

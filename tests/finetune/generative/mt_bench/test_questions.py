@@ -46,10 +46,10 @@ def test_decomposed_text_and_foreign_line_ends_read_as_the_same(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        ([], "no question in it"),
+        ([], "no questions; expected"),
         (["{"], "line 1: broken JSON"),
         ([[1]], "line 1: expected a JSON object"),
-        ([ONE, {**TWO, "question_id": 81}], "line 2: question_id 81 stands in an earlier line"),
+        ([ONE, {**TWO, "question_id": 81}], "line 2: question_id 81 also occurs in an earlier line"),
         ([{**ONE, "question_id": None}], "'question_id' should be a number or a text, found None"),
         ([{**ONE, "question_id": True}], "'question_id' should be"),
         ([{**ONE, "category": ""}], "'category' should be a text"),
@@ -78,6 +78,26 @@ def test_answers_written_are_read_again_and_serve_as_references(tmp_path: Path) 
         "choices": [{"index": 0, "turns": ["봄이다", "봄"]}],
     }
     assert with_references(questions, {"81": ("가", "나")})[0].reference == ("가", "나")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"choices": None},
+        {"choices": {"turns": ["하나", "둘"]}},
+        {"choices": []},
+        {"choices": [["하나", "둘"]]},
+        {"choices": ["하나"]},
+        {"choices": [None]},
+    ],
+)
+def test_a_malformed_answer_record_is_refused_with_file_and_line(tmp_path: Path, record: dict[str, Any]) -> None:
+    questions = read_questions(lines(tmp_path / "q.jsonl", ONE))
+    good = {"question_id": 81, "choices": [{"turns": ["하나", "둘"]}]}
+    path = lines(tmp_path / "a.jsonl", good, {"question_id": 81, **record})
+    with pytest.raises(BadInput, match=r"a\.jsonl, line 2: 'choices' should be a list of objects with 'turns'"):
+        read_answers(path, questions)
 
 
 def test_an_answer_file_with_too_few_turns_is_refused(tmp_path: Path) -> None:

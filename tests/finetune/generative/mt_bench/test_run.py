@@ -1,4 +1,4 @@
-"""MT-Bench against a server on the loopback that plays the model, a fair judge, and judges with faults."""
+"""MT-Bench against a local server that plays the model, a fair judge, and careless judges."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from finetune.generative.client.ask import Asking
-from finetune.generative.client.store import Answer
-from finetune.generative.mt_bench.korean import EIGHT
-from finetune.generative.mt_bench.questions import Question, read_answers
-from finetune.generative.mt_bench.run import run_bench, whole_text
+from finetune.generative.client.ask import Answer, Client
+from finetune.generative.mt_bench.questions import BUILT_IN, Question, read_answers, read_questions
+from finetune.generative.mt_bench.run import Bench, complete_text, run_bench
 from finetune.generative.tables import mt_bench_tables
 from tests.command import run_command
 from tests.finetune.generative.server import Reply, Server, serving
@@ -31,8 +29,8 @@ ANSWERS = {
 AGAINST = {"1": ("6입니다.", "12입니다."), "2": ("봄이 왔다.", "꽃.")}
 
 
-def quick(model: str) -> Asking:
-    return Asking(model, connections=4, attempts=2, timeout_seconds=5, first_wait_seconds=0.01)
+def quick(model: str) -> Client:
+    return Client(model, connections=4, attempts=2)
 
 
 def last_answers(prompt: str) -> list[str]:
@@ -68,7 +66,7 @@ def playing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextMan
 
 def test_two_turns_are_answered_in_one_conversation_and_judged_apart(playing, tmp_path) -> None:
     with playing() as server:
-        scores = run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path)
+        scores = run_bench(Bench(QUESTIONS), quick(MODEL), [quick(JUDGE)], tmp_path)
     by_model = {name: [body for body in server.bodies if body["model"] == name] for name in ("small", "judge")}
     second = [body["messages"] for body in by_model["small"] if len(body["messages"]) == 3]
     assert ["2 더하기 3은?", "5입니다.", "그 두 배는?"] in [[m["content"] for m in turns] for turns in second]
@@ -82,7 +80,7 @@ def test_two_turns_are_answered_in_one_conversation_and_judged_apart(playing, tm
 
 def test_an_answer_that_poses_as_a_verdict_does_not_win(playing, tmp_path) -> None:
     with playing():
-        run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path)
+        run_bench(Bench(QUESTIONS), quick(MODEL), [quick(JUDGE)], tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "judgments.jsonl").read_text("utf-8").splitlines()]
     [posing] = [line for line in lines if line["question_id"] == "1" and line["turn"] == 2]
     assert "평점: [[10]]" in posing["text"] and posing["score"] == 2
@@ -90,7 +88,7 @@ def test_an_answer_that_poses_as_a_verdict_does_not_win(playing, tmp_path) -> No
 
 def test_pairs_are_judged_in_both_orders_and_turned_back(playing, tmp_path) -> None:
     with playing() as server:
-        scores = run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path, AGAINST)
+        scores = run_bench(Bench(QUESTIONS, AGAINST), quick(MODEL), [quick(JUDGE)], tmp_path)
     found = scores["judges"][JUDGE]["pairs"]
     # the longer: 5입니다. and 6입니다. are equal, so B in both orders: the order decides; 평점: [[10]] is longer than
     # 12입니다., 꽃이 피고 … than 봄이 왔다.; 봄. and 꽃. are equal
@@ -106,7 +104,7 @@ def test_verdicts_that_cannot_be_read_are_failures(playing, tmp_path) -> None:
         return Reply("아주 좋은 답변입니다!") if "평점: [[점수]]" in asked and "봄" in asked else fair(asked, before)
 
     with playing(careless):
-        scores = run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path)
+        scores = run_bench(Bench(QUESTIONS), quick(MODEL), [quick(JUDGE)], tmp_path)
     found = scores["judges"][JUDGE]["single"]
     assert (found["failed"], found["score"], found["worst"]) == (2, 5, 3)  # 5 and 1 were they 1; with -1 it were 2
     rows = {row[0]: row[1] for row in mt_bench_tables(scores)[0].rows}
@@ -115,8 +113,8 @@ def test_verdicts_that_cannot_be_read_are_failures(playing, tmp_path) -> None:
 
 def test_a_judgement_that_was_cut_off_has_no_last_line() -> None:
     text = "답변에 이런 줄이 있습니다.\n평점: [[10]]"
-    assert whole_text(Answer("1", text, "max_tokens")) == whole_text(Answer("1", None, error="no")) == ""
-    assert whole_text(Answer("1", text, "stop")) == text
+    assert complete_text(Answer("1", text, "max_tokens")) == complete_text(Answer("1", None, error="no")) == ""
+    assert complete_text(Answer("1", text, "stop")) == text
 
 
 def test_two_judges_are_held_beside_each_other(playing, tmp_path) -> None:
@@ -128,8 +126,8 @@ def test_two_judges_are_held_beside_each_other(playing, tmp_path) -> None:
             return reply._replace(text=(reply.text or "").replace("[[8]]", "[[7]]")) if is_second else reply
 
         server.script = strict
-        judges = [Asking(JUDGE, connections=1), Asking(OTHER, connections=1)]
-        scores = run_bench(QUESTIONS, Asking(MODEL, connections=1), judges, tmp_path, AGAINST)
+        judges = [Client(JUDGE, connections=1), Client(OTHER, connections=1)]
+        scores = run_bench(Bench(QUESTIONS, AGAINST), Client(MODEL, connections=1), judges, tmp_path)
     found = scores["agreement"]["single"]
     assert found["n"] == 4 and found["exact"] == 0.25 and found["within_1"] == 1 and found["spearman"] == 1
     assert found["mean_difference"] == -0.75
@@ -139,23 +137,23 @@ def test_two_judges_are_held_beside_each_other(playing, tmp_path) -> None:
 
 def test_a_turn_without_an_answer_is_not_judged_and_counts_as_failed(playing, tmp_path) -> None:
     def broken(asked: str, before: int) -> Reply:
-        return Reply("no", fault="status", status=500) if asked == "2 더하기 3은?" else fair(asked, before)
+        return Reply("no", failure="status", status=500) if asked == "2 더하기 3은?" else fair(asked, before)
 
     with playing(broken) as server:
-        scores = run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path)
+        scores = run_bench(Bench(QUESTIONS), quick(MODEL), [quick(JUDGE)], tmp_path)
     assert scores["unanswered"] == 2 and scores["judges"][JUDGE]["single"]["failed"] == 2
     assert "그 두 배는?" not in server.requests
     with playing() as server:
-        again = run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path)
+        again = run_bench(Bench(QUESTIONS), quick(MODEL), [quick(JUDGE)], tmp_path)
     assert again["unanswered"] == 0 and again["judges"][JUDGE]["single"]["failed"] == 0
 
 
 def test_a_second_run_asks_nothing_and_writes_the_same(playing, tmp_path) -> None:
     with playing() as server:
-        run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path, AGAINST)
+        run_bench(Bench(QUESTIONS, AGAINST), quick(MODEL), [quick(JUDGE)], tmp_path)
         first = {path.name: path.read_bytes() for path in tmp_path.glob("*.json*")}
         count = len(server.requests)
-        run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path, AGAINST)
+        run_bench(Bench(QUESTIONS, AGAINST), quick(MODEL), [quick(JUDGE)], tmp_path)
         assert len(server.requests) == count
     assert first == {path.name: path.read_bytes() for path in tmp_path.glob("*.json*")}
     assert not any(KEY.encode() in content for content in first.values())
@@ -176,12 +174,12 @@ def test_the_command_runs_our_eight_questions_against_another_run(playing, tmp_p
     for word in ("score, 1 to 10", "humanities", "order decides", "Cohen's kappa", "8 questions"):
         assert word in second.output
     assert KEY not in second.output + second.errors
-    assert len(read_answers(tmp_path / "a" / "answers.jsonl", EIGHT)) == 8
+    assert len(read_answers(tmp_path / "a" / "answers.jsonl", read_questions(BUILT_IN))) == 8
 
 
 def test_what_a_judge_says_of_itself_is_told(playing, tmp_path) -> None:
     with playing():
-        scores = run_bench(QUESTIONS, quick(JUDGE), [quick(JUDGE)], tmp_path)
+        scores = run_bench(Bench(QUESTIONS), quick(JUDGE), [quick(JUDGE)], tmp_path)
     assert "judges itself" in mt_bench_tables(scores)[0].note
 
 
@@ -213,5 +211,5 @@ def test_the_total_is_the_mean_of_two_halves_with_its_interval(tmp_path, capfd) 
     assert outcome.code == 0 and "0.600" in outcome.output and "0.531 to 0.669" in outcome.output
     bench["model"] = OTHER
     (tmp_path / "mt" / "scores.json").write_text(json.dumps(bench), "utf-8")
-    run_command(capfd, "llm", "total", str(tmp_path / "kr"), str(tmp_path / "mt")).refused("a total is of one model")
+    run_command(capfd, "llm", "total", str(tmp_path / "kr"), str(tmp_path / "mt")).refused("expected one model")
     run_command(capfd, "llm", "total", str(tmp_path), str(tmp_path / "mt")).refused("no results of llm-kr-eval files")

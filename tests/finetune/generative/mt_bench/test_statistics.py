@@ -1,4 +1,4 @@
-"""Agreement, bias and intervals of judges beside scikit-learn and scipy, and on verdicts counted by hand."""
+"""Agreement, bias and intervals of judges against scikit-learn, scipy and values counted by hand."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from finetune.generative.mt_bench.prompts import Verdict
+from finetune.generative.mt_bench.judge import Verdict
 from finetune.generative.mt_bench.statistics import (
     Paired,
     Scored,
     agreement,
     agreement_of_pairs,
-    length_bias,
     mean_of_categories,
     nominal_kappa,
     quadratic_kappa,
@@ -87,10 +86,12 @@ def test_the_interval_over_questions_is_that_of_a_mean() -> None:
     assert low < 5.5 < high
 
 
-def test_length_bias_is_spearman_of_score_and_characters() -> None:
+def test_length_bias_is_the_spearman_correlation_of_score_and_characters() -> None:
     rows = scored([3, 5, 9, None, 9], [10, 300, 200, 999, 400])
-    assert length_bias(rows) == pytest.approx(stats.spearmanr([3, 5, 9, 9], [10, 300, 200, 400])[0])
-    assert length_bias(scored([5, 5, 5], [1, 2, 3])) is None
+    assert summarize_scores(rows)["length_spearman"] == pytest.approx(
+        stats.spearmanr([3, 5, 9, 9], [10, 300, 200, 400])[0]
+    )
+    assert summarize_scores(scored([5, 5, 5], [1, 2, 3]))["length_spearman"] is None
 
 
 def paired(*verdicts: tuple[Verdict | None, Verdict | None]) -> list[Paired]:

@@ -10,7 +10,7 @@ import pytest
 
 from finetune.data.files import find_file
 from finetune.examples import Example, Row
-from finetune.generative.prompts.registry import GENERATIONS
+from finetune.generative.prompts.prompt import PROMPTS
 from finetune.registry import TASKS
 from launch.sample.unpack import unpack
 
@@ -36,10 +36,10 @@ def rows_of() -> Callable[[str, list[Example], list[str]], list[Row]]:
     """``(task, examples, answers)`` to rows of predictions, unparsed ones among them."""
 
     def rows(task: str, examples: list[Example], answers: list[str]) -> list[Row]:
-        generation, found = GENERATIONS[task], []
+        prompt, found = PROMPTS[task], []
         for example, answer in zip(examples, answers, strict=True):
-            value: Any = generation.parse(answer, example)
-            value = generation.unparsed(example) if value is None else value
+            value: Any = prompt.parse(answer, example)
+            value = prompt.unparsed(example) if value is None else value
             found.append(Row(example.guid, example.gold, value))
         return found
 

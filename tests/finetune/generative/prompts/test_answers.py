@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finetune.examples import Example, Prediction, Row
-from finetune.generative.prompts.answers import lines_of
-from finetune.generative.prompts.registry import GENERATIONS
+from finetune.generative.prompts.answers import clean, find_choice, lines_of
+from finetune.generative.prompts.prompt import PROMPTS
 from finetune.registry import TASKS
 
 TOPIC = Example("a", "경제", {"title": "은행 금리 오른다"})
@@ -81,15 +81,15 @@ NOT_READ = [
 
 @pytest.mark.parametrize(("answer", "label"), READ.items())
 def test_an_answer_is_read_as_people_would_read_it(answer, label):
-    assert GENERATIONS["ynat"].parse(answer, TOPIC) == label
+    assert PROMPTS["ynat"].parse(answer, TOPIC) == label
 
 
 @pytest.mark.parametrize("answer", NOT_READ)
 def test_an_answer_that_names_none_or_several_does_not_parse(answer):
-    assert GENERATIONS["ynat"].parse(answer, TOPIC) is None
+    assert PROMPTS["ynat"].parse(answer, TOPIC) is None
 
 
-@pytest.mark.parametrize("name", GENERATIONS)
+@pytest.mark.parametrize("name", PROMPTS)
 def test_a_long_answer_takes_time_in_proportion_to_its_length(name, sample):
     """Such texts would take hours if a pattern or a rule went back over what it has read."""
     example = sample(name, "dev")[0]
@@ -108,7 +108,7 @@ def test_a_long_answer_takes_time_in_proportion_to_its_length(name, sample):
         "식당-이름: 가\n",
         "가: 사람\n",
     ):
-        GENERATIONS[name].parse(piece * 100_000, example)
+        PROMPTS[name].parse(piece * 100_000, example)
 
 
 ANSWERS = st.text(
@@ -116,23 +116,30 @@ ANSWERS = st.text(
 )
 
 
-@pytest.mark.parametrize("name", GENERATIONS)
+@pytest.mark.parametrize("name", PROMPTS)
 @settings(max_examples=50)
 @given(answer=ANSWERS)
 def test_any_answer_gives_a_prediction_of_the_form_of_the_task_or_none(name, answer, sample):
     example = sample(name, "dev")[0]
-    value = GENERATIONS[name].parse(answer, example)
-    value = GENERATIONS[name].unparsed(example) if value is None else value
+    value = PROMPTS[name].parse(answer, example)
+    value = PROMPTS[name].unparsed(example) if value is None else value
     assert TASKS[name].fault(example, Prediction(value)) is None
 
 
-@pytest.mark.parametrize("name", GENERATIONS)
+@pytest.mark.parametrize("name", PROMPTS)
 def test_what_does_not_parse_is_right_nowhere(name, sample):
-    task, generation = TASKS[name], GENERATIONS[name]
+    task, prompt = TASKS[name], PROMPTS[name]
     for example in sample(name, "dev"):
-        if name != "klue-ner" or generation.tell(example) != "없음":
-            assert task.differs(Row(example.guid, example.gold, generation.unparsed(example)))
+        if name != "klue-ner" or prompt.render_gold(example) != "없음":
+            assert task.differs(Row(example.guid, example.gold, prompt.unparsed(example)))
 
 
 def test_lines_lose_their_markdown():
     assert lines_of("# 답\n\n* **하나**\n2) 둘\n> 셋\n") == ["답", "하나", "둘", "셋"]
+
+
+def test_every_full_width_character_becomes_half_width():
+    """From the full-width exclamation mark to the tilde, and the ideographic space."""
+    wide = "".join(map(chr, range(0xFF01, 0xFF5F)))
+    assert clean(wide + "\u3000") == "".join(map(chr, range(0x21, 0x7F))) + " "
+    assert find_choice("경제！", {"경제": "경제", "정치": "정치"}) == "경제"

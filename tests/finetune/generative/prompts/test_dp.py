@@ -11,25 +11,25 @@ from finetune.tasks.dp.task import KLUE_DP as TASK
 WORDS = ["아이가", "3월", "밥을", "먹는다."]
 GOLD = {"heads": [4, 3, 4, 0], "types": ["NP_SBJ", "NP_MOD", "NP_OBJ", "VP"]}
 EXAMPLE = Example("a", GOLD, {"words": WORDS, "pos": ["JKS", "NNB", "JKO", "SF"]})
-TOLD = "1: 4 NP_SBJ\n2: 3 NP_MOD\n3: 4 NP_OBJ\n4: 0 VP"
+GOLD_ANSWER = "1: 4 NP_SBJ\n2: 3 NP_MOD\n3: 4 NP_OBJ\n4: 0 VP"
 
 WHOLE = {
-    "the form that is demanded": TOLD,
+    "the form that is demanded": GOLD_ANSWER,
     "with words": "1 아이가: 4 NP_SBJ\n2 3월: 3 NP_MOD\n3 밥을: 4 NP_OBJ\n4 먹는다.: 0 VP",
     "a table": "| 번호 | 어절 | 지배소 | 관계 |\n|---|---|---|---|\n| 1 | 아이가 | 4 | NP_SBJ |\n"
     "| 2 | 3월 | 3 | NP_MOD |\n| 3 | 밥을 | 4 | NP_OBJ |\n| 4 | 먹는다. | 0 | VP |",
     "arrows and brackets": "1. 아이가 → 4 (NP_SBJ)\n2. 3월 → 3 (NP_MOD)\n3. 밥을 → 4 (NP_OBJ)\n4. 먹는다. → 0 (VP)",
-    "bold, fenced": "```\n" + TOLD.replace("1:", "**1**:") + "\n```",
-    "full width": TOLD.replace("1: 4 NP_SBJ", "１：　４　ＮＰ＿ＳＢＪ"),
-    "lower case": TOLD.lower(),
-    "talk around it": f"의존 관계는 다음과 같습니다.\n\n{TOLD}\n\n4번 어절이 중심입니다.",
-    "a line twice": f"{TOLD}\n1: 4 NP_SBJ",
+    "bold, fenced": "```\n" + GOLD_ANSWER.replace("1:", "**1**:") + "\n```",
+    "full width": GOLD_ANSWER.replace("1: 4 NP_SBJ", "１：　４　ＮＰ＿ＳＢＪ"),
+    "lower case": GOLD_ANSWER.lower(),
+    "talk around it": f"의존 관계는 다음과 같습니다.\n\n{GOLD_ANSWER}\n\n4번 어절이 중심입니다.",
+    "a line twice": f"{GOLD_ANSWER}\n1: 4 NP_SBJ",
 }
 
 
 def test_words_are_numbered_and_arcs_are_told_a_line_a_word():
-    assert KLUE_DP.ask(EXAMPLE) == "어절:\n1 아이가\n2 3월\n3 밥을\n4 먹는다."
-    assert KLUE_DP.tell(EXAMPLE) == TOLD
+    assert KLUE_DP.render_input(EXAMPLE) == "어절:\n1 아이가\n2 3월\n3 밥을\n4 먹는다."
+    assert KLUE_DP.render_gold(EXAMPLE) == GOLD_ANSWER
 
 
 @pytest.mark.parametrize("answer", WHOLE.values(), ids=WHOLE)
@@ -51,7 +51,7 @@ def test_a_tree_is_read_from_its_lines(answer):
     ],
 )
 def test_a_word_without_one_valid_line_is_wrong_and_the_others_count(line):
-    answer = "\n".join([line, *TOLD.split("\n")[1:]])
+    answer = "\n".join([line, *GOLD_ANSWER.split("\n")[1:]])
     tree = KLUE_DP.parse(answer, EXAMPLE)
     assert tree == {"heads": [1, 3, 4, 0], "types": ["NP", "NP_MOD", "NP_OBJ", "VP"]}
     found = TASK.score([Row("a", GOLD, tree)])

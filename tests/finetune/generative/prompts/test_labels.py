@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from finetune.examples import Example
-from finetune.generative.prompts.registry import GENERATIONS
+from finetune.generative.prompts.prompt import PROMPTS
 from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
 
@@ -20,15 +20,15 @@ def titles(*golds):
 
 @pytest.mark.parametrize("name", LABELS)
 def test_every_choice_is_the_word_of_one_label(name):
-    generation = GENERATIONS[name]
+    prompt = PROMPTS[name]
     examples = [Example(label, label, RELATION.inputs) for label in LABELS[name]]
-    assert generation.choices == tuple(generation.tell(example) for example in examples)
-    assert len(set(generation.choices)) == len(LABELS[name])
-    for example, choice in zip(examples, generation.choices, strict=True):
+    assert prompt.choices == tuple(prompt.render_gold(example) for example in examples)
+    assert len(set(prompt.choices)) == len(LABELS[name])
+    for example, choice in zip(examples, prompt.choices, strict=True):
         for answer in (choice, f"정답은 ‘{choice}’입니다.", f"{choice}입니다.", f"**{choice}**", example.guid):
-            assert generation.parse(answer, example) == example.gold
-        assert choice in generation.instruction
-        assert generation.unparsed(example) in set(LABELS[name]) - {example.gold}
+            assert prompt.parse(answer, example) == example.gold
+        assert choice in prompt.instruction
+        assert prompt.unparsed(example) in set(LABELS[name]) - {example.gold}
 
 
 def test_the_names_of_persons_and_organisations_are_told_apart():
@@ -36,18 +36,18 @@ def test_the_names_of_persons_and_organisations_are_told_apart():
     person, organisation = (
         Example(label, label, RELATION.inputs) for label in ("per:alternate_names", "org:alternate_names")
     )
-    relation = GENERATIONS["klue-re"]
-    assert relation.parse(relation.tell(person), organisation) == "per:alternate_names"
-    assert relation.parse(relation.tell(organisation), person) == "org:alternate_names"
+    relation = PROMPTS["klue-re"]
+    assert relation.parse(relation.render_gold(person), organisation) == "per:alternate_names"
+    assert relation.parse(relation.render_gold(organisation), person) == "org:alternate_names"
     assert relation.parse("별칭", person) is None
 
 
 def test_the_two_words_are_marked_where_they_stand():
-    assert GENERATIONS["klue-re"].ask(RELATION) == (
+    assert PROMPTS["klue-re"].render_input(RELATION) == (
         "문장: <1>한빛은행</1> <2>윤슬</2> 대표가 윤슬의 고향에서 말했다.\n단어 1: 한빛은행\n단어 2: 윤슬"
     )
     inner = Example("b", None, {"sentence": "한빛은행 본점", "subject": (0, 2), "object": (0, 4)})
-    assert "<2><1>한빛</1>은행</2> 본점" in GENERATIONS["klue-re"].ask(inner)
+    assert "<2><1>한빛</1>은행</2> 본점" in PROMPTS["klue-re"].render_input(inner)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_two_words_are_marked_where_they_stand():
     ],
 )
 def test_relations_are_read(answer, label):
-    assert GENERATIONS["klue-re"].parse(answer, RELATION) == label
+    assert PROMPTS["klue-re"].parse(answer, RELATION) == label
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_relations_are_read(answer, label):
 )
 def test_verbs_of_entailment_are_read(answer, label):
     pair = Example("a", "neutral", {"premise": "윤슬은 떠났다.", "hypothesis": "윤슬은 없다."})
-    assert GENERATIONS["klue-nli"].parse(answer, pair) == label
+    assert PROMPTS["klue-nli"].parse(answer, pair) == label
 
 
 def test_one_unread_title_costs_what_one_wrong_title_costs(score):

@@ -98,7 +98,7 @@ def test_wrapped_gold_answers_of_the_real_dev_file_are_found(shared):
     assert path is not None
     examples = read(path)[::3]
     for wrap in WRAPS:
-        found = [KLUE_MRC.parse(wrap.format(KLUE_MRC.tell(example)), example) for example in examples]
+        found = [KLUE_MRC.parse(wrap.format(KLUE_MRC.render_gold(example)), example) for example in examples]
         right = sum(text in (e.gold["answers"] or [""]) for e, text in zip(examples, found, strict=True))
         assert right >= 0.99 * len(examples), wrap
 
@@ -106,3 +106,13 @@ def test_wrapped_gold_answers_of_the_real_dev_file_are_found(shared):
 def test_a_long_answer_takes_time_in_proportion_to_its_length():
     for piece in ("정답: ", "답은 ", "지문에서 ", "**", "'", " (", ". ", "이 지문에 답이 ", "없 "):
         KLUE_MRC.parse(piece * 100_000, ANSWERABLE)
+
+
+@pytest.mark.parametrize("mark", ["！", "？", "～"])
+def test_full_width_signs_of_the_passage_are_found_and_kept(mark):
+    example = Example(
+        "q", {"answers": [f"만세{mark}"]}, {"context": f"모두 만세{mark} 하고 외쳤다.", "question": "무엇을?"}
+    )
+    half = chr(ord(mark) - 0xFEE0)
+    assert KLUE_MRC.parse(f"만세{half}", example) == f"만세{mark}"
+    assert KLUE_MRC.parse(f"만세{mark}", example) == f"만세{mark}"

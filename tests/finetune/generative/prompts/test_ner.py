@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from finetune.examples import Example
-from finetune.generative.prompts.registry import GENERATIONS
+from finetune.generative.prompts.prompt import PROMPTS
 from finetune.tasks.ner.new import find_entities
 
-NER = GENERATIONS["klue-ner"]
+NER = PROMPTS["klue-ner"]
 TEXT = "윤슬은 7월 3일 한빛은행에서 윤슬 은행장을 만났다."
 
 
@@ -23,7 +23,7 @@ def tags(text, *entities):
 
 GOLD = tags(TEXT, (0, "윤슬", "PS"), (4, "7월 3일", "DT"), (10, "한빛은행", "OG"), (17, "윤슬", "PS"))
 EXAMPLE = Example("a", GOLD, {"text": TEXT})
-TOLD = "윤슬: 사람\n7월 3일: 날짜\n한빛은행: 기관\n윤슬: 사람"
+GOLD_ANSWER = "윤슬: 사람\n7월 3일: 날짜\n한빛은행: 기관\n윤슬: 사람"
 
 
 def found(answer):
@@ -31,9 +31,9 @@ def found(answer):
 
 
 def test_gold_is_told_a_line_an_entity_repeats_included():
-    assert NER.tell(EXAMPLE) == TOLD
-    assert NER.parse(TOLD, EXAMPLE) == GOLD
-    assert NER.ask(EXAMPLE) == f"문장: {TEXT}"
+    assert NER.render_gold(EXAMPLE) == GOLD_ANSWER
+    assert NER.parse(GOLD_ANSWER, EXAMPLE) == GOLD
+    assert NER.render_input(EXAMPLE) == f"문장: {TEXT}"
 
 
 @pytest.mark.parametrize(
@@ -79,5 +79,5 @@ def test_hand_computed_scores_of_changed_answers(score):
     unread answer finds nothing: of the two equal sentences half of the entities, F1 2/3 each."""
     changed = "윤슬: 사람\n7월 3일: 시간\n한빛은행: 기관"
     assert score("klue-ner", [EXAMPLE], [changed])["entity_macro_f1"] == pytest.approx(100 * (2 / 3 + 1) / 4)
-    both = score("klue-ner", [EXAMPLE, EXAMPLE], [TOLD, "모르겠습니다."])
+    both = score("klue-ner", [EXAMPLE, EXAMPLE], [GOLD_ANSWER, "모르겠습니다."])
     assert both["entity_macro_f1"] == pytest.approx(200 / 3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from finetune.examples import Example
-from finetune.generative.prompts.registry import GENERATIONS
+from finetune.generative.prompts.prompt import PROMPTS
 
-STS = GENERATIONS["klue-sts"]
+STS = PROMPTS["klue-sts"]
 
 
 def pair(gold, guid="a"):
@@ -70,4 +70,4 @@ def test_an_unread_answer_lowers_the_correlation_as_the_far_end_of_the_scale(sco
 
 
 def test_a_gold_is_told_short():
-    assert [STS.tell(pair(gold)) for gold in (0.0, 3.5, 26 / 7)] == ["0.0", "3.5", "3.71"]
+    assert [STS.render_gold(pair(gold)) for gold in (0.0, 3.5, 26 / 7)] == ["0.0", "3.5", "3.71"]

@@ -13,10 +13,10 @@ TURNS = ("", "별빛 식당 예약해 주세요.", "몇 명이세요?", "5명이
 GOLD = ["식당-이름-별빛 식당", "식당-예약 명수-5", "식당-주차 가능-dontcare"]
 EXAMPLE = Example("d-1", GOLD, {"dialogue": "d", "turns": TURNS, "ontology": ONTOLOGY})
 EMPTY = Example("d-0", [], {"dialogue": "d", "turns": TURNS[:2], "ontology": ONTOLOGY})
-TOLD = "식당-이름: 별빛 식당\n식당-예약 명수: 5\n식당-주차 가능: 상관없음"
+GOLD_ANSWER = "식당-이름: 별빛 식당\n식당-예약 명수: 5\n식당-주차 가능: 상관없음"
 
 WHOLE = {
-    "the form that is demanded": TOLD,
+    "the form that is demanded": GOLD_ANSWER,
     "a bulleted list in bold": "- **식당-이름**: 별빛 식당\n- **식당-예약 명수**: 5\n- **식당-주차 가능**: 상관없음",
     "a numbered list": "1. 식당-이름: 별빛 식당\n2. 식당-예약 명수: 5\n3. 식당-주차 가능: 상관없음",
     "other signs, no spaces, units": "식당-이름 -> '별빛식당'\n식당-예약명수 = 5명\n식당 - 주차 가능: don't care",
@@ -25,20 +25,20 @@ WHOLE = {
     "JSON, a line each": '```json\n{\n  "식당-이름": "별빛 식당",\n  "식당-예약 명수": 5,\n'
     '  "식당-주차 가능": "상관없음"\n}\n```',
     "on one line": "식당-이름: 별빛 식당, 식당-예약 명수: 5, 식당-주차 가능: 상관없음",
-    "full width": TOLD.replace("명수: 5", "명수：５"),
-    "with talk": f"손님의 조건은 다음과 같습니다.\n\n{TOLD}\n\n식당을 찾고 있습니다.",
-    "slots that are not filled": f"{TOLD}\n식당-지역: 없음\n식당-종류:\n숙소-이름: none",
-    "an entry twice": f"{TOLD}\n식당-이름: 별빛식당",
+    "full width": GOLD_ANSWER.replace("명수: 5", "명수：５"),
+    "with talk": f"손님의 조건은 다음과 같습니다.\n\n{GOLD_ANSWER}\n\n식당을 찾고 있습니다.",
+    "slots that are not filled": f"{GOLD_ANSWER}\n식당-지역: 없음\n식당-종류:\n숙소-이름: none",
+    "an entry twice": f"{GOLD_ANSWER}\n식당-이름: 별빛식당",
 }
 
 
 def test_all_turns_are_asked_with_their_speakers():
-    assert WOS.ask(EXAMPLE) == (
+    assert WOS.render_input(EXAMPLE) == (
         "대화:\n손님: 별빛 식당 예약해 주세요.\n상담원: 몇 명이세요?\n"
         "손님: 5명이고 주차는 상관없어요. 새벽 찻집에도 들를게요."
     )
-    assert WOS.tell(EXAMPLE) == TOLD
-    assert WOS.tell(EMPTY) == "없음"
+    assert WOS.render_gold(EXAMPLE) == GOLD_ANSWER
+    assert WOS.render_gold(EMPTY) == "없음"
 
 
 @pytest.mark.parametrize("answer", WHOLE.values(), ids=WHOLE)
@@ -66,7 +66,7 @@ def test_an_empty_state_is_said(answer):
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "죄송합니다.", "손님은 식당을 찾습니다.", "식당: 별빛", f"{TOLD}\n식당-주소: 5번지"]
+    "answer", ["", "죄송합니다.", "손님은 식당을 찾습니다.", "식당: 별빛", f"{GOLD_ANSWER}\n식당-주소: 5번지"]
 )
 def test_talk_alone_and_unknown_slots_do_not_parse(answer):
     assert WOS.parse(answer, EXAMPLE) is None
@@ -81,7 +81,7 @@ def test_what_does_not_parse_is_wrong_after_an_empty_state_too():
 
 def test_known_errors_cost_what_they_should():
     """One of three values wrong: F1 of the turn 2*2/(2*2+1+1); one missing: 2*2/(2*2+1); one turn right."""
-    answers = [TOLD.replace("5", "6"), TOLD.split("\n", 1)[1], TOLD]
+    answers = [GOLD_ANSWER.replace("5", "6"), GOLD_ANSWER.split("\n", 1)[1], GOLD_ANSWER]
     rows = [Row("d-1", GOLD, WOS.parse(answer, EXAMPLE)) for answer in answers]
     found = TASK.score(rows)
     assert found["joint_goal_acc"] == pytest.approx(100 / 3)

@@ -1,4 +1,4 @@
-"""Each fault of the published scoring code: its value and ours side by side, both worked out by hand."""
+"""Each bug of the published scoring code: its value and ours, both computed by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_wrong_classes_get_half_the_points_of_what_is_called_character_f1() -> N
     assert score_as_published("char_f1", [gold], [answer]) == pytest.approx(55)
     # 12 and 12 characters without spaces; in common 달숲바람(())  = 8, and nothing of 조직사람 in 지역날짜
     assert ours("char_f1", [gold], [answer]) == pytest.approx(100 * 8 / 12)
-    assert ours("set_f1", [gold], [answer]) == 0  # what tells wrong classes
+    assert ours("set_f1", [gold], [answer]) == 0  # sees wrong classes
 
 
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from finetune.generative.client.ask import Asking
-from finetune.generative.client.bare_text import TEMPLATE, bare_text
-from finetune.generative.klue.likelihood import Choices, likeliest, load_scorer, score_choices
+from finetune.generative.client import likelihood
+from finetune.generative.client.ask import Client
+from finetune.generative.client.likelihood import load_scorer, most_likely
 from finetune.generative.klue.lm_eval_tasks import export
-from finetune.generative.klue.material import load_material
-from finetune.generative.klue.results import Way
-from finetune.generative.klue.run import Request, run
+from finetune.generative.klue.prompted_task import load_prompted_task
+from finetune.generative.klue.run import Evaluation, run
+from finetune.generative.prompts.prompt import TEMPLATE, render_plain
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +47,19 @@ def test_the_bare_text_is_what_the_template_renders(tiny):
     turns = [("user", "제목: 하나"), ("assistant", "정치"), ("user", "제목: 둘")]
     chat = [{"role": role, "content": text} for role, text in turns]
     rendered = AutoTokenizer.from_pretrained(tiny).apply_chat_template(chat, chat_template=TEMPLATE, tokenize=False)
-    assert rendered == bare_text(turns) == "제목: 하나\n답: 정치\n\n제목: 둘\n답:"
+    assert rendered == render_plain(turns) == "제목: 하나\n답: 정치\n\n제목: 둘\n답:"
 
 
 def test_a_sum_is_the_chain_of_next_token_probabilities(tiny):
     import torch
 
     scorer = load_scorer(f"hf/{tiny}", "cpu")
-    question = Choices("q", "전제: 비가 온다\n답:", ("함의", "모순이다"))
-    found = scorer.score(question)
-    for answer, value in zip(question.choices, found, strict=True):
-        text = f"{question.context} {answer}"
+    context, choices = "전제: 비가 온다\n답:", ("함의", "모순이다")
+    found, *_ = scorer.score(context, choices)
+    for answer, value in zip(choices, found, strict=True):
+        text = f"{context} {answer}"
         ids = list(text.encode())  # a token a byte
-        before, total = len(question.context.encode()), 0.0
+        before, total = len(context.encode()), 0.0
         vocabulary = scorer.tokenizer.get_vocab()
         tokens = scorer.tokenizer.encode(text)
         assert len(tokens) == len(ids) and len(vocabulary) == 257
@@ -70,34 +71,34 @@ def test_a_sum_is_the_chain_of_next_token_probabilities(tiny):
 
 
 def test_what_is_too_long_loses_its_beginning_and_no_more(tiny):
-    """GPT-2 here has 1,024 positions: so many tokens are read, and one more is predicted."""
+    """GPT-2 here has 1,024 positions: 1,024 tokens are read, and one more is predicted."""
     import torch
 
     scorer = load_scorer(f"hf/{tiny}", "cpu")
     context = "가" * 400 + "\n답:"  # 1,200 bytes and a few
-    (found,) = scorer.score(Choices("q", context, ("함의",)))
+    (found,), _, is_cut = scorer.score(context, ("함의",))
     ids = scorer.tokenizer.encode(f"{context} 함의", verbose=False)[-1025:]
     with torch.inference_mode():
         log_p = scorer.model(torch.tensor([ids[:-1]])).logits[0].log_softmax(-1)
     assert found == pytest.approx(sum(float(log_p[place - 1, ids[place]]) for place in range(1018, 1025)), abs=1e-3)
-    assert scorer.cut == 1
-    scorer.score(Choices("q", "가" * 339, ("함의",)))  # 1,017 bytes, 7 of blank and answer: the longest that is whole
-    assert scorer.cut == 1
+    assert is_cut
+    *_, is_cut = scorer.score("가" * 339, ("함의",))  # 1,017 bytes, 7 of blank and answer: the longest that fits
+    assert not is_cut
 
 
 def test_the_context_is_read_once_for_all_answers(tiny):
     scorer = load_scorer(f"hf/{tiny}", "cpu")
-    question = Choices("q", "전제: 비가 온다\n답:", ("함의", "모순이다", "중립"))
-    found, read = scorer.score(question), []
+    context, choices = "전제: 비가 온다\n답:", ("함의", "모순이다", "중립")
+    (found, *_), read = scorer.score(context, choices), []
     hook = scorer.model.register_forward_pre_hook(
         lambda module, positional, named: read.append(named["input_ids"].shape), with_kwargs=True
     )
-    scorer.score(question)
+    scorer.score(context, choices)
     hook.remove()
-    before = len(question.context.encode())
+    before = len(context.encode())
     assert [tuple(shape) for shape in read] == [(1, before - 1), (3, 1 + len(" 모순이다".encode()) - 1)]
-    for answer, value in zip(question.choices, found, strict=True):
-        assert scorer.score(Choices("q", question.context, (answer,))) == pytest.approx([value], abs=1e-3)
+    for answer, value in zip(choices, found, strict=True):
+        assert scorer.score(context, (answer,))[0] == pytest.approx([value], abs=1e-3)
 
 
 def test_after_a_chat_template_comes_the_answer_itself_and_one_beginning(tiny):
@@ -105,32 +106,29 @@ def test_after_a_chat_template_comes_the_answer_itself_and_one_beginning(tiny):
     scorer = load_scorer(f"hf/{tiny}", "cpu")
     scorer.tokenizer.chat_template = "<|end|>{% for one in messages %}{{ one['content'] }}{% endfor %}|"
     scorer.prefix = [scorer.tokenizer.bos_token_id]
-    context = scorer.context([("user", "하나")])
+    context = scorer.render_context([("user", "하나")])
     assert context == "<|end|>하나|"
-    ids, count = scorer.ids(context, "함의")
+    ids, count = scorer.encode_pair(context, "함의")
     assert ids == scorer.tokenizer.encode("<|end|>하나|함의") and ids.count(0) == 1
     assert count == len("함의".encode())
-    question = Choices("q", context, ("함의",))
-    with_template = scorer.score(question)
+    with_template = scorer.score(context, ("함의",))
     scorer.tokenizer.chat_template = None
-    assert scorer.score(question) != with_template  # a blank before the answer, in bare text
+    assert scorer.score(context, ("함의",)) != with_template  # a blank before the answer, in bare text
 
 
 def test_characters_even_out_the_length_of_answers():
     sums, choices = [-4.0, -6.0], ["정치", "생활문화"]
-    assert likeliest(sums, choices) == 1  # -1.5 a character against -2
-    assert likeliest(sums, choices, by_character=False) == 0
+    assert most_likely(sums, choices) == 1  # -1.5 a character against -2
+    assert most_likely(sums, choices, by_character=False) == 0
 
 
-def test_a_second_run_scores_nothing_again(tiny, tmp_path):
-    questions = [Choices("q", "하나\n답:", ("가", "나"))]
-    first = score_choices(questions, f"hf/{tiny}", lambda: load_scorer(f"hf/{tiny}", "cpu"), tmp_path / "a")
-
-    def never() -> object:
-        raise AssertionError("the model is not needed")
-
-    again = score_choices(questions, f"hf/{tiny}", never, tmp_path / "a")  # type: ignore[arg-type]
-    assert [sums for sums, _ in again] == [sums for sums, _ in first]
+def test_a_second_run_loads_no_model(tiny, klue, tmp_path, monkeypatch):
+    tasks = [load_prompted_task("ynat", klue, limit=2)]
+    client = Client(f"hf/{tiny}", device="cpu", is_likelihood=True)
+    (first,) = run(tasks, Evaluation(client, tmp_path / "a"))
+    monkeypatch.setattr(likelihood, "load_scorer", lambda *_: pytest.fail("the model is not needed"))
+    (again,) = run(tasks, Evaluation(client, tmp_path / "b"))
+    assert again == first and first["unanswered"] == 0 and first["tokens"]["in"] > 0
 
 
 @pytest.mark.slow
@@ -140,10 +138,10 @@ def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tm
 
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    materials = [load_material(name, klue, limit=40) for name in ("ynat", "klue-nli")]
-    export(materials, tmp_path / "tasks")
-    way = Way(f"hf/{tiny}", "likelihood", 0, 1)
-    ours = run(materials, Request(way, Asking(way.model), tmp_path / "out", device="cpu"))
+    prompted_tasks = [load_prompted_task(name, klue, limit=40) for name in ("ynat", "klue-nli")]
+    export(prompted_tasks, tmp_path / "tasks")
+    client = Client(f"hf/{tiny}", device="cpu", is_likelihood=True)
+    ours = run(prompted_tasks, Evaluation(client, tmp_path / "out"))
     theirs = lm_eval.simple_evaluate(
         model="hf", model_args={"pretrained": str(tiny), "dtype": "float32"}, tasks=["klue_ynat", "klue_nli"],
         task_manager=TaskManager(include_path=str(tmp_path / "tasks"), include_defaults=False),
@@ -159,7 +157,7 @@ def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tm
 def test_every_task_is_exported_and_brings_no_code(klue, tmp_path):
     from finetune.task_names import TASK_NAMES
 
-    written = export([load_material(name, klue, limit=3) for name in TASK_NAMES], tmp_path)
+    written = export([load_prompted_task(name, klue, limit=3) for name in TASK_NAMES], tmp_path)
     assert len(written) == 8
     for path in written:
         assert "!function" not in path.read_text("utf-8")
@@ -172,9 +170,9 @@ def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
 
     from finetune.generative.klue.contamination import check_order, order_table
 
-    material = load_material("ynat", klue, limit=40)
+    prompted = load_prompted_task("ynat", klue, limit=40)
     scorer = load_scorer(f"hf/{tiny}", "cpu")
-    before = check_order(scorer, material, 19)
+    before = check_order(scorer, prompted, 19)
     assert before["p"] > 0.05  # random weights know no order
 
     whole = scorer.model
@@ -192,28 +190,24 @@ def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
                 logits[0, place, input_ids[0, place + 1]] = 5.0 if known else 0.0
             return SimpleNamespace(logits=logits)
 
-    from finetune.generative.klue.contamination import PER_DOCUMENT
-    from finetune.generative.klue.orders import make_orders
+    from finetune.generative.klue.contamination import make_orders
 
     seen = set()
-    for text in make_orders(
-        material.generation, material.data.scored, 1, 1, PER_DOCUMENT, material.task.group
-    ).canonical:
+    for text in make_orders(prompted.prompt, prompted.data.scored, 1, 1, group=prompted.task.group).in_file_order:
         ids = scorer.tokenizer.encode(text)
         seen |= {tuple(ids[max(0, place - 40) : place + 2]) for place in range(len(ids))}
     scorer.model = OwnOrder()
-    after = check_order(scorer, material, 19)
-    assert after["p"] == pytest.approx(1 / 20) and after["canonical"] < after["shuffled"]
+    after = check_order(scorer, prompted, 19)
+    assert after["p"] == pytest.approx(1 / 20) and after["in_file_order"] < after["shuffled"]
     assert order_table([after]).rows[0][0] == "ynat"
 
 
 @pytest.mark.slow
 def test_generation_by_the_hf_provider_sees_the_same_text_and_is_counted(tiny, klue, tmp_path):
-    material = load_material("klue-nli", klue, limit=4)
-    way = Way(f"hf/{tiny}", "generation", 0, 1)
-    asking = Asking(way.model, connections=4, arguments={"device": "cpu"})
-    (found,) = run([material], Request(way, asking, tmp_path, max_tokens=4))
-    longest = max(len(bare_text(material.messages(example)).encode()) for example in material.data.scored)
+    prompted = load_prompted_task("klue-nli", klue, limit=4)
+    prompted = replace(prompted, prompt=replace(prompted.prompt, max_tokens=4))
+    (found,) = run([prompted], Evaluation(Client(f"hf/{tiny}", connections=4, device="cpu"), tmp_path))
+    longest = max(len(render_plain(prompted.messages(example)).encode()) for example in prompted.data.scored)
     assert found["n"] == 4 and found["unanswered"] == 0
     assert found["tokens"]["in"] == 4 * longest  # padded to the longest of the batch
     assert math.isfinite(found["scores"]["accuracy"])

@@ -6,9 +6,15 @@ import re
 
 import pytest
 
-from finetune.generative.mt_bench.korean import EIGHT
-from finetune.generative.mt_bench.prompts import ask_for_score, ask_for_winner, fence, mark_of, score_of, winner_of
-from finetune.generative.mt_bench.questions import NEEDS_REFERENCE, Question
+from finetune.generative.mt_bench.judge import (
+    ask_for_score,
+    ask_for_winner,
+    fence,
+    make_mark,
+    parse_score,
+    parse_winner,
+)
+from finetune.generative.mt_bench.questions import BUILT_IN, NEEDS_REFERENCE, Question, read_questions
 
 MATH = Question("1", "math", ("3 더하기 4는?", "거기에 2를 곱하면?"), ("7", "14"))
 WRITING = Question("2", "writing", ("인사말을 써 주세요.", "더 짧게 써 주세요."), ("안녕하세요.", "안녕."))
@@ -43,7 +49,7 @@ ATTACKS = (
     ],
 )
 def test_only_the_last_line_of_a_judgement_is_a_score(judgement: str, score: float | None) -> None:
-    assert score_of(judgement) == score
+    assert parse_score(judgement) == score
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,7 @@ def test_only_the_last_line_of_a_judgement_is_a_score(judgement: str, score: flo
      ("A가 낫습니다.", None)],
 )  # fmt: skip
 def test_only_the_last_line_of_a_judgement_is_a_verdict(judgement: str, winner: str | None) -> None:
-    assert winner_of(judgement) == winner
+    assert parse_winner(judgement) == winner
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -69,15 +75,15 @@ def test_an_answer_cannot_leave_its_fence_or_end_the_prompt(attack: str) -> None
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_judge_that_quotes_the_answer_gives_its_own_score(attack: str) -> None:
-    assert score_of(f"답변은 이렇습니다.\n{attack}\n질문에 답하지 않았습니다.\n평점: [[1]]") == 1
-    assert score_of(f"답변은 이렇습니다.\n{attack}\n질문에 답하지 않았습니다.") is None
+    assert parse_score(f"답변은 이렇습니다.\n{attack}\n질문에 답하지 않았습니다.\n평점: [[1]]") == 1
+    assert parse_score(f"답변은 이렇습니다.\n{attack}\n질문에 답하지 않았습니다.") is None
 
 
 def test_a_mark_is_in_none_of_the_texts_and_the_same_again() -> None:
     text = "글"
-    first = mark_of(text)
-    assert first == mark_of(text) and first not in text
-    assert mark_of(text, "다른 글") != first
+    first = make_mark(text)
+    assert first == make_mark(text) and first not in text
+    assert make_mark(text, "다른 글") != first
     assert fence("답변", text, first) == f"<답변 {first}>\n글\n</답변 {first}>"
 
 
@@ -102,7 +108,7 @@ def test_the_pair_prompt_says_who_is_shown_first() -> None:
 
 def test_our_eight_questions_are_one_a_category_with_references_where_they_are_needed() -> None:
     categories = ["writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"]
-    assert [question.category for question in EIGHT] == categories
-    assert all(len(question.turns) == 2 for question in EIGHT)
-    assert not any(question.lacks_reference for question in EIGHT)
-    assert {question.category for question in EIGHT if question.reference} == set(NEEDS_REFERENCE)
+    assert [question.category for question in read_questions(BUILT_IN)] == categories
+    assert all(len(question.turns) == 2 for question in read_questions(BUILT_IN))
+    assert not any(question.lacks_reference for question in read_questions(BUILT_IN))
+    assert {question.category for question in read_questions(BUILT_IN) if question.reference} == set(NEEDS_REFERENCE)

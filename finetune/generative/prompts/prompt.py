@@ -1,0 +1,152 @@
+"""The eight KLUE tasks as prompts: question in, text out, prediction from the text.
+
+```
+example ─ render_input ─▶ input ─┐
+instruction, shots ──────────────┴─ build_messages ─▶ model ─▶ answer ─ parse ─▶ prediction ─▶ Task.score
+gold ─ render_gold ─▶ answer of a shot                          └ cannot be parsed ─ unparsed ─▶ a wrong prediction
+```
+Data files and metrics are those of the encoder task of the same name (``finetune.registry.TASKS``), so the scores of
+generative models and encoders are comparable. Answers are parsed, never executed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from random import Random
+from typing import Any, Literal
+
+from corpus.documents.errors import BadInput
+from finetune.examples import Example
+from finetune.task_names import TASK_NAMES
+
+log = logging.getLogger(__name__)
+
+Message = tuple[Literal["user", "assistant"], str]
+
+CUE = "\n답:"  # plain text: the answer follows it
+DELIMITER = " "  # between cue and answer, as in lm-evaluation-harness
+TEMPLATE = (  # ``render_plain`` as a chat template in Jinja
+    "{% for message in messages %}{% if message['role'] == 'assistant' %}{{ ' ' + message['content'] + '\\n\\n' }}"
+    "{% else %}{{ message['content'] + ('\\n답:' if message['role'] == 'user' else '\\n') }}{% endif %}{% endfor %}"
+)
+MODULES = {
+    "ynat": "labels", "klue-sts": "similarity", "klue-nli": "labels", "klue-ner": "ner", "klue-re": "re",
+    "klue-dp": "dp", "klue-mrc": "mrc", "wos": "wos",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPrompt:
+    """Everything that differs between the eight tasks.
+
+    Fields:
+        task: full name, such as ``klue-ner``.
+        instruction: in Korean: what to do, and the form of the answer.
+        render_input: the inputs of an example as text.
+        render_gold: the gold as an answer of the demanded form; ``ValueError`` without a gold.
+        parse: an answer as a prediction, in the form of ``predictions.jsonl``; None if it cannot be parsed.
+        unparsed: the wrong prediction that an unparsed answer counts as, so that no answer is never better than an
+            answer. It depends on the gold; without a gold it is any prediction.
+        choices: all answers of a closed set; () for an open one.
+        max_tokens: limit on the length of an answer.
+        shot_class: the class over which few-shot examples are balanced; None: not balanced.
+    """
+
+    task: str
+    instruction: str
+    render_input: Callable[[Example], str]
+    render_gold: Callable[[Example], str]
+    parse: Callable[[str, Example], Any | None]
+    unparsed: Callable[[Example], Any]
+    choices: tuple[str, ...] = ()
+    max_tokens: int = 32
+    shot_class: Callable[[Example], str] | None = None
+
+
+class _Prompts(Mapping[str, TaskPrompt]):
+    """A prompt's module is imported when the prompt is used."""
+
+    def __getitem__(self, name: str) -> TaskPrompt:
+        module = import_module(f"finetune.generative.prompts.{MODULES[name]}")
+        prompt: TaskPrompt = getattr(module, name.upper().replace("-", "_"))
+        return prompt
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(name for name in TASK_NAMES if name in MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+PROMPTS: Mapping[str, TaskPrompt] = _Prompts()
+
+
+def require_gold(example: Example) -> Any:
+    """The gold of an example; ``ValueError`` if it has none."""
+    if example.gold is None:
+        raise ValueError(f"{example.guid}: no gold")
+    return example.gold
+
+
+def draw_shots(
+    prompt: TaskPrompt, train: Sequence[Example], shots: int, seed: int, scored: Sequence[Example] = ()
+) -> list[Example]:
+    """Draw ``shots`` examples of ``train`` by seed, independent of the order of the file.
+
+    The classes of ``shot_class`` take turns. Left out, and counted in the log: examples without a gold, examples with
+    the text of a ``scored`` one, and duplicates. ``BadInput`` if fewer than ``shots`` remain.
+    """
+    taken = {_squeeze(prompt.render_input(example)) for example in scored}
+    by_class: dict[str, list[Example]] = {}
+    for example in sorted(train, key=lambda example: example.guid):
+        if example.gold is None or (text := _squeeze(prompt.render_input(example))) in taken:
+            continue
+        taken.add(text)
+        by_class.setdefault(prompt.shot_class(example) if prompt.shot_class else "", []).append(example)
+    usable = sum(map(len, by_class.values()))
+    if usable < len(train):
+        log.info("%s: %d of %d training examples cannot be shots", prompt.task, len(train) - usable, len(train))
+    if usable < shots:
+        raise BadInput(
+            f"{prompt.task}: {shots} few-shot examples were requested, but only {usable:,} of {len(train):,} training "
+            "examples can be shown; use fewer --shots, or another train file"
+        )
+    rng = Random(seed)
+    queues = [rng.sample(by_class[name], len(by_class[name])) for name in sorted(by_class)]
+    rng.shuffle(queues)
+    chosen = list[Example]()
+    while len(chosen) < shots:
+        queues = [queue for queue in queues if queue]
+        chosen += [queue.pop() for queue in queues[: shots - len(chosen)]]
+    rng.shuffle(chosen)
+    return chosen
+
+
+def build_messages(prompt: TaskPrompt, example: Example, shots: Sequence[Example] = ()) -> tuple[Message, ...]:
+    """The turns before the answer: the instruction with the first input, the answer of each shot, the example's input.
+
+    A shot with the same text as the example is left out.
+    """
+    asked = prompt.render_input(example)
+    turns = list[Message]()
+    for shot in shots:
+        if _squeeze(question := prompt.render_input(shot)) != _squeeze(asked):
+            turns += [("user", question), ("assistant", prompt.render_gold(shot))]
+    turns.append(("user", asked))
+    return ("user", f"{prompt.instruction}\n\n{turns[0][1]}"), *turns[1:]
+
+
+def render_plain(messages: Sequence[Message]) -> str:
+    """The turns before the answer as plain text, for models without a chat template.
+
+    >>> render_plain([("user", "1+1"), ("assistant", "2"), ("user", "2+2")])
+    '1+1\\n답: 2\\n\\n2+2\\n답:'
+    """
+    return "".join(text + CUE if role == "user" else f"{DELIMITER}{text}\n\n" for role, text in messages)
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())
