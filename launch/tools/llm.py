@@ -237,6 +237,7 @@ def export_kr_eval(
     set_up_console()
     from finetune.generative.kr_eval.export import export_table, export_task
     from finetune.generative.prompts.prompt import PROMPTS
+    from finetune.task_names import full_name
 
     names = [*PROMPTS] if tasks == ["all"] else list(dict.fromkeys(full_name(task) for task in tasks))
     show(export_table([export_task(name, data, out, samples=samples, seed=SEED) for name in names], out))
