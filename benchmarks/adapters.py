@@ -28,7 +28,7 @@ from finetune.registry import TASKS
 from finetune.task_names import TASK_NAMES, full_name
 from finetune.train.memory import resident_mib
 from finetune.train.trainer import seed_everything, train
-from launch.console import PlainConsole, figures_of, print_table
+from launch.console import PlainConsole, print_table, record_table
 from launch.sample.unpack import unpack
 
 FULL, LORA = "full", "LoRA"
@@ -79,7 +79,7 @@ def run_lora_bench(
         f"{results['material']}; {model or 'an invented decoder, 4 layers x 512'}, LoRA of rank {rank} on all linear "
         f"layers, seconds of an epoch, most memory of weights and training; medians of {rounds} rounds."
     )
-    print_table(figures_of("All weights beside LoRA", results["tasks"], columns, note, first="task"), PlainConsole())
+    print_table(record_table("All weights beside LoRA", results["tasks"], columns, note, first="task"), PlainConsole())
     return write_figures(results, out)
 
 

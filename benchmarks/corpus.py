@@ -27,7 +27,7 @@ from benchmarks.rivals import (
 )  # fmt: skip
 from benchmarks.timing import ROUNDS, fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
 from corpus.documents.errors import BadInput
-from launch.console import PlainConsole, Table, figures_of, print_table
+from launch.console import PlainConsole, Table, print_table, record_table
 from launch.sample.unpack import gold_sentences, labelled_documents, unpack
 
 FAST_MEGABYTES, SLOW_MEGABYTES, QUERY_MEGABYTES = 5.0, 0.1, 3.0
@@ -267,7 +267,7 @@ def _tables(results: dict[str, Any]) -> list[Table]:
         _splitting_table(results["splitting"], named["sentences"]),
         _pii_table(results["personal_data"], named["pii"], named["texts"]),
         _decontamination_table(results["decontamination"], named["texts"]),
-        figures_of(
+        record_table(
             "Whole stage",
             stage["rows"],
             {
@@ -289,7 +289,7 @@ def _splitting_table(found: dict[str, Any], gold: str) -> Table:
         f"(kiwi and kss {found['timed_megabytes_slow']:.2f} MB)"
     )
     rows = found["rows"] | _not_installed(SPLITTERS, found["rows"])
-    return figures_of("Sentence splitting", rows, columns | {"ours is faster": "{ours_times_faster:,.0f} x"}, note)
+    return record_table("Sentence splitting", rows, columns | {"ours is faster": "{ours_times_faster:,.0f} x"}, note)
 
 
 def _pii_table(found: dict[str, Any], labelled: str, texts: str) -> Table:
@@ -308,13 +308,13 @@ def _pii_table(found: dict[str, Any], labelled: str, texts: str) -> Table:
         f"{speed['times_faster']:.1f} times that of sixteen passes of re; {speed['values']:,} values, "
         f"{speed['sentences_that_differ']} of {speed['sentences']:,} sentences differ."
     )
-    return figures_of("Personal data", rows | _not_installed(DETECTORS, rows), columns, note)
+    return record_table("Personal data", rows | _not_installed(DETECTORS, rows), columns, note)
 
 
 def _decontamination_table(found: dict[str, Any], texts: str) -> Table:
     columns = {"benchmark sentences": "{items:,}", "sentences/s": "{per_s:,.0f}", "times": "{times:,.0f}"}
     note = f"{found['queries']:,} sentences of {texts} as queries (rank_bm25 {found['rank_bm25_queries']})"
-    return figures_of("Decontamination", found["rows"], columns, note)
+    return record_table("Decontamination", found["rows"], columns, note)
 
 
 def _not_installed(names: Iterable[str], rows: dict[str, Any]) -> dict[str, dict[str, Any]]:

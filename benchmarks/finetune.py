@@ -31,7 +31,7 @@ from finetune.registry import TASKS
 from finetune.saved_models.load import Kept
 from finetune.train.predict import predict
 from finetune.train.trainer import order_by_length, seed_everything, train
-from launch.console import PlainConsole, figures_of, print_table
+from launch.console import PlainConsole, print_table, record_table
 from launch.sample.unpack import unpack
 
 TASKS_TIMED = ("klue-ner", "klue-dp", "klue-sts", "klue-nli", "ynat")
@@ -87,7 +87,7 @@ def run_finetune_bench(
         "Slots: positions of our batches, padding included, for each real token; fixed: the "
         f"same of the other side. Pipeline: new text beside a pipeline of transformers, batches of {BATCH_SIZE}."
     )
-    table = figures_of("Finetune beside the published manner", results["tasks"], columns, note, first="task")
+    table = record_table("Finetune beside the published manner", results["tasks"], columns, note, first="task")
     print_table(table, PlainConsole())
     return write_figures(results, out)
 

@@ -26,7 +26,7 @@ from benchmarks.material import GIVEN, SAMPLE, byte_count, read_texts
 from benchmarks.timing import ROUNDS, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
-from launch.console import PlainConsole, figures_of, print_table
+from launch.console import PlainConsole, print_table, record_table
 from launch.sample.unpack import unpack
 
 OURS = "malmoi pack"
@@ -66,7 +66,7 @@ def run_pack_bench(
             f"{found['documents']:,} documents, {found['megabytes']:.1f} MB of {results['material']}, medians of CPU "
             'time on one thread. "ours": how many times as fast; "other pieces": documents in which ours finds others.'
         )
-        print_table(figures_of(name, found["ways"], columns, note), PlainConsole())
+        print_table(record_table(name, found["ways"], columns, note), PlainConsole())
     return write_figures(results, json_file)
 
 

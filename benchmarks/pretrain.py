@@ -27,7 +27,7 @@ from benchmarks.rivals import collator, train_with_stock_steps, train_with_train
 from benchmarks.timing import fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
 from corpus.documents.accelerator import device_name, find_device
 from corpus.documents.errors import BadInput
-from launch.console import PlainConsole, Table, figures_of, print_table
+from launch.console import PlainConsole, Table, print_table, record_table
 from launch.errors import LaunchError
 from pretrain.batching.batches import Split, TrainingBatches, split_rows
 from pretrain.batching.masking import IGNORED, Pieces, describe_pieces
@@ -334,7 +334,7 @@ def _loader_table(found: dict[str, Any]) -> Table:
         f"Invented words, rows of {found['length']} tokens, {found['tokens']:,} tokens a round, CPU time of one core, "
         f"medians of {found['rounds']} rounds in turns. transformers puts [MASK] for every piece of a whole word."
     )
-    return figures_of("Loading and masking", found["rows"], columns, note, first="way")
+    return record_table("Loading and masking", found["rows"], columns, note, first="way")
 
 
 def _trainer_table(found: dict[str, Any]) -> Table:
@@ -352,7 +352,7 @@ def _trainer_table(found: dict[str, Any]) -> Table:
         f"{found['times_faster_than_stock']:.2f} times those of the stock step in CPU time. Held out: under the "
         "Trainer's masks."
     )
-    return figures_of("Training beside transformers' model and Trainer", found["rows"], columns, note)
+    return record_table("Training beside transformers' model and Trainer", found["rows"], columns, note)
 
 
 def _modes_table(found: dict[str, Any]) -> Table:
@@ -366,4 +366,4 @@ def _modes_table(found: dict[str, Any]) -> Table:
         f"{config.rows.sequence_length}, {config.engine.micro_batch} at once, one process, medians of "
         f"{found['rounds']} runs."
     )
-    return figures_of("Modes", found["rows"], columns, note, first="mode")
+    return record_table("Modes", found["rows"], columns, note, first="mode")

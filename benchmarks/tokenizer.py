@@ -18,7 +18,7 @@ from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import shard_paths
 from corpus.documents.units import map_units, reuse_processes
-from launch.console import PlainConsole, figures_of, print_table
+from launch.console import PlainConsole, print_table, record_table
 from launch.sample.unpack import unpack
 from tokenizer.config import TokenizerConfig
 
@@ -162,6 +162,6 @@ def _print_results(results: dict[str, Any]) -> None:
         f"text and the library's trainer: {builds['times_faster']:.2f} times the time of malmoi, "
         f"{builds['times_faster_without_fit']:.2f} times without the figures over the corpus, which it does not make."
     )
-    print_table(figures_of("Building", builds["rows"], columns | {"worker": "{peak_worker_mib:,.0f}"}, note), console)
+    print_table(record_table("Building", builds["rows"], columns | {"worker": "{peak_worker_mib:,.0f}"}, note), console)
     if results["compared"]:
         print_comparison(results["compared"], console)

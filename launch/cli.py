@@ -1,4 +1,4 @@
-"""The ``malmoi`` command: one verb per stage, small tools beside them. Heavy imports wait until a verb runs."""
+"""The ``malmoi`` command: one verb per stage, and tools. Heavy imports wait until a verb runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import difflib
 import re
 import sys
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,26 +29,30 @@ from launch.tools.push import push
 from launch.tools.score import export_task_predictions, model_app, score_predictions, write_task_features
 from launch.tools.tokenizers import extend_tokenizer, measure_tokenizers
 
-ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
+ABOUT = """Pretrain Korean language models from raw text and score them on the KLUE tasks.
 
-Try it:  malmoi run smoke        (embedded sample, a few minutes on two cores)
+Example:  malmoi run smoke        (embedded sample, a few minutes on two cores)
 """
 NEEDS = {"text": "your text", "klue": "the KLUE files", "gpu": "GPUs"}
-STAGES, TOOLS, LOOK = "Stages of a run", "Tools for your own files", "Look first"
-STAGE_VERBS = (  # in the order of a run, each with its purpose and an example
-    ("run", "Do all stages in order, from text to report.", "malmoi run smoke"),
+STAGES, TOOLS, STATUS = "Pipeline stages", "Tools", "Status and planning"
+STAGE_VERBS = (  # in pipeline order: verb, purpose, example
+    ("run", "Run all stages in order, from raw text to the report.", "malmoi run smoke"),
     ("sample", "Write the embedded sample: invented Korean documents and KLUE files.", "malmoi sample smoke"),
     ("corpus", "Clean, pseudonymize and decontaminate text.", "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz"),
     ("tokenizer", "Train a vocabulary.", "malmoi tokenizer smoke tokenizer.vocab_size=8000"),
     ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
-    ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
-    ("finetune", "Train and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner"),
+    (
+        "pretrain",
+        "Pretrain a model and export it.",
+        "torchrun --nproc-per-node 2 -m launch pretrain smoke",
+    ),
+    ("finetune", "Fine-tune and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner"),
     (
         "search",
-        "Search hyperparameters, then train and score the best.",
+        "Search hyperparameters, then train and score the best settings.",
         "malmoi search smoke finetune.search.method=random finetune.search.trials=20",
     ),
-    ("report", "Write report.md and report.html, results.csv and report.tex.", "malmoi report smoke"),
+    ("report", "Write the report of a run as Markdown, HTML, CSV and LaTeX.", "malmoi report smoke"),
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
     "tokenizer": {"stats": measure_tokenizers, "extend": extend_tokenizer},
@@ -58,7 +61,7 @@ STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
 
 
 class Verbs(TyperGroup):
-    """All verbs, in the order of a run."""
+    """All verbs, stages first in pipeline order."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         order = [verb for verb, *_ in STAGE_VERBS]
@@ -66,11 +69,11 @@ class Verbs(TyperGroup):
 
 
 class StageOrTools(TyperGroup):
-    """``malmoi tokenizer RECIPE`` runs the stage, ``malmoi tokenizer stats …`` a tool: unknown words are recipes."""
+    """``malmoi tokenizer stats …`` runs a tool; with any other word, ``malmoi tokenizer RECIPE`` runs the stage."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        begins_with_option = args and args[0].startswith("-") and args[0] != "--help"
-        return super().parse_args(ctx, ["build", *args] if begins_with_option else args)
+        starts_with_option = args and args[0].startswith("-") and args[0] != "--help"
+        return super().parse_args(ctx, ["build", *args] if starts_with_option else args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in self.commands:
@@ -88,12 +91,12 @@ class StageOrTools(TyperGroup):
         return ["RECIPE [KEY=VALUE]… [OPTIONS]", f" or  {ctx.command_path} TOOL …"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Shows what the stage takes, and the tools."""
-        own, self.params = self.params, [*self.commands["build"].params, *self.params]
+        """Show the parameters of the stage, and the tools."""
+        before, self.params = self.params, [*self.commands["build"].params, *self.params]
         try:
             super().format_help(ctx, formatter)
         finally:
-            self.params = own
+            self.params = before
 
 
 def _recipe_names() -> list[str]:
@@ -111,17 +114,19 @@ Overrides = Annotated[
 ]
 
 
-def _on_a_file_system(runs: Path) -> Path:
-    """A run is worked on where files can be renamed, locked and mapped; ``Path`` has made s3:/ of s3://."""
+def _require_file_system(runs: Path) -> Path:
+    """Refuse URLs, because a run renames, locks and maps files; ``Path`` has turned s3:// into s3:/."""
     if re.match(r"[A-Za-z][\w+.-]+:/", str(runs)):
-        raise LaunchError(f"--runs {runs}: a run needs a file system; `malmoi copy` brings finished stages to a URL")
+        raise LaunchError(f"--runs {runs}: a run needs a file system; `malmoi copy` copies finished stages to a URL")
     return runs
 
 
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.", callback=_on_a_file_system)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would stop the run, and the plan; write nothing.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
-
+RUNS_HELP = "Directory for run outputs; each run gets a subdirectory."
+Runs = Annotated[Path, typer.Option("--runs", help=RUNS_HELP, callback=_require_file_system)]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the plan and any problem, then exit. No files are written.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Log debug messages.")]
 
 app = typer.Typer(cls=Verbs, help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -166,20 +171,20 @@ app.command("package", rich_help_panel=TOOLS)(package)
 app.command("copy", rich_help_panel=TOOLS)(copy)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
-app.command("status", rich_help_panel=LOOK)(show_status)
+app.command("status", rich_help_panel=STATUS)(show_status)
 
 
 @app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench() -> None:
-    """Moved: the benchmarks are no part of the installed package."""
-    raise LaunchError("bench moved out of the package; in a checkout, run `python -m benchmarks NAME`")
+    """Benchmarks are not part of the installed package."""
+    raise LaunchError("benchmarks are not part of the package; in a checkout, run `python -m benchmarks NAME`")
 
 
-@app.command(rich_help_panel=LOOK)
+@app.command(rich_help_panel=STATUS)
 def recipes(
-    name: Annotated[str | None, typer.Argument(help="Print this one's file.", autocompletion=_recipe_names)] = None,
+    name: Annotated[str | None, typer.Argument(help="Recipe to print.", autocompletion=_recipe_names)] = None,
 ) -> None:
-    """List the shipped recipes: what each is for, what it costs and what it needs.
+    """List the shipped recipes with purpose, cost and requirements, or print one.
 
     Example:  malmoi recipes smoke > mine.yaml
     """
@@ -195,9 +200,9 @@ def recipes(
     PlainConsole().print(table)
 
 
-@app.command(rich_help_panel=LOOK)
+@app.command(rich_help_panel=STATUS)
 def tasks() -> None:
-    """List the KLUE tasks: what each predicts, its metrics (the headline first), its folder and the paper's dev score.
+    """List the KLUE tasks: output, metrics (main metric first), data folder and the paper's dev score.
 
     Example:  malmoi tasks
     """
@@ -212,16 +217,16 @@ def tasks() -> None:
     PlainConsole().print(table)
 
 
-app.command("plan", rich_help_panel=LOOK)(plan)
+app.command("plan", rich_help_panel=STATUS)(plan)
 
 
-@app.command(rich_help_panel=LOOK)
+@app.command(rich_help_panel=STATUS)
 def doctor(
-    cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; a launcher starts it on each.")] = False,
-    runs: Annotated[Path, typer.Option("--runs", help="With --cluster: the runs that all share.")] = Path("runs"),
-    local: Annotated[Path | None, typer.Option("--local", help="With --cluster: a folder on each node's disk.")] = None,
+    cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; start it with torchrun.")] = False,
+    runs: Annotated[Path, typer.Option("--runs", help="With --cluster: shared run directory.")] = Path("runs"),
+    local: Annotated[Path | None, typer.Option("--local", help="With --cluster: folder on each node's disk.")] = None,
 ) -> None:
-    """Check this machine, and say which recipes it is ready for; with --cluster all nodes that are to train.
+    """Check this machine and list the recipes that it can run; with --cluster, check all nodes before training.
 
     Example:  malmoi doctor
     """
@@ -238,16 +243,11 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _installed_version() -> str:
-    try:
-        return version("malmoi")
-    except PackageNotFoundError:
-        return "(not installed: a clone of the repository)"
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        from launch.manifest import installed_version
 
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"malmoi {_installed_version()}")
+        typer.echo(f"malmoi {installed_version('malmoi')}")
         raise typer.Exit
 
 
@@ -262,6 +262,6 @@ def options(
 
 def main() -> None:
     """Entry point of the command."""
-    # the deepspeed launcher adds --local_rank=N in front; the environment says the same
+    # the deepspeed launcher prepends --local_rank=N; the environment has the same number
     sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
     run_app(app, "malmoi")

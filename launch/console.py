@@ -1,7 +1,7 @@
-"""Console of a run: rank 0 speaks, other ranks only warn, progress bars appear on terminals only, tables are printed.
+"""Console output: log lines (rank 0; other ranks only warnings), progress bars on terminals, tables, errors.
 
-Nothing that a file, a name or a text holds may command the terminal: log lines, warnings, errors and tables pass
-through ``corpus.documents.escaping`` here, and what an encoding such as cp949 cannot write is shown as its number.
+Control characters in file names or texts must not reach the terminal, so log lines, warnings, errors and tables are
+escaped here. Characters that the terminal's encoding lacks are shown as their code.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ QUIET = (
     "DeepSpeed", "deepspeed", "transformers", "datasets", "urllib3", "huggingface_hub", "faker", 
     "torch", "httpx", "httpx2", "openai",
 )  # fmt: skip
-WIDE = 7  # columns from which the terminal's 80 letters have none to spare for padding
+WIDE = 7  # columns from which a table on 80 characters has no padding
 
 
 def run_app(app: Callable[..., object], name: str) -> None:
-    """Run a typer app as the command ``name``: bad input gets one message and exit code 2, our own bugs a traceback."""
-    show_any_character()
+    """Run a typer app as the command ``name``: bad input gives one message and exit code 2, a bug its traceback."""
+    escape_unencodable()
     try:
         app(prog_name=name)
     except Exception as error:
-        shown: BaseException | None = error if is_user_error(error) else None
+        reported: BaseException | None = error if is_user_error(error) else None
         if isinstance(error, ModuleNotFoundError):
-            shown = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
-        if shown is None:
+            reported = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
+        if reported is None:
             raise
         prefix = f"[rank {rank()}] " if world_size() > 1 else ""
-        print(escape_message(f"malmoi: {prefix}{error_message(shown)}"), file=sys.stderr)
-        sys.exit(exit_code(shown))
+        print(escape_message(f"malmoi: {prefix}{error_message(reported)}"), file=sys.stderr)
+        sys.exit(exit_code(reported))
 
 
 class PlainFormatter(logging.Formatter):
@@ -59,7 +59,7 @@ class PlainFormatter(logging.Formatter):
 
 
 class PlainConsole(Console):
-    """A console on which text is text: no markup, no emoji codes, no control characters, in cells of tables either."""
+    """A console without markup, emoji codes and control characters, also in table cells."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
@@ -69,24 +69,24 @@ class PlainConsole(Console):
 
 
 class ProgressAwareHandler(logging.Handler):
-    """Writes lines above a progress bar instead of through it."""
+    """Writes log lines above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
         tqdm.write(self.format(record), file=sys.stderr)
 
 
 def rank() -> int:
-    """Rank of this process as torchrun and deepspeed tell it; 0 outside of them."""
+    """Rank of this process from the launcher's environment; 0 without a launcher."""
     return int(os.environ.get("RANK", "0"))
 
 
 def world_size() -> int:
-    """Number of processes as torchrun and deepspeed tell it; 1 outside of them."""
+    """Number of processes from the launcher's environment; 1 without a launcher."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def set_up_console(*, verbose: bool = False) -> None:
-    """Configure logging once for this process."""
+    """Configure logging and library verbosity for this process."""
     handler = ProgressAwareHandler()
     handler.setFormatter(PlainFormatter("%(asctime)s %(message)s", "%H:%M:%S"))
     root = logging.getLogger()
@@ -98,7 +98,7 @@ def set_up_console(*, verbose: bool = False) -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("DS_LOG_LEVEL", "error")
     if not any(Path("/dev").glob("nvidia*")):
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # spares DeepSpeed's search for a GPU, and its warning
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # DeepSpeed then does not search for a GPU and warn
     warnings.formatwarning = _plain_warning
     warnings.filterwarnings("ignore", category=FutureWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module="torch")
@@ -111,26 +111,30 @@ def _plain_warning(*args: Any, **settings: Any) -> str:
     return escape_controls(_format_warning(*args, **settings), keep="\n")
 
 
-def show_any_character() -> None:
-    """A character that the terminal's encoding lacks is shown escaped; data is written as UTF-8 past this."""
+def escape_unencodable() -> None:
+    """Escape characters that the terminal's encoding lacks; files are always UTF-8."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def peak_memory_mib() -> int:
-    """Largest resident size so far of this process or of any finished child, in MiB (ru_maxrss is KiB on Linux)."""
+    """Peak resident memory of this process or of any finished child in MiB (ru_maxrss is in KiB on Linux)."""
     unit = 1024 if sys.platform != "darwin" else 1 << 20
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // unit
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells are text, several lines of it where it has line breaks; a page of the report is made of the same record.
+    """A table for the terminal and the report; cells are text and may have several lines.
 
-    ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign; ``is_text`` gives the first column
-    the space that long texts need; ``note`` is printed below the table on the terminal; ``heat``: shares by row that
-    colour the cells of a confusion matrix on the page.
+    Attributes:
+        numbers: right-aligned columns.
+        signs: columns colored by sign.
+        folded: whether the report shows it closed.
+        is_text: whether the first column holds long texts.
+        note: printed below the table.
+        heat: shares by row that color the cells of a confusion matrix.
     """
 
     heads: Sequence[str]
@@ -145,20 +149,20 @@ class Table:
     heat: Sequence[Sequence[float]] = ()
 
 
-def figures(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> Table:
-    """A table in which every column but the first holds numbers."""
+def number_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> Table:
+    """A table in which every column except the first holds numbers."""
     return Table(heads, rows, numbers=range(1, len(heads)), title=title, note=note)
 
 
-def figures_of(
+def record_table(
     title: str, rows: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str], note: str = "", *, first: str = ""
 ) -> Table:
     """``figures`` of records by name; ``columns``: head to format, "{f1:.3f}", empty where the record lacks it."""
-    cells = ([name, *(_fill(form, record) for form in columns.values())] for name, record in rows.items())
-    return figures(title, (first, *columns), list(cells), note)
+    cells = ([name, *(_format(form, record) for form in columns.values())] for name, record in rows.items())
+    return number_table(title, (first, *columns), list(cells), note)
 
 
-def _fill(form: str, record: Mapping[str, Any]) -> str:
+def _format(form: str, record: Mapping[str, Any]) -> str:
     try:
         return form.format_map(record)
     except KeyError:
@@ -166,7 +170,7 @@ def _fill(form: str, record: Mapping[str, Any]) -> str:
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Print it, long cells folded; "[UNK]" and the like are no mark-up."""
+    """Print it; long cells are folded, and text such as "[UNK]" is not markup."""
     printed = RichTable(
         title=Text(escape_controls(table.title)), title_justify="left",
         caption=Text(escape_controls(table.note)) if table.note else None, caption_justify="left",
@@ -180,7 +184,7 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def markdown_table(table: Table) -> str:
-    """Its title in bold and its cells, heads in one line; the note is left to the page."""
+    """The table as Markdown, with its title in bold; without its note."""
     heads = [head.replace("\n", " ") for head in table.heads]
     rule = ["---:" if column in table.numbers else "---" for column in range(len(table.heads))]
     cells = [[*map(escape_markdown, heads)], rule, *([*map(escape_markdown, row)] for row in table.rows)]

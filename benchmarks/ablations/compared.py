@@ -87,12 +87,12 @@ def swapped(a: Measured, b: Measured, shuffles: int = SHUFFLES) -> float | None:
     coins_BE = np.random.default_rng(SEED).integers(2, size=(shuffles, len(a.examples))).astype(bool)
     coins_BE[0] = False
 
-    def figures(one: Measured, other: Measured) -> Array:
+    def number_table(one: Measured, other: Measured) -> Array:
         amounts, counts = (
             np.where(coins_BE, theirs[0], own[0]).sum(1)
             for own, theirs in ((one.amounts_SE, other.amounts_SE), (one.counts_SE, other.counts_SE))
         )
         return np.asarray(amounts / counts)
 
-    differences_B = np.abs(figures(b, a) - figures(a, b))
+    differences_B = np.abs(number_table(b, a) - number_table(a, b))
     return float((differences_B >= differences_B[0] - 1e-12).mean())

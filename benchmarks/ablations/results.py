@@ -30,7 +30,7 @@ from finetune.data.files import find_file
 from finetune.registry import find_task
 from finetune.score.compare import Pair, Tested, compare
 from finetune.score.results import Trained
-from launch.console import PlainConsole, Table, figures, markdown_table, print_table
+from launch.console import PlainConsole, Table, markdown_table, number_table, print_table
 from launch.manifest import write_json
 from launch.numbers import count
 from launch.report.differences import mean_of, p_of
@@ -177,14 +177,14 @@ def _cells_table(cells: Cells) -> Table:
         "Equal operations. Tokens and characters (no blanks) read in training. Bits per character of hidden eojeols of "
         f"held-out text; {READ}: of sources that are trained on, {UNREAD}: of others."
     )
-    return figures("Cells", heads, rows, note)
+    return number_table("Cells", heads, rows, note)
 
 
 def _planted_table(planted: Mapping[str, Mapping[str, int]]) -> Table:
     heads = ("text", "values planted", "copies", "values left", "copies left")
     keys = ("values", "copies", "values_left", "copies_left")
     rows = [[text, *(count(found[key]) for key in keys)] for text, found in planted.items()]
-    return figures("Planted personal data in the corpus", heads, rows, LEFT)
+    return number_table("Planted personal data in the corpus", heads, rows, LEFT)
 
 
 def _exposure_table(found: Sequence[Compared[tuple[str, int]]], cells: Cells, others: int) -> Table:
@@ -199,7 +199,7 @@ def _exposure_table(found: Sequence[Compared[tuple[str, int]]], cells: Cells, ot
         f"{chance(others):.2f} on average. Drawn out: among the ten likeliest where the whole value is hidden, of all "
         "values and seeds."
     )
-    return figures("Exposure of planted personal data", heads, rows, note)
+    return number_table("Exposure of planted personal data", heads, rows, note)
 
 
 def _drawn_out(by_seed: Mapping[int, dict[str, Any]], times: int) -> str:
@@ -213,7 +213,7 @@ def _bits_table(found: Sequence[Compared[tuple[str, str, str, str]]]) -> Table:
         held_out, text, first, other = one.name
         rows.append([f"{held_out}, {text}: {other} - {first}", *_cells_of(one, digits=3)])
     note = f"Hidden eojeols; lower is better. {NOTE.format('documents')}"
-    return figures("Bits per character of held-out text", ("held-out text, text: b - a", *TESTED), rows, note)
+    return number_table("Bits per character of held-out text", ("held-out text, text: b - a", *TESTED), rows, note)
 
 
 def _cells_of(one: Compared[Any], digits: int = 2) -> list[str]:
@@ -236,7 +236,7 @@ def _scores_table(scored: Mapping[Key, Mapping[TaskKey, Trained]]) -> Table:
             cells.append(_mean_and_sd([value for value in values if value is not None]))
         rows.append([", ".join(key), *cells])
     heads = ("vocabulary, text", *(f"{', '.join(filter(None, key))}\n{metric}" for key, metric in columns))
-    return figures("Scores on dev", heads, rows if columns else [], "Mean ± standard deviation over seeds.")
+    return number_table("Scores on dev", heads, rows if columns else [], "Mean ± standard deviation over seeds.")
 
 
 def _mean_and_sd(values: Sequence[float]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.card.write import PII_NAMES
-from launch.console import figures
+from launch.console import number_table
 from launch.numbers import count, duration, number, share
 from launch.report.blocks import Bar, Bars, Block, Pictures, Section, Table, Text
 from launch.report.charts import Line, line_chart
@@ -174,8 +174,8 @@ def extension_tables(extension: dict[str, Any]) -> list[Table]:
     title = f"{len(best)} of {count(len(pieces))} new pieces, those that save most; extension.json has all"
     heads = ("vocabulary", "entries", "pieces per word", "[UNK] per word")
     return [
-        figures("The text before and after", heads, rows, changed),
-        figures(title, ("piece", "id", "uses", "pieces saved"), best),
+        number_table("The text before and after", heads, rows, changed),
+        number_table(title, ("piece", "id", "uses", "pieces saved"), best),
     ]
 
 

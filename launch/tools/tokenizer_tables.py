@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launch.console import Table, figures, markdown_table, print_table
+from launch.console import Table, markdown_table, number_table, print_table
 from launch.errors import LaunchError
 from launch.numbers import count, number, share
 from launch.report.stages import PAPER_TABLE_35
@@ -73,12 +73,12 @@ def comparison_tables(comparisons: Sequence[Comparison]) -> list[Table]:
     largest = max((c.whole for c in comparisons), key=lambda on: on.fit.eojeols)
     paper = [[name, *(number(v, 3) for v in values), "", "", ""] for name, values in PAPER_TABLE_35.items()]
     tables = [
-        figures(
+        number_table(
             f"Fit to {_sized(largest)}",
             ("tokenizer", *FIT_HEADS),
             paper + [_fit_row(c.name, c.whole) for c in comparisons],
         ),
-        figures(
+        number_table(
             "Entries and their use",
             ("tokenizer", "entries", "usable", "never used", "under five times"),
             [[c.name, *map(count, (f.vocab_size, f.pieces, f.never_used, f.rarely_used))]
@@ -142,7 +142,7 @@ def _by_text(comparisons: Sequence[Comparison]) -> Table:
             measured.append([name, fertility, *rest, f1])
         rows += [[head, *[""] * 6], *measured] if len(comparisons) > 1 else measured
     heads = ("text (words)", FIT_HEADS[0], *FIT_HEADS[2:], "F1 by\nmecab-ko")
-    return figures("By text", heads, rows)
+    return number_table("By text", heads, rows)
 
 
 def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Table:
@@ -158,7 +158,7 @@ def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Tab
     left_out = share(first.skipped, first.eojeols + first.skipped)
     title += f" ({count(first.boundaries)} in {count(first.eojeols)} words; {left_out} of the words left out)"
     heads = ("tokenizer", "precision", "recall", "F1", "F1\nwithin\nwords", "all kept", "crossing\npieces")
-    return figures(title, heads, rows)
+    return number_table(title, heads, rows)
 
 
 def _with_interval(value: float | None, limits: Interval | None) -> str:

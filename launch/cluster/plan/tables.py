@@ -23,7 +23,7 @@ from launch.cluster.plan.count import (
     work_of,
 )
 from launch.cluster.plan.gpus import Gpu
-from launch.console import PlainConsole, Table, figures, print_table
+from launch.console import PlainConsole, Table, number_table, print_table
 from launch.recipe import Recipe
 from pretrain.engine.memory import GIB
 
@@ -182,7 +182,7 @@ def memory_table(plan: Plan, choices: Sequence[Choice]) -> Table:
             ]
         )
     gpus = nodes * plan.per_node
-    return figures(
+    return number_table(
         f"Memory of each of {gpus:,} GPUs in {choices[0].precision}, GiB; most sequences that fit at once",
         ("engine", "weights", "grads", "moments", "buffers", "sequence", *(one.gpu.name for one in choices)),
         rows,
@@ -199,7 +199,7 @@ def network_table(plan: Plan, choices: Sequence[Choice]) -> Table:
             sent, rate = plan.network(choice, nodes, found)
             cells.append(f"{sent / 1e9:,.2f} / {rate / 1e9:,.1f}" if found.fits else "–")
         rows.append([memories[0].engine.name, *cells])
-    return figures(
+    return number_table(
         f"Network of {nodes} x {plan.per_node} GPUs in {choices[0].precision}: GB sent a step / GB a second",
         ("engine", *(one.gpu.name for one in choices)),
         rows,

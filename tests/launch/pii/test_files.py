@@ -61,7 +61,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, output: str) -> None:
     )
     assert result.returncode == 2
     assert [line for line in result.stderr.splitlines() if line] == [
-        "malmoi: no space left on the disk; make room and run the same command again, it goes on from there"
+        "malmoi: no space left on the disk; make room, then run the same command again to resume"
     ]
 
 
