@@ -1,9 +1,9 @@
-"""The tokenizer stage of continued pretraining: take over the tokenizer of ``pretrain.init_from`` instead of training.
+"""The tokenizer stage of continued pretraining: adopt the tokenizer of ``pretrain.init_from`` instead of training one.
 
-A model only understands the ids it was trained with, so the folder gets the checkpoint's own tokenizer, saved again by
-transformers so that it loads without the model beside it, and what was saved is proved to be the same. Text is packed
-eojeol by eojeol; a tokenizer to which that makes a difference is refused, because its pieces would be strange to the
-model. The price: tokenizers without a fast backend cannot be used.
+A model only understands the ids that it was trained with, so the stage copies the checkpoint's tokenizer. transformers
+saves it again, so that it loads without the model, and the copy is checked to be equal. Text is packed eojeol by
+eojeol; a tokenizer that splits an eojeol differently inside a sentence is refused. Cost: tokenizers without a fast
+backend cannot be used.
 """
 
 from __future__ import annotations
@@ -38,28 +38,30 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
 
     Raises:
         BadInput: there is no such checkpoint.
-        LaunchError: its tokenizer cannot be used: none, no fast backend, a special piece missing, or pieces that
-            depend on more than their eojeol.
+        LaunchError: its tokenizer cannot be used: missing, no fast backend, no special token, or pieces that depend on
+            more than their eojeol.
     """
     from pretrain.model.init_from import check_ids, init_from_folder
 
     name = str(settings.init_from)
     folder = init_from_folder(name)
-    if not any((folder / file).is_file() for file in VOCABULARIES):  # transformers would make up an empty one
-        raise LaunchError(f"{name}: no tokenizer beside the model; put its tokenizer.json or vocab.txt there")
+    if not any((folder / file).is_file() for file in VOCABULARIES):  # transformers would create an empty one
+        raise LaunchError(f"{name}: no tokenizer in this folder; add its tokenizer.json or vocab.txt")
     with quiet_transformers():
         loaded = _load(name, folder)
         pieces = list(loaded.convert_ids_to_tokens(list(range(len(loaded)))))
         _check_pieces(name, folder, pieces)
         missing = [role for role in ROLES if getattr(loaded, f"{role}_token_id") is None]
         if missing:
-            raise LaunchError(f"{name}: its tokenizer has no {', '.join(missing)} token; a masked language model has")
+            raise LaunchError(
+                f"{name}: its tokenizer has no {', '.join(missing)} token; a masked language model needs it"
+            )
         check_ids(settings, len(loaded), loaded.pad_token_id)
         loaded.save_pretrained(out)
-        _tidy(folder, pieces, out)
+        _clean_up(folder, pieces, out)
         again = _load(name, out)
     if again.backend_tokenizer.to_str() != loaded.backend_tokenizer.to_str():
-        raise LaunchError(f"{name}: its tokenizer loads otherwise without the model; save it with save_pretrained")
+        raise LaunchError(f"{name}: its tokenizer loads differently without the model; save it with save_pretrained")
     _check_eojeols(name, loaded, out)
     log.info("tokenizer of %s: %d pieces; none is trained", name, len(loaded))
     return {"vocab_size": len(loaded), "adopted_from": name}
@@ -68,10 +70,10 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
 def extend_adopted(
     settings: PretrainConfig, corpus: Path, out: Path, size: int | str, **resources: Any
 ) -> dict[str, Any]:
-    """Write the same with pieces of the corpus after its last id (``tokenizer.extend``) into ``out``.
+    """Write the same tokenizer with pieces of the corpus added after its last id (``tokenizer.extend``) into ``out``.
 
     Args:
-        size: how many pieces, or a folder that was extended earlier.
+        size: number of pieces, or a folder that was extended earlier.
         resources: ``workers`` and ``map_units``.
     """
     from tokenizer.extend import extend_as, extend_vocabulary, summarize
@@ -79,17 +81,17 @@ def extend_adopted(
     adopted = out / "adopted"
     counts = adopt_tokenizer(settings, adopted)
     if isinstance(size, str):
-        found = extend_as(Path(size), adopted, out)
+        extension = extend_as(Path(size), adopted, out)
     else:
-        found = extend_vocabulary(adopted, corpus, out, size, **resources)
+        extension = extend_vocabulary(adopted, corpus, out, size, **resources)
     shutil.rmtree(adopted)
-    return counts | summarize(found)
+    return counts | summarize(extension)
 
 
 def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
-    """The checkpoint's tokenizer files by name, each with what takes its fingerprint; config.json names its class.
+    """Fingerprint functions of the checkpoint's tokenizer files and of config.json, which names its class.
 
-    ``BadInput`` where there is no such checkpoint, or the recipe contradicts it.
+    ``BadInput`` if there is no such checkpoint, or the recipe contradicts it.
     """
     if settings.init_from is None:
         return {}
@@ -99,7 +101,7 @@ def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
 
 
 def model_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
-    """The same for configuration and weights."""
+    """Fingerprint functions of configuration and weights."""
     return _files(settings, "config.json", "model*.safetensors", "model.safetensors.index.json")
 
 
@@ -110,8 +112,8 @@ def _files(settings: PretrainConfig, *patterns: str) -> dict[str, Callable[[], s
 
     check_init_from(settings)
     folder = init_from_folder(settings.init_from)
-    found = {path for pattern in patterns for path in folder.glob(pattern)}
-    return {f"{settings.init_from}/{path.name}": partial(fingerprint, path) for path in sorted(found)}
+    paths = {path for pattern in patterns for path in folder.glob(pattern)}
+    return {f"{settings.init_from}/{path.name}": partial(fingerprint, path) for path in sorted(paths)}
 
 
 def _load(name: str, folder: Path) -> PreTrainedTokenizerBase:
@@ -119,15 +121,15 @@ def _load(name: str, folder: Path) -> PreTrainedTokenizerBase:
 
     try:
         loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # the libraries raise what they like for broken and missing files
+    except Exception as error:  # the libraries raise many types for broken and missing files
         raise LaunchError(f"{name}: no tokenizer that transformers can load ({first_line(error)})") from error
     if not loaded.is_fast:
-        raise LaunchError(f"{name}: its tokenizer has no fast backend; save a tokenizer.json beside the model")
+        raise LaunchError(f"{name}: its tokenizer has no fast backend; save a tokenizer.json in this folder")
     return loaded
 
 
 def _check_pieces(name: str, folder: Path, pieces: list[str]) -> None:
-    """Without a tokenizer_class, transformers goes by the model's type and may read nothing of what is there."""
+    """Without a tokenizer_class, transformers chooses by model type and may ignore the files."""
     from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
     if any((folder / file).is_file() for file in (VOCABULARY_NAME, TOKENIZER_NAME)):
@@ -135,12 +137,12 @@ def _check_pieces(name: str, folder: Path, pieces: list[str]) -> None:
         if listed != pieces[: len(listed)]:
             raise LaunchError(
                 f"{name}: the tokenizer's files list {len(listed):,} pieces, but transformers loads {len(pieces):,} "
-                "others; name the right tokenizer_class in its tokenizer_config.json"
+                "different ones; set the right tokenizer_class in its tokenizer_config.json"
             )
 
 
-def _tidy(folder: Path, pieces: list[str], out: Path) -> None:
-    """Forget how transformers was told to load it; keep vocab.txt, for older readers, where it lists every piece."""
+def _clean_up(folder: Path, pieces: list[str], out: Path) -> None:
+    """Remove loading options from the settings; keep vocab.txt for older readers if it lists every piece."""
     from pretrain.pack.store import VOCABULARY_NAME, read_pieces
 
     settings = json.loads((out / "tokenizer_config.json").read_text("utf-8"))
@@ -151,14 +153,14 @@ def _tidy(folder: Path, pieces: list[str], out: Path) -> None:
 
 
 def _check_eojeols(name: str, loaded: PreTrainedTokenizerBase, out: Path) -> None:
-    """Byte-level BPE wants the blank in front of a word; behind one, the first word is like all others."""
+    """Check that packing by eojeol gives the same pieces; byte-level BPE needs a leading space for the first word."""
     from pretrain.pack.encode import EojeolEncoder
     from pretrain.pack.store import piece_ids
 
     packed = piece_ids(EojeolEncoder(out).encode([PROBE]).marked).tolist()
-    whole = [loaded.encode(text, add_special_tokens=False) for text in (PROBE, f" {PROBE}")]
-    if packed not in whole:
+    sentences = [loaded.encode(text, add_special_tokens=False) for text in (PROBE, f" {PROBE}")]
+    if packed not in sentences:
         raise LaunchError(
-            f"{name}: its tokenizer cuts an eojeol otherwise inside a sentence than alone, and packing takes it alone; "
-            "choose a checkpoint with WordPiece or SentencePiece"
+            f"{name}: its tokenizer splits an eojeol differently inside a sentence than alone, and packing encodes it "
+            "alone; choose a checkpoint with WordPiece or SentencePiece"
         )

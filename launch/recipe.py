@@ -1,8 +1,8 @@
-"""Recipes: one YAML file for a whole run, holding only what differs from the paper.
+"""Recipes: one YAML file for a run, with only what differs from the paper.
 
-Defaults live in the stages' config modules and are the paper's values. Overrides such as ``pretrain.steps=500`` go
-through the same validation as the file. Unknown keys are errors, with the nearest known key suggested. Paths in a file
-are relative to that file, those in overrides to the current folder.
+Defaults are in the config modules of the stages and are the paper's values. Overrides such as ``pretrain.steps=500``
+pass the same validation as the file. Unknown keys are errors that suggest the nearest known key. Paths in a file are
+relative to that file, paths in overrides to the current folder.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
 from pretrain.config import PLACES, PackConfig, PretrainConfig
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 
-SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe names text or benchmark files
+SAMPLE = "malmoi:sample"  # the embedded sample, wherever a recipe names text or benchmark files
 OWN_MODEL = "model"  # the encoder that the run itself pretrains, as results name it
 SEARCH_FOLDER = "finetune-search"  # of a run: the studies of `malmoi search`
 UNSAFE_IN_NAMES = re.compile(r"[^\w.-]+")
-# keys that hold paths; False: a repository on the Hub, too, unless there is such a file
+# keys that hold paths; False: may also be a Hub repository, if there is no such file
 PATH_KEYS = {
     "corpus.inputs": True, "corpus.sources.*.inputs": True, "corpus.benchmarks": False, "corpus.pii.key_file": True,
     "corpus.pii.names.model": True,
@@ -44,21 +44,23 @@ PATH_KEYS = {
     "finetune.data": False, "finetune.models": False, "finetune.ensembles.*.models": False,
     **{f"finetune.{key}.*.{split}": True for key in ("custom", "own") for split in ("train", "dev", "test")},
 }  # fmt: skip
-SHOWN_PROBLEMS = 20
-# how an override shows that it is more than text
-MARKS = {str: ("'", '"'), list: ("[",), dict: ("{",), type(None): ("null", "Null", "NULL", "~")}
-SHOWN_CHARACTERS = 80  # of a value that is refused
+MAX_PROBLEMS = 20  # listed in an error message
+# how the text of an override must start to be YAML and not plain text
+YAML_STARTS = {str: ("'", '"'), list: ("[",), dict: ("{",), type(None): ("null", "Null", "NULL", "~")}
+MAX_VALUE_CHARS = 80  # of an invalid value in an error message
 Checked = TypeVar("Checked", bound=BaseModel)
 
 
 class Recipe(Section):
-    """A whole run. ``workers`` and ``launch`` are properties of the machine and change no result."""
+    """A run. ``workers`` and ``launch`` describe the machine and change no result."""
 
-    name: str = Field(pattern=r"^[^\W_][\w.-]*$", description="Names the run folder. Default: the file's name.")
-    about: str = Field("", description="What the recipe is for, in one line for people.")
-    cost: str = Field("", description="What a run takes, in one line for people.")
-    needs: list[Literal["text", "klue", "gpu"]] = Field([], description="What a run cannot do without.")
-    workers: int = Field(default_factory=lambda: os.cpu_count() or 1, gt=0, description="Processes.")
+    name: str = Field(pattern=r"^[^\W_][\w.-]*$", description="Name of the run folder. Default: the file's name.")
+    about: str = Field("", description="Purpose of the recipe, in one line.")
+    cost: str = Field("", description="Cost of a run, in one line.")
+    needs: list[Literal["text", "klue", "gpu"]] = Field([], description="Requirements of a run.")
+    workers: int = Field(
+        default_factory=lambda: os.cpu_count() or 1, gt=0, description="Processes. Default: all cores."
+    )
     launch: LaunchConfig = LaunchConfig()
     sample: SampleConfig = SampleConfig()
     corpus: CorpusConfig = CorpusConfig()
@@ -76,13 +78,13 @@ class Recipe(Section):
             )  # the first as the architecture
             if keys := [f"tokenizer.{key}" for key, value in own if value != getattr(plain, key)]:
                 raise ValueError(
-                    f"pretrain.init_from brings its own tokenizer, so {', '.join(keys)} would do nothing; leave out "
-                    "what the recipe says of the tokenizer"
+                    f"pretrain.init_from has its own tokenizer, so {', '.join(keys)} would have no effect; remove the "
+                    "tokenizer settings"
                 )
         elif self.tokenizer.extend:
             raise ValueError(
                 f"tokenizer.extend is {self.tokenizer.extend}, but there is no pretrain.init_from whose vocabulary it "
-                "could extend; name one, or leave it out"
+                "could extend; set pretrain.init_from, or remove tokenizer.extend"
             )
         elif (
             self.pretrain.model.architecture in SPECIAL_TOKENS  # others take any
@@ -124,21 +126,21 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
 def validated(model: type[Checked], values: object, path: Path, kind: str) -> Checked:
     """The ``values`` of a file as settings; ``LaunchError`` lists every problem with its key.
 
-    ``kind`` names in one word what the file is.
+    ``kind``: "recipe" or "site".
     """
     try:
         return model.model_validate(values)
     except ValidationError as error:
         problems = [f"  {line}" for line in _problems(error, model)]
         count = f"{len(problems)} problem" + ("s" if len(problems) > 1 else "")
-        more = [f"  … and {len(problems) - SHOWN_PROBLEMS} more"] if len(problems) > SHOWN_PROBLEMS else []
+        more = [f"  … and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
         raise LaunchError(
-            "\n".join([f"{path.name}: {count} in this {kind}", *problems[:SHOWN_PROBLEMS], *more])
+            "\n".join([f"{path.name}: {count} in this {kind}", *problems[:MAX_PROBLEMS], *more])
         ) from None
 
 
 def locate_recipe(name: str) -> Path:
-    """The file of a shipped recipe, or the file itself; ``LaunchError`` where there is none."""
+    """The file of a shipped recipe, or the file itself; ``LaunchError`` if it does not exist."""
     path, recipes = Path(name), shipped_recipes()
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
@@ -146,7 +148,7 @@ def locate_recipe(name: str) -> Path:
             raise LaunchError(f"{name}: no such recipe file{close}")
         return path
     if name not in recipes:
-        known = f"; shipped are {', '.join(recipes)}; or give a .yaml file"
+        known = f"; shipped recipes: {', '.join(recipes)}; or name a .yaml file"
         raise LaunchError(f"no recipe named {name}{_did_you_mean(name, recipes) or known}")
     return recipes[name]
 
@@ -157,36 +159,36 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The values of a recipe file, with its name and its paths settled."""
+    """The values of a recipe file, with its name set and its paths resolved."""
     try:
         values = read_yaml(path)
     except NotPlain as error:
         raise LaunchError(f"{path}: not readable as YAML: {error}") from None
     if values is None:
-        raise LaunchError(f"{path}: this recipe is empty; a recipe says at least what to read: corpus: {{inputs: […]}}")
+        raise LaunchError(f"{path}: this recipe is empty; a recipe needs at least corpus: {{inputs: […]}}")
     if not isinstance(values, dict):
         raise LaunchError(f"{path}: a recipe is a mapping of sections, this file holds a {type(values).__name__}")
     values.setdefault("name", UNSAFE_IN_NAMES.sub("-", unicodedata.normalize("NFC", path.stem)).strip("-._"))
     if path not in shipped_recipes().values():
         for key, is_path in PATH_KEYS.items():
-            values = _place_paths(values, key.split("."), partial(_beside, path.parent, is_path))
+            values = _map_values(values, key.split("."), partial(_resolve_path, path.parent, is_path))
     return values
 
 
-def _place_paths(value: Any, keys: Sequence[str], place: Callable[[str], str]) -> Any:
-    """The value with ``place`` done to the text, or the list of texts, at ``keys``; "*" stands for any key."""
+def _map_values(value: Any, keys: Sequence[str], change: Callable[[str], str]) -> Any:
+    """The value with ``change`` applied to the text, or the list of texts, at ``keys``; "*" matches any key."""
     if not keys:
         if isinstance(value, list):
-            return [_place_paths(item, (), place) for item in value]
-        return place(value) if isinstance(value, str) else value
+            return [_map_values(item, (), change) for item in value]
+        return change(value) if isinstance(value, str) else value
     if isinstance(value, dict):
         first, *rest = keys
-        return {k: _place_paths(v, rest, place) if first in ("*", k) else v for k, v in value.items()}
+        return {k: _map_values(v, rest, change) if first in ("*", k) else v for k, v in value.items()}
     return value
 
 
-def _beside(folder: Path, is_path: bool, name: str) -> str:
-    """``name`` as the recipe file in ``folder`` means it; what may be a repository's name has to exist there."""
+def _resolve_path(folder: Path, is_path: bool, name: str) -> str:
+    """The path ``name`` of a recipe file in ``folder``; a name that may be a Hub repository must exist there."""
     prefix = FRESH if name.startswith(FRESH) else ""
     plain = name.removeprefix(prefix)
     if plain == SAMPLE or plain.startswith((HUB_PREFIX, "/", "~")) or "://" in plain:
@@ -200,23 +202,23 @@ def _beside(folder: Path, is_path: bool, name: str) -> str:
 def _apply(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals or not key:
-        raise LaunchError(f"{override}: an override looks like section.key=value, for example pretrain.steps=500")
+        raise LaunchError(f"{override}: an override has the form section.key=value, for example pretrain.steps=500")
     try:
         override.encode()
-    except UnicodeEncodeError:  # arguments that are not UTF-8 reach Python as lone surrogates
-        raise LaunchError(f"{override!a}: not UTF-8; rename what it names, or write the override in UTF-8") from None
+    except UnicodeEncodeError:  # arguments that are not UTF-8 arrive as lone surrogates
+        raise LaunchError(f"{override!a}: not UTF-8; rename the file, or write the override in UTF-8") from None
     key = _current_key(key)
     *sections, last = key.split(".")
-    place = values
+    target = values
     for section in sections:
-        place = place.setdefault(section, {})
-        if not isinstance(place, dict):
+        target = target.setdefault(section, {})
+        if not isinstance(target, dict):
             raise LaunchError(f"{override}: {section} is a value, not a section")
-    place[last] = read_value(text, kind_of(key))
+    target[last] = read_value(text, kind_of(key))
 
 
 def _current_key(key: str) -> str:
-    """The key with each part that a section has renamed replaced."""
+    """The key with renamed parts replaced by their current names."""
     kind: Any = Recipe
     parts = []
     for part in key.split("."):
@@ -228,9 +230,9 @@ def _current_key(key: str) -> str:
 
 
 def read_value(text: str, kind: Any) -> Any:
-    """What the text of an override stands for: YAML where that gives the key's annotation ``kind``, else the text.
+    """The value of an override's text: YAML if that gives a value of the key's annotation ``kind``, else the text.
 
-    So ``*.jsonl``, ``@x``, ``{a``, ``no`` and ``notes #1.txt`` stay file names, and a list may be parted by commas.
+    So ``*.jsonl``, ``@x``, ``{a``, ``no`` and ``notes #1.txt`` stay file names. A list may be separated by commas.
 
     >>> read_value("7", int), read_value("7", str), read_value("*.txt,a #1.txt", list[str])
     (7, '7', ['*.txt', 'a #1.txt'])
@@ -239,8 +241,8 @@ def read_value(text: str, kind: Any) -> Any:
         value = parse_yaml(text) if text else ""
     except NotPlain:
         value = text
-    if not text.lstrip().startswith(MARKS.get(type(value), "")):
-        value = text  # YAML would cut a comment off, read "- a" as a list and "&a" as nothing
+    if not text.lstrip().startswith(YAML_STARTS.get(type(value), "")):
+        value = text  # YAML would drop a comment, read "- a" as a list and "&a" as nothing
     if kind is None or _fits(value, kind):
         return value
     if _fits(text, kind):
@@ -254,7 +256,7 @@ def read_value(text: str, kind: Any) -> Any:
 
 
 def kind_of(key: str) -> Any:
-    """The annotation of a key such as ``corpus.sources.NAME.inputs``; None where the recipe has no such key."""
+    """The annotation of a key such as ``corpus.sources.NAME.inputs``; None if the recipe has no such key."""
     kind: Any = Recipe
     for part in key.split("."):
         kind = next(_kinds_inside(kind, part), None)
@@ -306,6 +308,6 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
             yield f"{key}: unknown key{close or f'; keys here are: {names}'}"
         else:
             text = "" if isinstance(problem["input"], dict | BaseModel) else repr(problem["input"])
-            text = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+            text = text if len(text) <= MAX_VALUE_CHARS else text[: MAX_VALUE_CHARS - 1] + "…"
             got = f" (got {text})" if text else ""
             yield f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{got}"

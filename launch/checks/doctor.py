@@ -1,4 +1,4 @@
-"""``malmoi doctor``: is this machine ready, and for what? One line per check, recipes, repairs."""
+"""``malmoi doctor``: checks of this machine, a repair for each problem, and the recipes it can run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import DICTIONARY_CONFLICT, split_morphemes
-from launch.checks.estimate import GIB, host_memory
-from launch.checks.guard import HOME, foreign_package, other_system
+from launch.checks.estimate import host_memory
+from launch.checks.guard import HOME, foreign_package, unsupported_system
 from launch.console import PlainConsole
 from launch.errors import missing_modules
 from launch.manifest import installed_version
 from launch.recipe import load_recipe, shipped_recipes
+from pretrain.engine.memory import GIB
 
 TRAINING = ("tokens", "pretrain", "model", "finetune")  # stages that need the extra "train"
 LOOPBACK = f"export GLOO_SOCKET_IFNAME={'lo0' if sys.platform == 'darwin' else 'lo'}"
@@ -38,86 +40,87 @@ dist.destroy_process_group()
 
 
 class Check(NamedTuple):
-    """One line: what was looked at, whether it is well (None: only worth knowing), what was found, how to repair it."""
+    """One line: the checked thing, whether it is fine (None: information only), the finding, and the repair."""
 
     name: str
-    is_well: bool | None
-    found: str
+    is_ok: bool | None
+    finding: str
     repair: str = ""
 
 
 def examine() -> bool:
-    """Print every check and what the machine is ready for; returns False when a check stops malmoi from working."""
+    """Print every check and what the machine can run; returns False if a check keeps malmoi from working."""
     console = PlainConsole()
     checks = []
     for check in _checks():
-        mark, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}[check.is_well]
-        console.print(mark, style=colour, end=" ")
-        console.print(f"{check.name:<13} {check.found}", soft_wrap=True)
+        mark, color = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}[check.is_ok]
+        console.print(mark, style=color, end=" ")
+        console.print(f"{check.name:<13} {check.finding}", soft_wrap=True)
         checks.append(check)
-    is_well = all(check.is_well is not False for check in checks)
-    has_gpu = any(check.name == "GPU" and check.is_well for check in checks)
+    is_ok = all(check.is_ok is not False for check in checks)
+    has_gpu = any(check.name == "GPU" and check.is_ok for check in checks)
     console.print()
-    for line in readiness(is_well, not missing_modules(TRAINING), has_gpu):
+    for line in readiness(is_ok, not missing_modules(TRAINING), has_gpu):
         console.print(line, soft_wrap=True)
     for check in checks:
         if check.repair:
             console.print(f"  {check.name}: {check.repair}", style="yellow", soft_wrap=True)
-    return is_well
+    return is_ok
 
 
-def readiness(is_well: bool, can_train: bool, has_gpu: bool) -> list[str]:
-    """What the machine can be used for, and what keeps it from the rest, as lines."""
-    if not is_well:
+def readiness(is_ok: bool, can_train: bool, has_gpu: bool) -> list[str]:
+    """What the machine can run, and what the other recipes need, as lines."""
+    if not is_ok:
         return ["not ready; repair first:"]
     if not can_train:
         return ["ready for personal data, corpus, tokenizer and scores; recipes that train need more:"]
     needs = {name: load_recipe(name).needs for name in shipped_recipes()}
-    waiting = [name for name, needed in needs.items() if "gpu" in needed and not has_gpu]
-    free = [name for name, needed in needs.items() if not needed]
-    given = [name for name in needs if name not in (*waiting, *free)]
-    lines = [f"ready for {', '.join(free)}; with your text and the KLUE files for {', '.join(given)}"]
-    return lines + ([f"{', '.join(waiting)} need a GPU"] if waiting else [])
+    need_gpu = [name for name, needed in needs.items() if "gpu" in needed and not has_gpu]
+    ready = [name for name, needed in needs.items() if not needed]
+    need_files = [name for name in needs if name not in (*need_gpu, *ready)]
+    lines = [f"ready for {', '.join(ready)}; with your text and the KLUE files for {', '.join(need_files)}"]
+    if find_spec("kiwipiepy") is None:
+        lines.append("recipes malmoi-* need Kiwi: pip install 'malmoi[kiwi]'")
+    return lines + ([f"{', '.join(need_gpu)} need a GPU"] if need_gpu else [])
 
 
 def _checks() -> Iterator[Check]:
-    probes: list[Callable[[], Check]] = [
+    checks: list[Callable[[], Check]] = [
         check_system, check_python, check_packages, check_names, check_encoding, check_cores, check_memory, check_disk,
         check_dictionary, check_compiler, check_training,
     ]  # fmt: skip
     if not missing_modules(TRAINING):
-        probes += [check_gpu, check_precision, check_two_processes]
-    for probe in probes:
+        checks += [check_gpu, check_precision, check_two_processes]
+    for check in checks:
         try:
-            yield probe()
+            yield check()
         except Exception as error:
-            name = probe.__name__.removeprefix("check_").replace("_", " ")
+            name = check.__name__.removeprefix("check_").replace("_", " ")
             yield Check(name, False, f"{type(error).__name__}: {error}", "pip install --force-reinstall malmoi")
 
 
+def _check(name: str, is_ok: bool, finding: str, repair: str, *, is_required: bool = True) -> Check:
+    """A check that shows its repair only if it fails; without ``is_required`` a failure is information."""
+    return Check(name, is_ok, finding) if is_ok else Check(name, False if is_required else None, finding, repair)
+
+
 def check_system() -> Check:
-    problem = other_system()
+    problem = unsupported_system()
     return Check("system", problem is None, f"{platform.system()} {platform.release()}", problem or "")
 
 
 def check_python() -> Check:
-    return _judged(
-        "Python", (3, 11) <= sys.version_info < (3, 13), platform.python_version(), "use Python 3.11 or 3.12"
-    )
-
-
-def _judged(name: str, is_well: bool, found: str, repair: str, *, is_needed: bool = True) -> Check:
-    """A check whose repair is told only where it is not well; what is not needed is then only worth knowing."""
-    return Check(name, is_well, found) if is_well else Check(name, False if is_needed else None, found, repair)
+    is_ok = (3, 11) <= sys.version_info < (3, 13)
+    return _check("Python", is_ok, platform.python_version(), "use Python 3.11 or 3.12")
 
 
 def check_packages() -> Check:
     """Installed versions against the requirements of the distribution."""
     try:
-        wanted = [requirement for requirement in map(Requirement, requires("malmoi") or []) if not requirement.marker]
+        base = [requirement for requirement in map(Requirement, requires("malmoi") or []) if not requirement.marker]
     except PackageNotFoundError:
         return Check("packages", False, "malmoi is not installed", f"pip install -e {HOME}")
-    return _as_required("packages", wanted)
+    return _check_requirements("packages", base)
 
 
 def check_training() -> Check:
@@ -125,13 +128,14 @@ def check_training() -> Check:
     if missing := missing_modules(TRAINING):
         return Check("training", None, f"{', '.join(missing)} not installed", INSTALL_TRAIN)
     extras = (one for one in map(Requirement, requires("malmoi") or []) if one.marker and one.name != "malmoi")
-    return _as_required("training", [one for one in extras if one.marker and one.marker.evaluate({"extra": "train"})])
+    train = [one for one in extras if one.marker and one.marker.evaluate({"extra": "train"})]
+    return _check_requirements("training", train)
 
 
-def _as_required(name: str, wanted: Sequence[Requirement]) -> Check:
-    wrong = [f"'{one.name}{one.specifier}'" for one in wanted if not _is_installed(one)]
-    found = f"{len(wanted) - len(wrong)} of {len(wanted)} as required"
-    return _judged(name, not wrong, found, f"pip install {' '.join(wrong)}")
+def _check_requirements(name: str, requirements: Sequence[Requirement]) -> Check:
+    wrong = [f"'{one.name}{one.specifier}'" for one in requirements if not _is_installed(one)]
+    total = len(requirements)
+    return _check(name, not wrong, f"{total - len(wrong)} of {total} as required", f"pip install {' '.join(wrong)}")
 
 
 def _is_installed(requirement: Requirement) -> bool:
@@ -147,12 +151,12 @@ def check_names() -> Check:
 
 
 def check_encoding() -> Check:
-    """Files are UTF-8 whatever the locale says; names of files and the terminal are the system's."""
+    """Files are always UTF-8; file names and the terminal use the system's encoding."""
     terminal, names = sys.stdout.encoding or locale.getpreferredencoding(False), sys.getfilesystemencoding()
     if names.lower() != "utf-8":
-        return Check("encoding", False, f"names of files are {names}", "export PYTHONUTF8=1")
-    is_well = terminal.lower().replace("-", "") == "utf8"
-    return _judged("encoding", is_well, f"terminal {terminal}", "export PYTHONIOENCODING=utf-8", is_needed=False)
+        return Check("encoding", False, f"file names are {names}", "export PYTHONUTF8=1")
+    is_ok = terminal.lower().replace("-", "") == "utf8"
+    return _check("encoding", is_ok, f"terminal {terminal}", "export PYTHONIOENCODING=utf-8", is_required=False)
 
 
 def check_cores() -> Check:
@@ -162,12 +166,12 @@ def check_cores() -> Check:
 
 def check_memory() -> Check:
     total = host_memory() / GIB
-    return _judged("memory", total >= 3.5, f"{total:.1f} GiB", "the smoke recipe needs 4 GiB")
+    return _check("memory", total >= 3.5, f"{total:.1f} GiB", "the smoke recipe needs 4 GiB")
 
 
 def check_disk() -> Check:
     free = shutil.disk_usage(".").free / GIB
-    return _judged("disk", free >= 1, f"{free:.1f} GiB free here", "free 1 GiB, or give --runs another folder")
+    return _check("disk", free >= 1, f"{free:.1f} GiB free here", "free 1 GiB, or set --runs to another folder")
 
 
 def check_gpu() -> Check:
@@ -186,7 +190,7 @@ def check_gpu() -> Check:
 
 
 def check_precision() -> Check:
-    """What recipes with precision "auto" train in, and why."""
+    """The precision that recipes with precision "auto" train in, and why."""
     import torch
 
     from corpus.documents.accelerator import choose_precision
@@ -197,10 +201,10 @@ def check_precision() -> Check:
 
 
 def check_compiler() -> Check:
-    """DeepSpeed's operators and torch.compile are built when they are first used."""
-    found = next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), "c++", "g++", "clang++"))), "")
+    """DeepSpeed's operators and torch.compile are built at first use."""
+    path = next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), "c++", "g++", "clang++"))), "")
     repair = "xcode-select --install" if sys.platform == "darwin" else "sudo apt-get install g++"
-    return _judged("compiler", bool(found), found or "no C++ compiler", repair, is_needed=False)
+    return _check("compiler", bool(path), path or "no C++ compiler", repair, is_required=False)
 
 
 def check_dictionary() -> Check:
@@ -208,11 +212,11 @@ def check_dictionary() -> Check:
         return Check("dictionary", False, "overwritten by another package", DICTIONARY_CONFLICT)
     morphemes = split_morphemes("말모이를 만들었다")
     repair = "pip install --force-reinstall python-mecab-ko python-mecab-ko-dic"
-    return _judged("dictionary", "를" in morphemes, f"말모이를 만들었다 → {' '.join(morphemes)}", repair)
+    return _check("dictionary", "를" in morphemes, f"말모이를 만들었다 → {' '.join(morphemes)}", repair)
 
 
 def check_two_processes() -> Check:
-    """Two processes add numbers over gloo, as a launch on one machine does."""
+    """All-reduce of two processes over gloo, as in a launch on one machine."""
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
         "--no-python", sys.executable, "-c", GLOO_CHECK,
@@ -222,6 +226,5 @@ def check_two_processes() -> Check:
     except subprocess.TimeoutExpired:
         return Check("two processes", False, "no answer in 120 s", LOOPBACK)
     last = (result.stderr.strip().splitlines() or [""])[-1][:200]
-    return _judged(
-        "two processes", not result.returncode, last if result.returncode else "gloo all-reduce works", LOOPBACK
-    )
+    is_ok = not result.returncode
+    return _check("two processes", is_ok, "gloo all-reduce works" if is_ok else last, LOOPBACK)

@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel
 
 from finetune.search.grid import trial_count
-from launch.checks.jobs import jobs_left
+from launch.checks.finetune_jobs import jobs_left
 from launch.console import PlainConsole, Table, print_table, say_duration, world_size
 from launch.errors import is_user_error
 from launch.pipeline import Stage, is_done, trains_tokenizer

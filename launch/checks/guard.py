@@ -1,7 +1,7 @@
-"""Before the command starts: a system that malmoi runs on, and five packages that are ours. Imports nothing of them.
+"""Checks before the command starts: a supported system, and that all five packages are ours. Imports none of them.
 
-Top-level folders are the import packages, and names such as ``tokenizer`` exist on PyPI too. One of those may stand
-before ours on the path, or pip may have merged its files into our folder; both would fail far away from the cause.
+Top-level folders are the import packages, and names such as ``tokenizer`` also exist on PyPI. Such a package may come
+before ours on the path, or pip may have merged its files into our folder; both would fail far from the cause.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ HOME = Path(__file__).resolve().parents[2]
 
 
 def check_start() -> None:
-    """Exit with one sentence where the command cannot work."""
-    problem = other_system() or foreign_package()
+    """Exit with one sentence if the command cannot work."""
+    problem = unsupported_system() or foreign_package()
     if problem:
         print(f"malmoi: {problem}", file=sys.stderr)
         sys.exit(2)
 
 
-def other_system(platform: str = sys.platform) -> str | None:
-    """What to say but on Linux and macOS."""
+def unsupported_system(platform: str = sys.platform) -> str | None:
+    """The error message on systems other than Linux and macOS."""
     if platform in ("linux", "darwin"):
         return None
     return f"malmoi runs on Linux and macOS, not on {platform}; on Windows install it inside WSL (`wsl --install`)"
 
 
 def foreign_package(home: Path = HOME) -> str | None:
-    """What to say unless all five packages resolve inside ``home`` and hold our files alone."""
+    """The error message unless all five packages resolve inside ``home`` and hold only our files."""
     for name in PACKAGES:
         spec = find_spec(name)
-        found = [Path(place).resolve() for place in (spec.submodule_search_locations or [])] if spec else []
-        if home / name not in found[:1]:
-            where = found[0] if found else (spec.origin if spec else "nowhere")
+        places = [Path(place).resolve() for place in (spec.submodule_search_locations or [])] if spec else []
+        if home / name not in places[:1]:
+            where = places[0] if places else (spec.origin if spec else "nowhere")
             return (
                 f"the package `{name}` resolves to {where}, not to malmoi's {home / name}; uninstall the other "
                 f"`{name}` package, or start malmoi from a virtual environment of its own"
@@ -49,7 +49,7 @@ def foreign_package(home: Path = HOME) -> str | None:
 
 
 def _merged_files(ours: Distribution, home: Path) -> str | None:
-    """A wheel lists its files with sizes; an editable installation lists none, and its folder is nobody else's."""
+    """Compare with the wheel's file list; an editable installation has none, and its folder holds only our files."""
     modules = [file for file in ours.files or () if file.parts[0] in PACKAGES and file.suffix == ".py"]
     sizes = {file.as_posix(): file.size for file in modules if file.size is not None}
     if not sizes:
@@ -57,20 +57,20 @@ def _merged_files(ours: Distribution, home: Path) -> str | None:
     paths = [path for name in PACKAGES for path in (home / name).rglob("*.py")]
     present = {path.relative_to(home).as_posix(): path.stat().st_size for path in paths}
     missing = sorted(sizes.keys() - present.keys())
-    strange = sorted(name for name, size in present.items() if sizes.get(name) != size)
-    other = _owner(frozenset(strange), home)
+    foreign = sorted(name for name, size in present.items() if sizes.get(name) != size)
+    other = _owner(frozenset(foreign), home)
     if not other and not missing:
         return None
-    what = f"{other} has put files into it ({strange[0]})" if other else f"{missing[0]} is gone"
-    folder = (strange if other else missing)[0].split("/")[0]
+    what = f"{other} has added files to it ({foreign[0]})" if other else f"{missing[0]} is missing"
+    folder = (foreign if other else missing)[0].split("/")[0]
     undo = f"pip uninstall -y {other} && " if other else ""
     return (
-        f"the package `{folder}` is not as malmoi installed it: {what}; run `{undo}pip install --force-reinstall "
+        f"the package `{folder}` differs from the installation: {what}; run `{undo}pip install --force-reinstall "
         "--no-deps malmoi`, best in a virtual environment of its own"
     )
 
 
 def _owner(names: Set[str], home: Path) -> str | None:
-    """The other distribution that lists one of the files; None for what the user wrote there."""
+    """The other distribution that lists one of the files; None for files that the user added."""
     others = (other for other in distributions(path=[str(home)]) if names and other.name != "malmoi")
     return next((o.name for o in others if any(file.as_posix() in names for file in o.files or ())), None)

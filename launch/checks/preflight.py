@@ -18,7 +18,7 @@ from urllib.request import getproxies
 from corpus.documents.accelerator import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
-from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
+from launch.checks.estimate import Machine, estimate, planned_tokens
 from launch.console import say_duration
 from launch.errors import LaunchError, error_message, is_user_error, missing_modules, require
 from launch.executors.mapper import check_engine
@@ -26,6 +26,7 @@ from launch.manifest import Head
 from launch.pipeline import Stage, can_continue, expected_head, is_done, require_stage, trains_tokenizer
 from launch.recipe import OWN_MODEL, SAMPLE, SEARCH_FOLDER, Recipe
 from launch.stage_inputs import NO_KLUE_FILES, NO_TEXT, raw_inputs
+from pretrain.engine.memory import GIB
 from pretrain.model.sizes import count_parameters
 
 LONG_STAGES = {"corpus", "tokenizer", "tokens", "pretrain"}

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from launch.checks.estimate import GIB
 from launch.console import PlainConsole, Table, print_table
+from pretrain.engine.memory import GIB
 
 MAX_CLOCK_OFFSET = 2.0  # seconds; beyond this, file times of different hosts mislead people and programs
 FREE_SHARE = 0.9  # of a GPU's memory; with less free, another process uses it

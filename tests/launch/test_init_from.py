@@ -118,7 +118,7 @@ def test_other_tokenizers_are_packed_as_the_checkpoint_reads_them(
 
 def test_tokenizers_that_packing_cannot_follow_are_refused(start: Path, tmp_path: Path) -> None:
     train_tokenizer(start, models.BPE(unk_token="<unk>"), bpe_trainer, None)  # pieces reach over blanks
-    with pytest.raises(LaunchError, match="cuts an eojeol otherwise inside a sentence than alone"):
+    with pytest.raises(LaunchError, match="splits an eojeol differently inside a sentence than alone"):
         adopt_tokenizer(settings(start), tmp_path / "tokenizer")
 
 
@@ -134,7 +134,7 @@ def test_folders_without_a_whole_tokenizer_are_refused(start: Path, tmp_path: Pa
     with pytest.raises(LaunchError, match="pieces, but transformers loads"):  # RoBERTa's class reads no vocab.txt
         adopt_tokenizer(settings(start), tmp_path / "tokenizer")
     (start / "vocab.txt").unlink()
-    with pytest.raises(LaunchError, match="no tokenizer beside the model"):
+    with pytest.raises(LaunchError, match="no tokenizer in this folder"):
         adopt_tokenizer(settings(start), tmp_path / "tokenizer")
     with pytest.raises(BadInput, match="no such folder"):
         adopt_tokenizer(settings(tmp_path / "absent"), tmp_path / "tokenizer")
@@ -190,7 +190,7 @@ def test_extending_needs_a_vocabulary_to_extend(start: Path, tmp_path: Path) -> 
     with pytest.raises(LaunchError, match=r"tokenizer\.extend is 5, but there is no pretrain\.init_from"):
         load_recipe("smoke", ["tokenizer.extend=5"])
     wrong = recipe_of(start, f"tokenizer.extend={start}")
-    with pytest.raises(LaunchError, match=r"no extension\.json there; give a number, or an extended folder"):
+    with pytest.raises(LaunchError, match=r"no extension\.json there; set a number, or an extended folder"):
         STAGE["tokenizer"].outside(wrong)
     assert "corpus" not in STAGE["tokenizer"].depends_on(recipe_of(start))
     assert STAGE["tokenizer"].depends_on(recipe_of(start, "tokenizer.extend=5")) == ("corpus",)
@@ -231,7 +231,7 @@ def test_recipes_without_a_checkpoint_keep_their_heads() -> None:
 
 
 def test_tokenizer_settings_that_would_do_nothing_are_refused(start: Path) -> None:
-    with pytest.raises(LaunchError, match=r"so tokenizer\.builder, tokenizer\.vocab_size would do nothing"):
+    with pytest.raises(LaunchError, match=r"so tokenizer\.builder, tokenizer\.vocab_size would have no effect"):
         recipe_of(start, "tokenizer.vocab_size=8000", "tokenizer.builder=malmoi")
     assert recipe_of(start, "pretrain.model.architecture=bert").tokenizer.special_tokens == "roberta"
     assert recipe_of(start, "pretrain.model.architecture=bert", "tokenizer.special_tokens=bert")

@@ -23,7 +23,7 @@ def test_every_shipped_recipe_loads(name: str) -> None:
         ("klue-roberta-small", 68.12),
         ("klue-roberta-base", 110.65),
         ("klue-roberta-large", 336.69),
-        # ours: of ModernBERT-base and -large but for the vocabulary (arXiv 2412.13663, Table 4)
+        # ours: as ModernBERT-base and -large except the vocabulary (arXiv 2412.13663, Table 4)
         ("malmoi-small", 16.93),
         ("malmoi-base", 135.53),
         ("malmoi-large", 377.05),
@@ -76,7 +76,7 @@ def test_comma_separated_override_becomes_a_list() -> None:
         ("pretrane.steps=7", "pretrane: unknown key; did you mean pretrain?"),
         ("pretrain.steps=many", "pretrain.steps: "),
         ("pretrain.rows.masking.share=15", "pretrain.rows.masking.share: "),
-        ("pretrain.steps", "an override looks like section.key=value"),
+        ("pretrain.steps", "an override has the form section.key=value"),
         ("name=a/b", "name: "),
         ("pretrain.steps.more=1", "is a value, not a section"),
     ],

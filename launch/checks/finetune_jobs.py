@@ -1,8 +1,8 @@
-"""The jobs of finetune as ``--dry-run`` shows them: which are there, what the others will take, and what that costs.
+"""The fine-tuning jobs that ``--dry-run`` shows: which are done, how long the others take, and their price.
 
-A job takes as long as those of its task and encoder that are there. Without any, it is operations by what a device
-does a second, after the size of the training file: that tells minutes from days. Nothing is read but results, names
-and sizes, so what changed inside the data files is noticed by the run alone.
+A job takes as long as finished jobs of its task and encoder. Without any, its time is the number of operations, from
+the size of the training file, divided by the speed of the device; this is a rough estimate. Only results, names and
+sizes are read, so changes inside data files are found by the run itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from launch.stage_inputs import finetune_models
 
 
 class Size(NamedTuple):
-    """Of an example of the official files: bytes, and tokens in KLUE's vocabulary, windows of one text together."""
+    """Mean size of an example of the official files: bytes, and tokens in KLUE's vocabulary over all its windows."""
 
     bytes: int
     tokens: int
@@ -36,15 +36,15 @@ EXAMPLES = {
     "klue-re": Size(690, 59), "klue-dp": Size(610, 27), "klue-mrc": Size(3_000, 560), "wos": Size(870, 170),
 }  # fmt: skip
 OTHER_EXAMPLES = Size(500, 60)
-SAMPLE_TRAIN_BYTES = 490_000  # of a task
-UNPACKED = 3.5  # times a .zst file
-LENGTH = 128  # tokens that each is compared with
-KEEP_ENCODER = ("model", "start")  # in the folder of a result: what others can start from
+SAMPLE_TRAIN_BYTES = 490_000  # mean per task
+UNPACKED = 3.5  # unpacked size of a .zst file, as a factor
+LENGTH = 128  # tokens that each token attends to
+ENCODER_FOLDERS = ("model", "start")  # in a result's folder: encoders that other jobs can start from
 SIZES = {"hidden_size", "num_hidden_layers", "intermediate_size"}
 
 
 class Planned(NamedTuple):
-    """A job, whether its result is there, and the seconds of one device that it takes; None: not known."""
+    """A job, whether it is done, and its seconds on one device; None: unknown."""
 
     job: Job
     is_done: bool
@@ -54,7 +54,7 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """All jobs of a recipe, ``slots`` of them side by side; ``rate``: operations a second of one device."""
+    """All jobs of a recipe; ``slots`` run at the same time; ``rate``: operations per second of one device."""
 
     planned: Sequence[Planned]
     slots: int
@@ -66,80 +66,79 @@ class Jobs:
         return [planned for planned in self.planned if not planned.is_done]
 
     def seconds(self) -> float | None:
-        """Until all are done; None where nothing is known of any."""
+        """Seconds until all are done; None if unknown."""
         device = self._device_seconds()
         return device and device / max(min(self.slots, len(self.left)), 1)
 
     def _device_seconds(self) -> float | None:
-        """Of those that are left, the unknown ones as long as the mean."""
+        """Seconds on one device of the jobs that are left; unknown ones count as the mean."""
         known = [planned.seconds for planned in self.left if planned.seconds is not None]
         return fmean(known) * len(self.left) if known else None
 
     def table(self) -> Table:
-        """Tasks x models x settings, their seeds, and what is there."""
+        """A row per task, model and settings: seeds, finished and remaining jobs, time per job."""
         groups: dict[tuple[str, str, str], list[Planned]] = {}
         for planned in self.planned:
             groups.setdefault((planned.job.task, planned.job.model, planned.job.settings), []).append(planned)
-        rows, starts = [], any(planned.job.start for planned in self.planned)
+        rows, has_start = [], any(planned.job.start for planned in self.planned)
         for (task, model, settings), group in groups.items():
             seeds, done = ", ".join(str(planned.job.seed) for planned in group), sum(p.is_done for p in group)
             seconds, about = group[0].seconds, "" if group[0].is_measured else "~"
             each = "–" if seconds is None else f"{about}{say_duration(seconds)}"
             source = group[0].job.start
-            start = [source.task if source else "–"] if starts else []
+            start = [source.task if source else "–"] if has_start else []
             rows.append([task, model, settings or "–", *start, seeds, str(done), str(len(group) - done), each])
-        heads = ("task", "model", "settings", *(["starts from"] if starts else []), "seeds", "done", "left", "each")
+        heads = ("task", "model", "settings", *(["starts from"] if has_start else []), "seeds", "done", "left", "each")
         return Table(heads, rows, numbers=range(len(heads) - 3, len(heads)), title="Jobs of finetune")
 
     def sentence(self) -> str:
-        """How many jobs are left, how long they take, and the price."""
+        """Number of remaining jobs, their time, and the price."""
         left, device = self.left, self._device_seconds()
-        said = f"finetuning: {len(self.planned)} trainings, {len(self.planned) - len(left)} done, {len(left)} left"
+        text = f"finetuning: {len(self.planned)} trainings, {len(self.planned) - len(left)} done, {len(left)} left"
         if device is None:
-            return said
+            return text
         slots = max(min(self.slots, len(left)), 1)
-        said += f"; ~{say_duration(device)} of one device, ~{say_duration(device / slots)} on {slots}"
-        said += f", cost ~{device / 3600 * self.price:,.2f}" if self.price is not None else ""
+        text += f"; ~{say_duration(device)} of one device, ~{say_duration(device / slots)} on {slots}"
+        text += f", cost ~{device / 3600 * self.price:,.2f}" if self.price is not None else ""
         measured = sum(planned.is_measured for planned in left)
-        by = [f"{measured} by results that are there"] if measured else []
-        by += (
-            [f"{len(left) - measured} by operations at {self.rate / 1e9:,.0f} GFLOP/s"] if measured < len(left) else []
-        )
-        return f"{said} ({', '.join(by)})"
+        by = [f"{measured} from finished results"] if measured else []
+        if measured < len(left):
+            by.append(f"{len(left) - measured} from operations at {self.rate / 1e9:,.0f} GFLOP/s")
+        return f"{text} ({', '.join(by)})"
 
 
 def jobs_left(recipe: Recipe, run: Path, rate: float, has_gpus: bool) -> Jobs:
-    """The jobs of the recipe in the order of their training."""
+    """The jobs of the recipe in training order."""
     results = list(read_results(run / "finetune"))
     jobs = {_identity(job): job for job in reversed(plan(recipe.finetune, finetune_models(recipe, run)))}
-    found, without_encoder = list[Planned](), set[str]()
+    planned_jobs, without_encoder = list[Planned](), set[str]()
     for identity, job in reversed(jobs.items()):
         known = [(p, r) for p, r in results if (r["task"], r.get("model")) == (job.task, job.model)]
         same = [(path, result) for path, result in known if _is_of(result, job)]
         measured = [float(result["seconds"]) for _, result in same or known if "seconds" in result]
         seconds = fmean(measured) if measured else _by_operations(job, recipe, run, rate)
         own = [path.parent for path, result in same if result.get("seed") == job.seed]
-        if not any((folder / name).is_dir() for folder in own for name in KEEP_ENCODER):
+        if not any((folder / name).is_dir() for folder in own for name in ENCODER_FOLDERS):
             without_encoder.add(identity)
-        found.append(Planned(job, bool(own), seconds, bool(measured)))
-    again = without_encoder & {_identity(p.job.start) for p in found if p.job.start and not p.is_done}
-    found = [planned._replace(is_done=planned.is_done and _identity(planned.job) not in again) for planned in found]
-    return Jobs(found, _slots(recipe, has_gpus=has_gpus), rate, recipe.finetune.price_per_hour)
+        planned_jobs.append(Planned(job, bool(own), seconds, bool(measured)))
+    again = without_encoder & {_identity(p.job.start) for p in planned_jobs if p.job.start and not p.is_done}
+    planned_jobs = [one._replace(is_done=one.is_done and _identity(one.job) not in again) for one in planned_jobs]
+    return Jobs(planned_jobs, _slots(recipe, has_gpus=has_gpus), rate, recipe.finetune.price_per_hour)
 
 
 def _identity(job: Job) -> str:
-    """Equal for settings that say nothing of their task, which is trained once for all of them."""
+    """Equal for settings that do not change this task, which is then trained once for all of them."""
     decides = deciding(job.task, job.config, "fp32", {})  # data and precision are the same for all
     return json.dumps([job.task, job.model, job.seed, decides], sort_keys=True)
 
 
 def _is_of(result: Mapping[str, Any], job: Job) -> bool:
-    """Whether a result has the settings and the encoder of a job, its data taken as they were."""
+    """Whether a result has the settings and the encoder of a job; data files are assumed unchanged."""
     return has_settings_of(result, job) and result.get("encoder") == digest(job.encoder)
 
 
 def has_settings_of(result: Mapping[str, Any], job: Job) -> bool:
-    """Whether a result of a job's task has its settings, data taken as they were."""
+    """Whether a result of a job's task has its settings; data files are assumed unchanged."""
     asked = job.config.precision
     precision = result.get("precision", "fp32") if asked == "auto" else asked
     start, files = result["recipe"].get("start", {}).get("data", {}), {job.task: result.get("data", {})}
@@ -149,8 +148,7 @@ def has_settings_of(result: Mapping[str, Any], job: Job) -> bool:
 
 
 def _by_operations(job: Job, recipe: Recipe, run: Path, rate: float) -> float | None:
-    """Forward and backward over the training file as often as there are epochs; None where file or encoder is not here
-    yet."""
+    """Seconds of forward and backward passes over all epochs; None if the file or the encoder does not exist yet."""
     from finetune.registry import task_of
 
     task, size = task_of(job.task, job.config), _training_bytes(job, recipe, run)
@@ -182,7 +180,7 @@ def _training_bytes(job: Job, recipe: Recipe, run: Path) -> float | None:
 
 
 def _network(encoder: str, recipe: Recipe) -> Mapping[str, Any] | None:
-    """The configuration of an encoder that is here, or of the one that the run trains."""
+    """The configuration of a local encoder, or of the one that the run pretrains."""
     from huggingface_hub import try_to_load_from_cache
 
     name = encoder.removeprefix(FRESH)
@@ -198,7 +196,7 @@ def _network(encoder: str, recipe: Recipe) -> Mapping[str, Any] | None:
 
 
 def _slots(recipe: Recipe, *, has_gpus: bool) -> int:
-    """How many jobs are trained side by side, here or by the tasks of a cluster."""
+    """Number of jobs that are trained at the same time, here or by the tasks of a cluster."""
     launch = recipe.launch
     if launch.engine != "local":
         tasks = min(launch.tasks, launch.at_once or launch.tasks)

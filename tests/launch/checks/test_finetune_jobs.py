@@ -10,7 +10,7 @@ import pytest
 
 from finetune.queue.identity import deciding, digest
 from finetune.queue.jobs import folder_name, plan
-from launch.checks.jobs import Jobs, jobs_left
+from launch.checks.finetune_jobs import Jobs, jobs_left
 from launch.recipe import Recipe, load_recipe
 from launch.stage_inputs import finetune_models
 
@@ -63,7 +63,7 @@ def test_results_that_are_there_are_done_and_tell_how_long_the_others_take(tmp_p
     assert jobs.seconds() == 2000
     assert jobs.sentence() == (
         "finetuning: 4 trainings, 2 done, 2 left; ~67 min of one device, ~33 min on 2, cost ~3.33 "
-        "(2 by results that are there)"
+        "(2 from finished results)"
     )
     assert [row[3:] for row in jobs.table().rows] == [["1, 2", "1", "1", "50 min"], ["1, 2", "1", "1", "17 min"]]
 
