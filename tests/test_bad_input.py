@@ -131,7 +131,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
 )
 RECIPES: dict[str, tuple[bytes, str]] = {
     "billion laughs": (BOMB.encode(), "aliases (*name) are not supported; write the value"),
-    "alias of itself": (b"&a [*a]", "an alias"),
+    "alias of itself": (b"&a [*a]", "aliases (*name) are not supported"),
     "100,000 lists deep": (DEEP.encode(), "nested more than 20 deep"),
     "100,000 mappings deep": (b"{a: " * 100_000, "nested more than 20 deep"),
     "100,000 dashes deep": (b"- " * 100_000, "nested more than 20 deep"),
@@ -143,7 +143,7 @@ RECIPES: dict[str, tuple[bytes, str]] = {
     "list": (b"- 1\n", "holds a list"),
     "scalar": (b"7\n", "holds a int"),
     "two documents": (b"name: a\n---\nname: b\n", "another document"),
-    "huge": (b"name: a\n" + b"# x\n" * 300_000, "more than 1,048,576 bytes"),
+    "huge": (b"name: a\n" + b"# x\n" * 300_000, "larger than 1,048,576 bytes"),
     "control character": (b"name: \0\n", "special characters are not allowed"),
     "Python object": (b"!!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
     "endless number": (b"pretrain: {steps: " + b"9" * 5000 + b"}\n", "4300 digits"),

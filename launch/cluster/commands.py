@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from launch.console import PlainConsole, print_table, set_up_console
 from launch.errors import LaunchError
+
+if TYPE_CHECKING:
+    from launch.cluster.jobs import Launch
 
 
 def launch_on_cluster(
@@ -51,21 +54,25 @@ def launch_on_cluster(
         raise LaunchError(f"launch {where}: name a recipe; `malmoi recipes` lists the shipped ones")
     names = [name.strip() for name in stages.split(",") if name.strip()]
     launch = jobs.plan_launch(recipe, overrides or [], load_site(site), runs, names)
+    if where != "k8s":  # in Kubernetes the inputs may be visible to the pods only
+        jobs.check_launch(launch)
+    files, start = _job_files(where, launch, one_job)
+    jobs.deliver(launch, files, start, dry_run=dry_run, submit=submit)
+
+
+def _job_files(where: str, launch: Launch, one_job: bool) -> tuple[dict[str, str], list[str]]:
+    """The files by name, and the command that starts them."""
     if where == "slurm":
         from launch.cluster.slurm import slurm_files
 
-        jobs.check_launch(launch)
-        files, start = slurm_files(launch, one_job=one_job), ["bash", "submit.sh"]
-    elif where == "hosts":
+        return slurm_files(launch, one_job=one_job), ["bash", "submit.sh"]
+    if where == "hosts":
         from launch.cluster.hosts import hosts_files
 
-        jobs.check_launch(launch)
-        files, start = hosts_files(launch), ["bash", "run.sh"]
-    else:  # the inputs may be visible to the pods only, so nothing is checked here
-        from launch.cluster.kubernetes import kubernetes_files
+        return hosts_files(launch), ["bash", "run.sh"]
+    from launch.cluster.kubernetes import kubernetes_files
 
-        files, start = kubernetes_files(launch), ["kubectl", "apply", "-f", "jobset.yaml"]
-    jobs.deliver(launch, files, start, dry_run=dry_run, submit=submit)
+    return kubernetes_files(launch), ["kubectl", "apply", "-f", "jobset.yaml"]
 
 
 def show_status(

@@ -179,4 +179,4 @@ def test_two_processes_may_only_pretrain(malmoi: Malmoi, monkeypatch: pytest.Mon
     monkeypatch.setenv("WORLD_SIZE", "2")
     result = malmoi("run", "smoke")
     assert result.code == 2
-    assert "use the verb pretrain" in result.errors
+    assert "only the verb pretrain runs under torchrun" in result.errors

@@ -191,7 +191,7 @@ def test_extending_needs_a_vocabulary_to_extend(start: Path, tmp_path: Path) -> 
         load_recipe("smoke", ["tokenizer.extend=5"])
     wrong = recipe_of(start, f"tokenizer.extend={start}")
     with pytest.raises(LaunchError, match=r"no extension\.json there; set a number, or an extended folder"):
-        STAGE["tokenizer"].outside(wrong)
+        STAGE["tokenizer"].user_inputs(wrong)
     assert "corpus" not in STAGE["tokenizer"].depends_on(recipe_of(start))
     assert STAGE["tokenizer"].depends_on(recipe_of(start, "tokenizer.extend=5")) == ("corpus",)
 
@@ -217,9 +217,9 @@ def test_another_checkpoint_is_noticed_by_the_stages_that_read_it(start: Path, t
 
 def test_a_contradiction_shows_before_the_first_stage_works(start: Path) -> None:
     with pytest.raises(BadInput, match=r"sequence_length is 64, but .* takes at most 48"):
-        STAGE["tokenizer"].outside(recipe_of(start, "pretrain.rows.sequence_length=64"))
+        STAGE["tokenizer"].user_inputs(recipe_of(start, "pretrain.rows.sequence_length=64"))
     with pytest.raises(BadInput, match=r"pretrain\.model\.hidden is 16, but .* has 8"):
-        STAGE["pretrain"].outside(recipe_of(start, "pretrain.model.hidden=16", "pretrain.model.heads=2"))
+        STAGE["pretrain"].user_inputs(recipe_of(start, "pretrain.model.hidden=16", "pretrain.model.heads=2"))
 
 
 def test_recipes_without_a_checkpoint_keep_their_heads() -> None:
@@ -227,10 +227,10 @@ def test_recipes_without_a_checkpoint_keep_their_heads() -> None:
     assert STAGE["tokenizer"].settings(recipe) == recipe.tokenizer.model_dump(mode="json")
     assert STAGE["tokenizer"].depends_on(recipe) == ("corpus",)
     assert tokenizer_files(recipe.pretrain) == model_files(recipe.pretrain) == {}
-    assert STAGE["tokenizer"].outside(recipe) == STAGE["pretrain"].outside(recipe) == {}
+    assert STAGE["tokenizer"].user_inputs(recipe) == STAGE["pretrain"].user_inputs(recipe) == {}
 
 
-def test_tokenizer_settings_that_would_do_nothing_are_refused(start: Path) -> None:
+def test_tokenizer_settings_without_effect_are_refused(start: Path) -> None:
     with pytest.raises(LaunchError, match=r"so tokenizer\.builder, tokenizer\.vocab_size would have no effect"):
         recipe_of(start, "tokenizer.vocab_size=8000", "tokenizer.builder=malmoi")
     assert recipe_of(start, "pretrain.model.architecture=bert").tokenizer.special_tokens == "roberta"
