@@ -1,7 +1,7 @@
-"""Which sentences of a unit stay: duplicates of documents and sentences, near-duplicates and toxic sentences go.
+"""Decide which sentences to drop: duplicate documents and sentences, near-duplicates and toxic sentences.
 
-One byte a sentence, 0 for those that stay. A document that is dropped takes its sentences with it, and they do not
-count as first occurrences, so nothing goes as the repeat of something that went.
+One byte per sentence, 0 for kept sentences. Sentences of a dropped document are dropped too and do not count as first
+occurrences, so no sentence is dropped as the repeat of a dropped one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
 HAS_PII = "has_personal_data"
 REASONS = ("", "duplicate_document", "near_duplicate", "toxic", "duplicate_sentence", HAS_PII)
 KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
-OF_DOCUMENTS = (DUPLICATE_DOCUMENT, NEAR_DUPLICATE)  # for which a document goes as a whole
+OF_DOCUMENTS = (DUPLICATE_DOCUMENT, NEAR_DUPLICATE)  # reasons that drop whole documents
 NEAR_NAME = "near-{:05}.npy"  # bool per document of a unit
 REASONS_NAME = "reasons.npy"
 RENAMED_NAME = "renamed.npy"
 
 
 class Comparisons(NamedTuple):
-    """What was found before: folders of ``find_repeats`` for each range, of ``find_near``, of toxic scores by unit."""
+    """Result folders: of ``find_repeats`` for each range, of ``find_near``, and of toxicity scores by unit."""
 
     documents: Sequence[Path] = ()
     ids: Sequence[Path] = ()
@@ -38,7 +38,7 @@ class Comparisons(NamedTuple):
 
 
 def find_near(folders: Sequence[Path], scratch: Path, *, config: NearConfig) -> dict[str, Any]:
-    """Near-duplicates over all units; writes a bool for each document of each."""
+    """Find near-duplicates in all units; writes a bool per document."""
     signatures, keys = ([np.load(f / name, mmap_mode="r") for f in folders] for name in (SIGNATURES_NAME, KEYS_NAME))
     is_near = near_duplicates(signatures, keys, config.threshold)
     ends = np.cumsum([len(rows) for rows in signatures])
@@ -48,7 +48,7 @@ def find_near(folders: Sequence[Path], scratch: Path, *, config: NearConfig) -> 
 
 
 def reasons_of_documents(number: int, folder: Path, compared: Comparisons) -> np.ndarray:
-    """Reason per sentence, uint8, without the repeats of single sentences."""
+    """Drop reasons per sentence, uint8, without repeated sentences."""
     lengths_N = np.load(folder / LENGTHS_NAME, allow_pickle=False)
     document_N = np.zeros(len(lengths_N), np.uint8)
     if compared.near:
@@ -62,7 +62,7 @@ def reasons_of_documents(number: int, folder: Path, compared: Comparisons) -> np
 
 
 def write_drops(numbered: tuple[int, Path], scratch: Path, *, compared: Comparisons) -> dict[str, Any]:
-    """Write the reason of every sentence and the documents to rename; returns the number of documents that stay."""
+    """Write the drop reason of every sentence and which ids to change; returns the number of kept documents."""
     number, folder = numbered
     reason_S = reasons_of_documents(number, folder, compared)
     repeats = load_repeats(compared.sentences, number)
@@ -76,6 +76,6 @@ def write_drops(numbered: tuple[int, Path], scratch: Path, *, compared: Comparis
 
 
 def kept_documents(reason_S: np.ndarray, lengths_N: np.ndarray) -> np.ndarray:
-    """bool per document: is any of its sentences kept?"""
+    """Whether any sentence of a document is kept, bool per document."""
     document_S = np.repeat(np.arange(len(lengths_N)), lengths_N)
     return np.bincount(document_S[reason_S == KEPT], minlength=len(lengths_N)) > 0

@@ -1,7 +1,7 @@
-"""Finished pages in Korean: every piece of text between tags that ``korean.txt`` knows gives way to its translation.
+"""Translate finished pages to Korean: replace each text between tags that is in ``korean.txt``.
 
-Pages are written once, in English, and translated as a whole, so that a figure cannot differ between languages. The
-price: text of the corpus that is word for word a heading of ours would be translated, too.
+Pages are rendered once, in English, so figures are the same in both languages. Text of the corpus that is equal to one
+of our headings would be translated too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEPT = {"<style>": "style", "<pre>": "pre"}
 
 
 def translate_html(page: str) -> str:
-    """A page whose text is Korean as far as the catalogue goes; style and preformatted text stay."""
+    """Translate an HTML page; style and preformatted text stay unchanged."""
     pieces = TAG.split(page.replace('<html lang="en">', '<html lang="ko">'))  # text and tags in turn
     kept = ""
     for n, piece in enumerate(pieces[:-1]):
@@ -29,13 +29,13 @@ def translate_html(page: str) -> str:
 
 
 def translate_markdown(page: str) -> str:
-    """The same for Markdown: headings, paragraphs of one line and cells of tables."""
+    """Translate Markdown: headings, one-line paragraphs and table cells."""
     lines = ("".join(map(translate, BETWEEN_MARKS.split(line))) for line in page.split("\n"))
     return "\n".join(lines).replace("\n> **Warning:** ", "\n> **주의:** ")
 
 
 def translate(text: str) -> str:
-    """The Korean for a text, or the text itself.
+    """The Korean translation of a text, or the text itself.
 
     >>> translate("Scores"), translate("8 results"), translate("joint_goal_acc")
     ('점수', '결과 8개', 'joint_goal_acc')
@@ -51,7 +51,7 @@ def translate(text: str) -> str:
 
 @cache
 def _catalogue() -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]]]:
-    """Texts, and patterns of texts that hold a value: ``{n} results``."""
+    """Exact texts, and patterns of texts with values such as ``{n} results``."""
     lines = Path(__file__).with_name("korean.txt").read_text("utf-8").splitlines()
     rows = [line.split(" => ") for line in lines if line and not line.startswith("#")]
     exact = {english: korean for english, korean in rows if "{" not in english}

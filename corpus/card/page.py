@@ -1,7 +1,7 @@
-"""How the data card shows figures and text: number formats, bars, histograms, marked changes, escaping.
+"""Rendering of the data card: number formats, bars, histograms, marked changes, escaping.
 
-Both pages, Markdown and HTML, are rendered from the same facts, so they cannot disagree. Charts are SVG and CSS written
-here, not by a plotting library: byte-equal for equal numbers, in the colours of the reader, readable on a phone.
+Markdown and HTML are rendered from the same facts. Charts are SVG and CSS without a plotting library, so equal numbers
+give equal bytes, and colors follow the reader's light or dark theme.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_PAIRS = 150_000  # of equal characters, in which difflib looks; two samples 
 
 
 class Bar(NamedTuple):
-    """One bucket of a histogram: values from ``low`` to ``high``, ``n`` of them, ``share`` in 0..1 of all."""
+    """One bucket of a histogram: ``n`` values from ``low`` to ``high``, a ``share`` (0..1) of all values."""
 
     low: int
     high: int
@@ -36,7 +36,7 @@ class Bar(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A run of text, marked where it changed."""
+    """A part of a text, marked if it changed."""
 
     text: str
     is_marked: bool = False
@@ -48,7 +48,7 @@ def count(value: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """A percentage; a dash where there is no whole, and never 0 of something."""
+    """A percentage; a dash if ``whole`` is 0, and "< 0.01 %" for small non-zero parts."""
     if not whole:
         return "–"
     percent = 100 * part / whole
@@ -56,7 +56,7 @@ def share(part: float, whole: float) -> str:
 
 
 def size(byte_count: float) -> str:
-    """Decimal units, as the paper's GB."""
+    """A size in decimal units, as in the paper."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if byte_count < 1000:
             return f"{byte_count:,.0f} {unit}" if unit == "bytes" else f"{byte_count:.2f} {unit}"
@@ -87,12 +87,12 @@ def label(bar: Bar) -> str:
 
 
 def short(value: int) -> str:
-    """4096 as 4k: under a narrow bar."""
+    """A short number for axis labels: 4096 is 4k."""
     return str(value) if value < 1024 else f"{value >> 10}k" if value < 1 << 20 else f"{value >> 20}M"
 
 
 def plot(bars: Sequence[Bar], lowest: int, highest: int, unit: str) -> str:
-    """A histogram as SVG over the buckets from ``lowest`` to ``highest``, so that plots of a page line up."""
+    """A histogram as SVG; all plots of a page use the same ``lowest`` and ``highest`` bucket."""
     lows = _buckets(lowest, highest)
     step = PLOT_WIDTH / len(lows)
     by_low = {bar.low: bar for bar in bars}
@@ -115,7 +115,7 @@ def plot(bars: Sequence[Bar], lowest: int, highest: int, unit: str) -> str:
 
 
 def width(part: float, whole: float) -> str:
-    """Width of a bar in percent; something is never invisible."""
+    """Width of a bar in percent; non-zero parts are always visible."""
     return "0" if not part or not whole else f"{max(0.4, 100 * part / whole):.2f}"
 
 
@@ -124,10 +124,10 @@ def cut(text: str, chars: int = MAX_SHOWN) -> str:
 
 
 def mark_change(before: str, after: str) -> tuple[list[Part], list[Part]]:
-    """Both texts around what differs, the difference marked; at most a few lines each."""
+    """Excerpts of both texts around their differences, which are marked."""
     in_after = Counter(after)
     if sum(n * in_after[character] for character, n in Counter(before).items()) > MAX_PAIRS:
-        start = _same_chars(before, after)  # in linear time all is marked from first to last difference
+        start = _same_chars(before, after)  # linear time: mark everything from the first to the last difference
         same = _same_chars(before[start:][::-1], after[start:][::-1])
         blocks = [(start, len(before) - same, start, len(after) - same)] if before != after else []
     else:
@@ -141,7 +141,7 @@ def _same_chars(one: str, other: str) -> int:
 
 
 def mark_replaced(before: str, after: str) -> tuple[list[Part], list[Part]]:
-    """The same where ``before`` holds tags such as ``[TEL]`` in place of values: whole values are marked."""
+    """The same if ``before`` has tags such as ``[TEL]`` instead of values: mark tags and values."""
     tags = [match.span() for match in TAG.finditer(before)]
     ends = [end for _, end in tags]
     values, position = [], 0
@@ -157,7 +157,7 @@ def mark_replaced(before: str, after: str) -> tuple[list[Part], list[Part]]:
 
 
 def mark_tags(text: str) -> list[Part]:
-    """``[TEL]`` and its kin marked, in the first ``MAX_SHOWN`` characters."""
+    """The first ``MAX_SHOWN`` characters with tags such as ``[TEL]`` marked."""
     return list(_parts(text, 0, min(len(text), MAX_SHOWN), [match.span() for match in TAG.finditer(text)]))
 
 
@@ -183,19 +183,19 @@ def _parts(text: str, first: int, last: int, spans: Sequence[tuple[int, int]]) -
 
 
 def stylesheet() -> str:
-    """Of the card and of the report of a run: one look, in the reader's light or dark colours."""
+    """The CSS of data card and report."""
     return Path(__file__).with_name("style.css").read_text("utf-8")
 
 
 def read_templates() -> list[str]:
-    """The text of the pages without any facts."""
+    """The text of the templates."""
     return [path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.j2"))]
 
 
 def render(template: str, facts: Mapping[str, Any]) -> str:
-    """A page from its template in this folder; ``.html.j2`` templates escape text themselves.
+    """Render a template of this folder; ``.html.j2`` templates escape HTML automatically.
 
-    Whatever a template prints passes through ``escape_controls``; ``lines`` keeps the line ends of preformatted text.
+    All printed text passes through ``escape_controls``; the filter ``lines`` keeps line ends.
     """
     is_html = template.endswith("html.j2")
     environment = load_templates("corpus.card", autoescape=is_html, finalize=_shown if is_html else None)

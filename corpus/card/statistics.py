@@ -1,8 +1,8 @@
-"""What was read, changed, dropped and kept, per source: the columns of paper Tables 28 and 29, and the reasons.
+"""Counts per source of what was read, changed, dropped and kept: the columns of paper Tables 28 and 29, and reasons.
 
-Counts are flat ("dropped_sentences.is_too_short") while they are summed and nested in ``statistics.json``. For every
-source: sentences_split = sentences + the sum of dropped_sentences; "share_with_pii" is the share of the sentences kept
-that had personal data (1.2 % of the paper's).
+Counts are flat ("dropped_sentences.is_too_short") while they are summed, and nested in ``statistics.json``. For each
+source, sentences_split = sentences + the sum of dropped_sentences. "share_with_pii" is the share of the kept sentences
+that had personal data (1.2 % in the paper).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEPT = ("documents", "sentences", "words", "characters", "bytes", "sentences_wit
 READ = ("documents_read", "characters_read", "sentences_split")
 REASONS = ("changed", "dropped_documents", "dropped_sentences")
 HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
-"""Numbers of sentences and documents by the power of two that their length reaches: 1, 2, 4 …"""
+"""Counts of sentences and documents by the largest power of two up to their length: 1, 2, 4 …"""
 
 
 class SourceCounts(dict[str, Counter[str]]):
@@ -33,7 +33,7 @@ class SourceCounts(dict[str, Counter[str]]):
 
 
 def summarize(tally: SourceCounts, records: Counter[str]) -> dict[str, Any]:
-    """Content of statistics.json: "total", "sources" by name, "records" as read."""
+    """The content of statistics.json: "total", "sources" by name, and "records"."""
     total: Counter[str] = Counter()
     for counts in tally.values():
         total.update(counts)
@@ -54,5 +54,5 @@ def _nest(counts: Counter[str]) -> dict[str, Any]:
 
 
 def counts_in_group(counts: Mapping[str, int], group: str) -> dict[str, int]:
-    """The counts whose names begin with ``group.``, by the rest of their names."""
+    """The counts whose names start with ``group.``, by the rest of their names."""
     return {key.removeprefix(f"{group}."): n for key, n in sorted(counts.items()) if key.startswith(f"{group}.")}

@@ -1,8 +1,8 @@
-"""The data card of a cleaned corpus: ``README.md``, which makes its folder a Hub data set, and ``card.html``.
+"""Write the data card of a corpus: ``README.md``, which makes the folder a Hub data set, and ``card.html``.
 
-Facts are only read from what the stage left in its folder; what is not there is said to be missing, never guessed.
-Safe to publish: wherever sample text is shown, whatever the detector still finds in it gives way to its type's name
-(the price: replacements are shown for their own samples only), and settings lose folders, keys and credentials.
+All facts come from files in the output folder; missing facts are reported as missing. The card is safe to publish: in
+sample text, everything that the detector finds is replaced by the name of its type, and settings are shown without
+folders, keys and credentials.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ TREATMENTS = {
     "replace": "replaced by invented ones",
     "mask": "masked",
     "tag": "replaced by the name of their type",
-    "drop": "taken out with their sentences",
+    "drop": "removed with their sentences",
 }
 DRAWN = {
-    "secret": "Replacements were drawn with a random secret that was thrown away when the corpus was done: nobody can "
+    "secret": "Replacements were drawn with a random secret that was deleted when the corpus was finished. Nobody can "
     "recompute them.",
-    "key": "Replacements were drawn with a secret key: a value has the same one in the whole corpus, and whoever holds "
-    "the key can recompute it.",
-    "seed": "Replacements are reversible: they were drawn from the seed of the recipe, so anyone with the recipe can "
-    "test guesses of what was replaced.",
+    "key": "Replacements were drawn with a secret key: equal values have equal replacements in the whole corpus, and "
+    "anyone with the key can recompute them.",
+    "seed": "Replacements were drawn from the seed of the recipe, so anyone with the recipe can guess and verify "
+    "original values.",
 }
 UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
 NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))
@@ -65,10 +65,10 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
     """Write ``out/README.md`` and ``out/card.html``; the same folder and settings give the same bytes.
 
     Args:
-        out: folder of a finished corpus stage: statistics.json, and where the stage left them decontamination.json and
-            the tables of samples.
-        settings: of the stage, as plain values.
-        language: of the page, "en" or "ko"; README.md is English, for the Hub.
+        out: output folder of the corpus stage with statistics.json and, if present, decontamination.json and the tables
+            of samples.
+        settings: settings of the stage as plain values.
+        language: language of card.html, "en" or "ko"; README.md is always English.
 
     Raises:
         BadInput: statistics.json is missing or damaged.
@@ -80,10 +80,10 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
 
 
 def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What both pages show, ready for the templates."""
+    """The facts for both templates."""
     statistics = _read_json(out / "statistics.json")
     if statistics is None or "total" not in statistics or "sources" not in statistics:
-        raise BadInput(f"{out / 'statistics.json'}: missing, or not of a finished corpus stage; run `malmoi corpus`")
+        raise BadInput(f"{out / 'statistics.json'}: missing, or the corpus stage is not finished; run `malmoi corpus`")
     total, sources = statistics["total"], statistics["sources"]
     dropped, changed = (_samples(out / name / "samples.parquet") for name in ("dropped", "changed"))
     mode, pii, card = settings.get("pii", {}).get("mode", "replace"), settings.get("pii"), settings.get("card", {})
@@ -122,7 +122,7 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _metadata(documents: int, pretty_name: str, licence: str | None) -> str:
-    """What the Hub and ``load_dataset`` read: without the data files, samples would be taken for documents."""
+    """The YAML header of README.md; it names the data files, or samples would be loaded as documents."""
     fields = {
         "pretty_name": escape_controls(pretty_name),
         "language": ["ko"],
@@ -142,7 +142,7 @@ def _drawn_from(pii: Mapping[str, Any]) -> str:
 
 
 def publishable(value: Any, under: str = "") -> Any:
-    """Settings without folders of the machine, credentials and whatever a name calls a key or a secret."""
+    """Settings without local folders, credentials, and values whose names say key or secret."""
     if isinstance(value, Mapping):
         return {str(key): publishable(found, str(key)) for key, found in value.items()}
     if isinstance(value, str | Path):
@@ -153,12 +153,12 @@ def publishable(value: Any, under: str = "") -> Any:
 
 
 def hide(text: str) -> str:
-    """``text`` with ``[TYPE]`` in place of what the detector finds."""
+    """``text`` with ``[TYPE]`` in place of everything that the detector finds."""
     return cover_spans(text, find_pii(text), "tag")
 
 
 def _hide_in_name(text: str) -> str:
-    """Sources and ids are often addresses of pages, which may stay."""
+    """The same for sources and ids; web addresses may stay."""
     for value in [text[span.start : span.end] for span in find_pii(text) if span.type != "URL"]:
         text = text.replace(value, "…")
     return text
@@ -174,7 +174,7 @@ def _public(text: str) -> str:
 
 
 def _largest(sources: Mapping[str, Mapping[str, Any]], limit: int) -> list[tuple[str, Mapping[str, Any]]]:
-    """The largest sources, and the sum of all others as a last row."""
+    """The largest sources, and one row for the sum of the others."""
     ordered = sorted(sources.items(), key=lambda item: (-item[1]["bytes"], item[0]))
     limit = limit if len(ordered) > limit + 1 else len(ordered)
     rows = [(_hide_in_name(name), found) for name, found in ordered[:limit]]
@@ -183,7 +183,7 @@ def _largest(sources: Mapping[str, Mapping[str, Any]], limit: int) -> list[tuple
 
 
 def _sum(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Nested counts added up."""
+    """The sum of nested counts."""
     result: dict[str, Any] = {}
     for name in dict.fromkeys(name for part in parts for name in part):
         values = [part[name] for part in parts if name in part]
@@ -194,7 +194,7 @@ def _sum(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _rules(
     counts: Mapping[str, int], samples: Mapping[str, list[Row]], show: Callable[[Row], Any]
 ) -> list[dict[str, Any]]:
-    """Rules by falling count, each with some samples of what it did, ready to be shown."""
+    """Rules by decreasing count, each with some samples."""
     return [
         {"rule": rule, "count": n, "samples": [show(row) for row in samples[rule][:SAMPLES_PER_RULE]]}
         for rule, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -206,7 +206,7 @@ def _dropped_sample(row: Row) -> dict[str, str]:
 
 
 def _personal_data(counts: Mapping[str, int], changed: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
-    """The 16 types in the order of Table 29, then those outside it that were asked for."""
+    """The 16 types in the order of Table 29, then the extra types of the run."""
 
     def shown(rows: Sequence[Row]) -> list[Any]:
         return [mark_replaced(hide(row["before"]), row["after"]) for row in rows[:SAMPLES_PER_RULE]]
@@ -219,7 +219,7 @@ def _personal_data(counts: Mapping[str, int], changed: Mapping[str, list[Row]]) 
 
 
 def _decontamination(out: Path, total: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Per task what was found; None where the stage left no report."""
+    """Results per task; None without decontamination.json."""
     report = _read_json(out / "decontamination.json")
     if report is None:
         return None
@@ -246,7 +246,7 @@ def _decontamination(out: Path, total: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 def _plots(sources: Mapping[str, Mapping[str, Any]], total: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Histograms of all text and of the largest sources; None where the statistics have none."""
+    """Histograms of all text and of the largest sources; None if the statistics have none."""
     if not all(name in total for name in HISTOGRAMS):
         return None
     named = [("all sources", total), *(_largest(sources, SHOWN_PLOTS) if len(sources) > 1 else ())]
@@ -257,7 +257,7 @@ def _plots(sources: Mapping[str, Mapping[str, Any]], total: Mapping[str, Any]) -
 
 
 def _samples(path: Path) -> dict[str, list[Row]]:
-    """Rows by rule in file order, "in_benchmark:ynat" as a part of in_benchmark; empty where the stage left none."""
+    """Sample rows by rule, with "in_benchmark:ynat" under in_benchmark; empty without a file."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in pq.read_table(path).to_pylist() if path.is_file() else []:
         found[row["rule"].partition(":")[0]].append(row)

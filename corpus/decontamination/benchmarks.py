@@ -1,8 +1,7 @@
-"""Text fields of benchmark files: all eight KLUE tasks as published, and any .txt or .jsonl file.
+"""Read the text fields of benchmark files: the eight KLUE tasks as published, and any .txt or .jsonl file.
 
-Fields of several sentences are split, so that one of them is found alone; titles and headlines stay whole, for their
-parts ("논란", controversy) are everybody's words. Files are told apart by name (``klue-nli-v1.1_dev.json.zst``); a
-table says how each is read.
+Fields are split into sentences, so each sentence is found alone. Headlines are not split, because their parts ("논란",
+controversy) are common words. The file name selects the reader (``klue-nli-v1.1_dev.json.zst``).
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from corpus.reading.units import Unit
 from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences
 
-WHOLE = {"ynat"}  # tasks of headlines
+UNSPLIT_TASKS = {"ynat"}  # headlines
 
 
 class BenchmarkText(NamedTuple):
-    """One sentence of a benchmark, or some short ones; ``key`` is ``guid#field``."""
+    """One sentence of a benchmark, or several short ones joined; ``key`` is ``guid#field``."""
 
     task: str
     key: str
@@ -42,7 +41,7 @@ def _read_records(*names: str) -> Callable[[str], Fields]:
 
 
 def _read_passages(content: str) -> Fields:
-    """MRC: models do not see the titles, which are often a mere name."""
+    """MRC, without the titles, which models do not see."""
     for article in json.loads(content)["data"]:
         for paragraph in article["paragraphs"]:
             for question in paragraph["qas"]:
@@ -57,7 +56,7 @@ def _read_dialogues(content: str) -> Fields:
 
 
 def _read_tagged_characters(content: str) -> Fields:
-    """NER: the tag lines hold the sentence; its inline mark-up is ambiguous where the text has brackets itself."""
+    """NER: the characters of the tag lines; the inline markup is ambiguous for text with brackets."""
     for block in content.split("\n\n"):
         guid, characters = "", []
         for line in block.splitlines():
@@ -79,13 +78,13 @@ def _is_head(line: str) -> bool:
 
 
 def _read_columns(content: str) -> Fields:
-    """Two columns, guid and text, with or without a header: test and unlabelled parts."""
+    """Two columns, guid and text, with or without a header."""
     for guid, _, text in (line.partition("\t") for line in content.splitlines()):
         if guid != "guid" and text:
             yield guid, "sentence", text
 
 
-# (task, how its name begins, how it ends) -> reader; the first match counts
+# task (the start of the file name), end of the file name, reader; the first match counts
 KLUE_FILES: tuple[tuple[str, str, Callable[[str], Fields]], ...] = (
     ("ynat", ".json", _read_records("title")),
     ("klue-sts", ".json", _read_records("sentence1", "sentence2")),
@@ -121,15 +120,15 @@ def find_benchmarks(patterns: Sequence[str]) -> list[Path]:
 
 
 def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) -> list[BenchmarkText]:
-    """All sentences of a benchmark file in file order; ``null`` fields are passed over.
+    """All sentences of a benchmark file in order; ``null`` fields are skipped.
 
-    Neighbours that are too short to be items stand together: the reviews of NSMC are often two such sentences.
+    Neighboring sentences that are too short are joined; reviews of NSMC often consist of two such sentences.
 
     Args:
-        name: task of a file that is not KLUE's; its file name if not given.
+        name: task name for files that are not of KLUE; default: the file name.
 
     Raises:
-        BadInput: the file is not laid out as its name says, or holds no text.
+        BadInput: the file does not have the layout of its name, or has no text.
     """
     task, read = _klue_file(path) or (name or path.name, None)
     try:
@@ -137,12 +136,14 @@ def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) 
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"{path}: not laid out like the KLUE file of this name ({error!r}); fetch it again") from error
+        raise BadInput(
+            f"{path}: not in the layout of the KLUE file of this name ({error!r}); download it again"
+        ) from error
     texts = [
         BenchmarkText(task, f"{guid}#{field}", sentence)
         for guid, field, text in found
         if isinstance(text, str)
-        for sentence in (_join_short(split_sentences(text), rule) if task not in WHOLE else [text])
+        for sentence in (_join_short(split_sentences(text), rule) if task not in UNSPLIT_TASKS else [text])
     ]
     if not texts:
         raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")

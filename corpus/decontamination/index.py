@@ -27,7 +27,7 @@ SETTINGS_NAME = "settings.json"
 
 
 class Hit(NamedTuple):
-    """Sentence number ``sentence`` of the query holds benchmark sentence ``item``; ``ratio`` in 0..1."""
+    """Sentence number ``sentence`` of the query contains benchmark sentence ``item``; ``ratio`` in 0..1."""
 
     sentence: int
     item: int
@@ -36,20 +36,20 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContaminationIndex:
-    """Benchmark sentences by token. D long sentences, E entries, P postings; short sentences follow the long.
+    """Benchmark sentences by token: D long sentences, E entries, P postings. Short sentences have the last numbers.
 
     Fields:
-        letter_C: what ``alike_letters`` makes of every code point, 0 where it drops it.
-        slot_code_S: hash table of token codes, 0 where empty; a token's number is its slot. S is a power of two.
-        entry_start_D: where the tokens of a sentence begin, D + 1 numbers.
+        letter_C: result of ``alike_letters``, 0 for dropped code points.
+        slot_code_S: hash table of token codes, 0 for empty slots; the slot is the token number. S is a power of two.
+        entry_start_D: start of the tokens of each sentence, D + 1 numbers.
         entry_token_E, entry_weight_E: distinct tokens of each sentence and their BM25 weights, the heaviest first.
-        posting_start_S: where the postings of a token begin, S + 1 numbers.
+        posting_start_S: start of the postings of each token, S + 1 numbers.
         posting_item_P: sentences listed under a token.
-        posting_cell_P: what the first filter needs of each, read at once, see ``pack_postings``; uint64.
+        posting_cell_P: data of the first filter, see ``pack_postings``; uint64.
         total_D: BM25(d, d).
-        window_D, reach_D: tokens that are looked at together within a sentence, and over the ends of sentences.
-        shift_D: power of two of the blocks in which the sentence is searched, at least as long as both.
-        short: folded short sentences and their numbers, shorter than ``min_chars`` letters and digits.
+        window_D, reach_D: window sizes in tokens, within a sentence and across sentences.
+        shift_D: log2 of the block size of the search, at least as long as both windows.
+        short: numbers of folded sentences with fewer than ``min_chars`` letters and digits.
     """
 
     letter_C: np.ndarray
@@ -70,7 +70,7 @@ class ContaminationIndex:
     short: dict[str, int]
 
     def save(self, folder: Path) -> None:
-        """Write the index into an existing folder: one .npy file per array, settings as JSON."""
+        """Write one .npy file per array, and settings as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         settings = {name: value for name, value in values.items() if not isinstance(value, np.ndarray)}
         for name in values.keys() - settings.keys():
@@ -79,7 +79,7 @@ class ContaminationIndex:
 
     @classmethod
     def load(cls, folder: Path) -> ContaminationIndex:
-        """Arrays are memory-mapped: processes share one copy."""
+        """Load with memory-mapped arrays, so processes share one copy."""
         settings = json.loads((folder / SETTINGS_NAME).read_text("utf-8"))
         names = [field.name for field in fields(cls) if field.name not in settings]
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names}
@@ -90,22 +90,22 @@ class ContaminationIndex:
         entries = slice(*self.entry_start_D[item : item + 2].tolist())
         return dict(zip(self.entry_token_E[entries].tolist(), self.entry_weight_E[entries].tolist(), strict=True))
 
-    def least(self, item: int, threshold: float) -> float:
-        """Weight from which a long sentence is held."""
+    def min_weight(self, item: int, threshold: float) -> float:
+        """Minimum weight of a match."""
         return (threshold - ROUNDING) * float(self.total_D[item])
 
     def ratio(self, item: int, weight: float) -> float:
         return min(1.0, weight / float(self.total_D[item]))
 
     def find(self, sentences: Sequence[str]) -> list[Hit]:
-        """All pairs of a corpus sentence and a benchmark sentence it holds, by sentence, then item."""
+        """All pairs of a corpus sentence and a benchmark sentence that it contains, sorted."""
         return self.find_in_documents([[sentence] for sentence in sentences])
 
     def find_in_documents(self, documents: Sequence[Sequence[str]]) -> list[Hit]:
-        """The same for documents of several sentences, numbered through; also items that run over sentence ends.
+        """The same for documents; sentences are numbered through, and items may cross sentence boundaries.
 
-        Of such an item every sentence is a hit that is ``COVERED_SHARE`` covered by it and others of its kind, or that
-        bears ``BORNE_SHARE`` of it.
+        Of such an item, a sentence is a hit if ``COVERED_SHARE`` of it is covered by crossing items, or if it contains
+        ``BORNE_SHARE`` of the item.
         """
         hits: Ratios = {}
         for batch in read_batches(documents, self.letter_C):
@@ -117,11 +117,10 @@ class ContaminationIndex:
 
 
 def build_index(texts: Sequence[str], rule: MatchRule = RULE) -> tuple[ContaminationIndex, list[int]]:
-    """Index benchmark sentences; equal ones (folded) share a number.
+    """Index benchmark sentences; sentences that are equal after folding share a number.
 
     Returns:
-        the index, and for each text its number in ``Hit.item``; -1 where it has fewer than ``min_item_chars`` letters
-        and digits, or fewer than ``min_item_words`` words.
+        the index, and the number of each text as in ``Hit.item``; -1 for texts that are too short for ``rule``.
     """
     folded = [fold(text) for text in texts]
     enough = dict.fromkeys(key for text, key in zip(texts, folded, strict=True) if rule.is_long_enough(text, key))
@@ -154,7 +153,7 @@ def build_index(texts: Sequence[str], rule: MatchRule = RULE) -> tuple[Contamina
 
 
 def _tokenize(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, ...]:
-    """The hash table of all tokens; the distinct ones of each sentence: number of the sentence, token, count; int32."""
+    """The hash table of all tokens, and the distinct tokens of each sentence: sentence, token, count; int32."""
     text_L = np.repeat(np.arange(len(sizes)), sizes)
     code, at = encode_ngrams(letters, text_L, ngram)
     ordered = np.sort(code)
@@ -170,11 +169,11 @@ def _tokenize(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.nd
 
 
 def _weigh(item: np.ndarray, token: np.ndarray, count: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """BM25Okapi's weights of counted tokens."""
+    """The BM25Okapi weights of counted tokens."""
     D, found_in = len(lengths), np.bincount(token)
     idf = np.log(D - found_in + 0.5) - np.log(found_in + 0.5)
     average = float(idf.mean(where=found_in > 0)) if D else 0.0
-    # two or three sentences: no token tells them apart
+    # with two or three sentences, all tokens have the same weight
     idf = np.where(idf < 0, EPSILON * average, idf) if average > ROUNDING else np.ones(len(idf))
     norm = K1 * (1 - B + B * lengths / max(1.0, lengths.mean() if D else 0.0))
     weight: np.ndarray = idf[token] * count * (K1 + 1) / (count + norm[item])
@@ -184,13 +183,13 @@ def _weigh(item: np.ndarray, token: np.ndarray, count: np.ndarray, lengths: np.n
 def _list_tokens(
     entries: tuple[np.ndarray, np.ndarray, np.ndarray], D: int, S: int, threshold: float
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Postings of the heaviest tokens of each sentence, beside the entries (sentence, token, weight), and the
-    share of each posting: the token's weight over what the listed tokens of the sentence must reach."""
+    """Postings of the heaviest tokens of each sentence, and the share of each posting: the weight of the token,
+    divided by the minimum weight of the listed tokens of its sentence. ``entries`` are (sentence, token, weight)."""
     item, token, weight = entries
     total = np.maximum(np.bincount(item, weight, minlength=D), np.finfo(float).tiny)
     starts = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=D))])
     before = np.cumsum(weight) - weight
-    left = total[item] - (before - before[starts[:-1]][item] if D else before)  # weight from here to the sentence's end
+    left = total[item] - (before - before[starts[:-1]][item] if D else before)  # weight of this and all lighter tokens
     is_listed = left >= (threshold * LISTED_DEPTH - 2 * ROUNDING) * total[item]
     order = np.flatnonzero(is_listed)
     order = order[np.argsort(token[order], kind="stable")]

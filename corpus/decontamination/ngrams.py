@@ -1,8 +1,8 @@
-"""Documents as streams of letters, their n-grams as numbers, and a hash table that numbers known ones.
+"""Letter streams of documents, their n-grams as numbers, and a hash table of known n-grams.
 
-Sentences are folded, thousands at once, and joined, so that n-grams and windows run over their ends. Letters that look
-alike count as one: full-width digits and Latin, half-width and loose jamo (ㅋ, the laugh). The hash table finds an
-n-gram in one or two steps where a sorted array takes twenty; its price is 24 bytes an n-gram.
+Thousands of sentences are folded at once and joined, so n-grams and windows cross their boundaries. Equivalent letters
+are one letter: full-width digits and Latin letters, half-width and single jamo (ㅋ, laughter). A lookup in the hash
+table takes one or two steps; a sorted array needs twenty. The table needs 24 bytes per n-gram.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 
 from corpus.sentences.folding import fold_all, letter_table
 
-BATCH_CHARS = 40_000  # arrays of so many letters stay in the processor's cache
+BATCH_CHARS = 40_000  # arrays of this size fit into the CPU cache
 FULL_AND_HALF_WIDTH = range(0xFF01, 0xFFDD)
 COMPATIBILITY_JAMO = range(0x3131, 0x3164)
 CODE_POINT_BITS = 21
 SLOTS_PER_CODE = 3
-GOLDEN_64 = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: neighbouring codes fall far apart
+GOLDEN_64 = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, spreads neighboring codes
 
 
 @cache
 def alike_letters() -> np.ndarray:
-    """``letter_table()`` with one code point for all letters that look alike; uint32, one for each code point."""
+    """``letter_table()`` with one code point for equivalent letters; uint32, one value per code point."""
     letter_C = letter_table().copy()
-    for jamo in COMPATIBILITY_JAMO:  # NFKC gives the conjoining jamo, which text holds alone when it was made by NFKC
+    for jamo in COMPATIBILITY_JAMO:  # text normalized with NFKC has conjoining jamo instead
         conjoining = unicodedata.normalize("NFKC", chr(jamo))
         if len(conjoining) == 1:
             letter_C[ord(conjoining)] = jamo
@@ -41,7 +41,7 @@ def alike_letters() -> np.ndarray:
 
 
 class Batch(NamedTuple):
-    """L letters of some documents, one after another.
+    """The L letters of some documents.
 
     Fields:
         first: number of the first sentence among those of all documents.
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
     document_S: np.ndarray
 
     def stretches(self, reach: int) -> Iterator[slice]:
-        """The letters in about ``BATCH_CHARS`` at a time, overlapping by ``reach``, the longest window."""
+        """Slices of about ``BATCH_CHARS`` letters that overlap by ``reach``, the longest window."""
         count = max(1, len(self.letters_L) // BATCH_CHARS)
         size = max(1, -(-len(self.letters_L) // count))
         for start in range(0, len(self.letters_L), size):
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
 
 
 def read_batches(documents: Iterable[Sequence[str]], letter_C: np.ndarray) -> Iterator[Batch]:
-    """All documents in order, each whole in one batch of ``BATCH_CHARS`` or more."""
+    """Batches of whole documents with at least ``BATCH_CHARS`` letters."""
     batch: list[Sequence[str]] = []
     first = size = 0
     for document in documents:
@@ -87,10 +87,10 @@ def _fold(documents: Sequence[Sequence[str]], first: int, letter_C: np.ndarray) 
 
 
 def encode_ngrams(letters_L: np.ndarray, text_L: np.ndarray, ngram: int) -> tuple[np.ndarray, np.ndarray]:
-    """Codes of all n-grams within a text, in order, uint64 and never 0, and where each begins.
+    """Codes of all n-grams within a text, in order (uint64, never 0), and their start positions.
 
     Args:
-        text_L: number of each letter's text, ascending.
+        text_L: number of the text of each letter, ascending.
     """
     last = max(0, len(letters_L) - ngram + 1)
     code = np.zeros(last, np.uint64)
@@ -101,7 +101,7 @@ def encode_ngrams(letters_L: np.ndarray, text_L: np.ndarray, ngram: int) -> tupl
 
 
 def hash_table(codes: np.ndarray) -> np.ndarray:
-    """Distinct codes in a table of 2^k slots, 0 where empty; a code whose slot is taken stands in the next free one."""
+    """A hash table of distinct codes with 2^k slots, 0 for empty slots, and linear probing."""
     code_S = np.zeros(2 << (SLOTS_PER_CODE * len(codes) >> 1).bit_length(), np.uint64)
     slot, left = first_slots(codes, len(code_S)), np.arange(len(codes))
     while len(left):
@@ -114,7 +114,7 @@ def hash_table(codes: np.ndarray) -> np.ndarray:
 
 
 def look_up(codes: np.ndarray, code_S: np.ndarray) -> np.ndarray:
-    """The slot of each code, int64; -1 where the table does not hold it."""
+    """The slot of each code, int64; -1 if it is not in the table."""
     slot = first_slots(codes, len(code_S))
     present = code_S[slot]
     left = np.flatnonzero((present != codes) & (present != 0))
@@ -127,5 +127,5 @@ def look_up(codes: np.ndarray, code_S: np.ndarray) -> np.ndarray:
 
 
 def first_slots(codes: np.ndarray, slots: int) -> np.ndarray:
-    """Hashes of 64-bit codes, int64 from 0 to ``slots``, which is a power of two above 1."""
+    """Hashes of 64-bit codes, int64 below ``slots``, a power of two above 1."""
     return (codes.view(np.uint64) * GOLDEN_64 >> np.uint64(65 - slots.bit_length())).view(np.int64)

@@ -1,7 +1,7 @@
-"""Index of the benchmark files for one run, and the report of which benchmark items were found where.
+"""Build the index of the benchmark files of a run, and report which benchmark items were found.
 
-Beside the index lies a table of what each of its numbers stands for: task and key of the benchmark sentences of that
-text, 300,000 rows with KLUE. It is memory-mapped, because a corpus holds few of them.
+A table next to the index maps its numbers to tasks and keys of benchmark sentences (300,000 rows for KLUE). It is
+memory-mapped, because a corpus contains few of them.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from corpus.sentences.folding import fold
 log = logging.getLogger(__name__)
 
 IN_BENCHMARK = "in_benchmark"
-"""The rule that drops such sentences; its samples and counts are kept by task."""
+"""Name of the rule; its samples and counts are by task."""
 
 ITEMS_NAME, SHORT_NAME = "items.feather", "too-short.json"
 EXAMPLES_PER_TASK = 5
 
 
 def prepare_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) -> Path | None:
-    """Index of benchmark sentences with task and key of each; None where there is nothing to keep out."""
+    """Build the index of benchmark sentences; None if decontamination is off or there are no files."""
     if not config.enabled:
         return None
     if not benchmarks:
-        log.warning("no benchmark files: nothing is kept out of the corpus; set corpus.benchmarks")
+        log.warning("no benchmark files, so no decontamination; set corpus.benchmarks")
         return None
     if folder.is_dir():
         return folder
@@ -68,7 +68,7 @@ def _build_index(rule: MatchRule, benchmarks: list[Path], folder: Path) -> None:
 
 
 def _too_short(texts: list[BenchmarkText], numbers: list[int]) -> dict[str, dict[str, Any]]:
-    """By task the distinct sentences that are no item, for they are everybody's words; the longest as examples."""
+    """The distinct sentences of each task that are too short, with the longest ones as examples."""
     found: dict[str, set[str]] = {}
     for text, number in zip(texts, numbers, strict=True):
         if number < 0 and fold(text.text):
@@ -80,7 +80,7 @@ def _too_short(texts: list[BenchmarkText], numbers: list[int]) -> dict[str, dict
 
 
 class BenchmarkItems:
-    """What the numbers of an index stand for."""
+    """Tasks and keys of the numbers of an index."""
 
     def __init__(self, folder: Path) -> None:
         self.table = feather.read_table(str(folder / ITEMS_NAME), memory_map=True)
@@ -101,9 +101,8 @@ def report_contamination(
     found: Counter[str],
     samples: Samples,
 ) -> dict[str, Any]:
-    """Per task: benchmark items, those found in the corpus, corpus sentences dropped for them, examples; and what was
-    too short to be an item.
-    """
+    """The content of decontamination.json: per task, the number of benchmark items, the items found in the corpus, the
+    dropped corpus sentences, examples, and sentences that are too short."""
     tasks: dict[str, dict[str, Any]] = {}
     if index_folder:
         items, short = BenchmarkItems(index_folder), read_json(index_folder / SHORT_NAME, "run the stage again")

@@ -1,9 +1,9 @@
-"""Search of document streams for benchmark sentences: filters that lose nothing, then windows counted one by one.
+"""Search documents for benchmark sentences: filters without false negatives, then every window of the candidates.
 
 ```
 tokens ─ postings, summed by (item, block) ─▶ candidates ─ all tokens of the item ─▶ few ─ every window ─▶ found
 ```
-A block is a power of two at least as long as the item's longest window, so each window lies in two neighbouring blocks.
+The block size is a power of two, at least the longest window of the item, so a window spans at most two blocks.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from corpus.decontamination.ngrams import GOLDEN_64, Batch, encode_ngrams, first
 if TYPE_CHECKING:
     from corpus.decontamination.index import ContaminationIndex
 
-# fewer let unlike pairs meet, more leave the processor's cache
+# fewer cells cause collisions, more cells do not fit into the CPU cache
 CELLS_PER_POSTING, CELLS_PER_PAIR, CELLS_PER_TOKEN = 1, 2, 8
-GAP = 256  # places between two documents: most windows cannot span it, and those that do are sorted out at the end
-ROUNDING = 1e-9  # sums in another order must not change a decision
-SLACK = 1e-4  # of the filters before the decision, which add 32-bit numbers
+GAP = 256  # between two documents; matches across it are removed at the end
+ROUNDING = 1e-9  # tolerance for sums in another order
+SLACK = 1e-4  # tolerance of the filters, which add 32-bit numbers
 GOLDEN_32 = np.uint32(0x9E3779B1)  # 2**32 / golden ratio: hashes by multiplication
 SHIFT_BITS = np.uint32(31)  # of the low bits of a hash
-WHOLE_RATIO = 0.9  # a sentence that holds so much of an item leaves nothing of it to its neighbours
-COVERED_SHARE = 0.5  # of a sentence's letters, by all items together: a piece may end one item and begin the next
-BORNE_SHARE = 0.25  # of an item's weight: a long sentence with a part of it goes, too, so that the item is gone
+WHOLE_RATIO = 0.9  # sentences with this share of an item are excluded from matches across sentences
+COVERED_SHARE = 0.5  # of the letters of a sentence, by all items together
+BORNE_SHARE = 0.25  # of the weight of an item, also in a long sentence
 SALT = 0xC2B2AE3D27D4EB4F  # odd, its bits mixed
 BLOCK_SALT, NEXT_BLOCK = np.uint64(SALT), np.uint64(SALT * int(GOLDEN_64) % 2**64)
 
@@ -35,9 +35,9 @@ Ratios = dict[tuple[int, int], float]  # of sentence and item
 
 
 class Tokens(NamedTuple):
-    """Known tokens of a stretch in order: number, first letter, place (first letter and gaps), document, sentences.
+    """Known tokens of a slice in order: number, first letter, place (first letter plus gaps), document, sentences.
 
-    A token that runs over the end of a sentence begins in sentence ``first_T`` and ends in ``last_T``.
+    A token starts in sentence ``first_T`` and ends in ``last_T``.
     """
 
     token_T: np.ndarray
@@ -49,7 +49,7 @@ class Tokens(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an item may be: the weights of its tokens, and those that stand there within a few blocks."""
+    """A possible match: the token weights of the item, and its tokens within a few blocks."""
 
     item: int
     weights: dict[int, float]
@@ -61,7 +61,7 @@ class Place(NamedTuple):
 
 
 def search(index: ContaminationIndex, batch: Batch) -> Ratios:
-    """Sentences of a batch, numbered in it, that hold an item in a window of their own, or go with one across."""
+    """Ratios of sentences of a batch that contain an item, in a window within or across sentences."""
     within: Ratios = {}
     across = _Across(batch, index.ngram)
     for tokens in _read_tokens(index, batch):
@@ -98,20 +98,19 @@ def _read_tokens(index: ContaminationIndex, batch: Batch) -> Iterator[Tokens]:
 
 
 def pack_postings(item_P: np.ndarray, shift_D: np.ndarray, share_P: np.ndarray) -> np.ndarray:
-    """Of each posting in one number: its share, float32, in the low half, and in the high half a hash of its item, the
-    low bits of which are the item's shift. One visit to memory in place of three.
-    """
+    """Pack share (float32, low half) and item hash (high half, with the shift of the item in its low bits) of each
+    posting into one number, for one memory access instead of three."""
     high = item_P.astype(np.uint32) * GOLDEN_32 * GOLDEN_32 & ~SHIFT_BITS | shift_D[item_P].astype(np.uint32)
     low = share_P.astype(np.float32).view(np.uint32)
     return high.astype(np.uint64) << np.uint64(32) | low
 
 
 def _find_places(index: ContaminationIndex, tokens: Tokens) -> Iterator[Place]:
-    """All places in a stretch where an item may reach the threshold, by item, then place."""
+    """All places in a slice where an item may reach the threshold, sorted by item and place."""
     item, block = _candidates(index, tokens)
     is_near = _upper_ratios(index, tokens, item, block) >= index.threshold - SLACK
     item, block = item[is_near], block[is_near]
-    is_first = np.diff(item << 32 | block, prepend=-2) != 1  # of a row of blocks, which are looked at together
+    is_first = np.diff(item << 32 | block, prepend=-2) != 1  # of a run of adjacent blocks
     last = np.flatnonzero(np.append(is_first[1:], True)[: len(item)])
     item, block, last = item[is_first], block[is_first], block[last]
     shift = index.shift_D[item]
@@ -121,15 +120,15 @@ def _find_places(index: ContaminationIndex, tokens: Tokens) -> Iterator[Place]:
     for number, first, end in zip(item.tolist(), firsts.tolist(), ends.tolist(), strict=True):
         weights = index.weights_of(number)
         token = tokens.token_T[first:end].tolist()
-        if sum(map(weights.__getitem__, weights.keys() & token)) >= index.least(number, index.threshold):
+        if sum(map(weights.__getitem__, weights.keys() & token)) >= index.min_weight(number, index.threshold):
             seen = [n for n, token in enumerate(token, first) if token in weights]
             yield Place(number, weights, *(column[seen].tolist() for column in columns))
 
 
 def _candidates(index: ContaminationIndex, tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (item, block), sorted: the item's listed tokens in this and the next block weigh enough.
+    """Sorted pairs (item, block) for which the listed tokens in this and the next block may be heavy enough.
 
-    Repeated tokens count again, pairs may meet in a cell, blocks of an item stand side by side: no sum is too small.
+    Sums are upper bounds: repeated tokens and hash collisions only increase them.
     """
     start = index.posting_start_S[tokens.token_T].astype(np.int32)
     size = index.posting_start_S[tokens.token_T + 1].astype(np.int32) - start
@@ -154,7 +153,7 @@ def _candidates(index: ContaminationIndex, tokens: Tokens) -> tuple[np.ndarray, 
 
 
 def _heavy_pairs(pair: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct pairs that weigh enough, or share a cell with others; ``pair`` holds those of ``share`` twice over."""
+    """Distinct pairs that may be heavy enough; ``pair`` contains the pairs of ``share`` twice."""
     cells = CELLS_PER_PAIR << len(pair).bit_length()
     cell = first_slots(pair, cells)
     weight_C = np.bincount(cell, np.concatenate([share, share]), minlength=cells)
@@ -164,7 +163,7 @@ def _heavy_pairs(pair: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _upper_ratios(index: ContaminationIndex, tokens: Tokens, item: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """Share of each item's weight in two blocks; never too small, and too large where hashes of tokens meet."""
+    """Upper bound of the share of the weight of each item in two blocks; hash collisions increase it."""
     shift = index.shift_D[item]
     shifts = np.unique(shift).tolist()
     last = int(tokens.place_T[-1])
@@ -202,7 +201,7 @@ def _mix(token: np.ndarray, block: np.ndarray, shift: np.ndarray | int) -> np.nd
 def _search_within(index: ContaminationIndex, place: Place) -> Iterator[tuple[int, float]]:
     """Sentences that hold the item within a window of their own, with the weight of it."""
     inner = [n for n, (first, last) in enumerate(zip(place.first, place.last, strict=True)) if first == last]
-    least, width = index.least(place.item, index.threshold), int(index.window_D[place.item])
+    least, width = index.min_weight(place.item, index.threshold), int(index.window_D[place.item])
     for _, newest, covered in _windows(place, inner, place.first, width, least):
         yield place.first[newest], covered
 
@@ -211,7 +210,7 @@ def _search_across(index: ContaminationIndex, place: Place, excluded: Container[
     """Tokens in windows over ends of sentences that hold the item, and the best ratio; none of ``excluded`` ones."""
     ends = enumerate(zip(place.first, place.last, strict=True))
     outer = [n for n, (first, last) in ends if first not in excluded and last not in excluded]
-    least, width = index.least(place.item, index.threshold_across), int(index.reach_D[place.item])
+    least, width = index.min_weight(place.item, index.threshold_across), int(index.reach_D[place.item])
     best, held = 0.0, list[int]()
     for oldest, newest, covered in _windows(place, outer, place.document, width, least):
         best = max(best, covered)

@@ -1,8 +1,8 @@
-"""Exact duplicates by 64-bit fingerprints of what is left of a text after folding, in bounded memory.
+"""Exact duplicates by 64-bit fingerprints of folded text, in bounded memory.
 
-Every unit of work leaves its fingerprints sorted, with their places. Then one range of fingerprints after another is
-compared over all units in order, so memory holds one range for a corpus of any size; ranges are compared in parallel.
-At 473 million sentences the chance of one wrong match is below one percent. The paper does not remove duplicates.
+Each unit of work writes its fingerprints sorted, with their places. Ranges of fingerprints are then compared over all
+units, in parallel; only one range is in memory. With 473 million sentences, the probability of one false match is below
+1 %. The paper does not remove duplicates.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ REPEATS_NAME = "repeats.npy"
 
 
 def fingerprint(content: bytes | memoryview) -> int:
-    """64 bits of some bytes, never 0."""
+    """A 64-bit hash, never 0."""
     return int.from_bytes(hashlib.blake2b(content, digest_size=FINGERPRINT_BYTES).digest(), "little") or 1
 
 
 def fingerprint_documents(documents: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
-    """Fingerprints of documents and all their sentences, folded, or as they are where nothing is left of them."""
+    """Fingerprints of documents and of all their sentences after folding; unfolded if nothing remains."""
     sentences = [sentence for document in documents for sentence in document]
     letters, sizes = fold_all(sentences, letter_table())
     content = memoryview(letters.tobytes())
@@ -48,7 +48,7 @@ def fingerprint_documents(documents: Sequence[Sequence[str]]) -> tuple[list[int]
 
 
 def write_fingerprints(folder: Path, name: str, prints: Sequence[int]) -> None:
-    """Leave the fingerprints of a unit sorted, equal ones by place; those that may repeat are left out."""
+    """Write the sorted fingerprints of a unit, without those that may repeat."""
     prints_N = np.array(prints, np.uint64)
     place_N = np.argsort(prints_N, kind="stable").astype(np.uint32)
     is_compared = prints_N[place_N] != MAY_REPEAT
@@ -57,7 +57,7 @@ def write_fingerprints(folder: Path, name: str, prints: Sequence[int]) -> None:
 
 
 class PrintRange(NamedTuple):
-    """Fingerprints from ``low`` to just below ``high``, of what ``name`` says."""
+    """Fingerprints of kind ``name`` from ``low`` (inclusive) to ``high`` (exclusive)."""
 
     name: str
     low: int
@@ -65,7 +65,7 @@ class PrintRange(NamedTuple):
 
 
 def split_ranges(folders: Sequence[Path], name: str) -> list[PrintRange]:
-    """Equal ranges that hold about ``RANGE_PRINTS`` fingerprints of all units each."""
+    """Equal ranges with about ``RANGE_PRINTS`` fingerprints of all units each."""
     total = sum(len(_load(folder, name, "prints")) for folder in folders)
     count = max(1, -(-total // RANGE_PRINTS))
     bounds = [(1 << 64) * n // count for n in range(count + 1)]
@@ -75,7 +75,7 @@ def split_ranges(folders: Sequence[Path], name: str) -> list[PrintRange]:
 def find_repeats(
     part: PrintRange, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None = None
 ) -> dict[str, Any]:
-    """Write the places that repeat an earlier one of a range, by unit; ``excluded`` tells what is not compared."""
+    """Write the places in a range that repeat an earlier one, by unit; ``excluded`` gives places to ignore."""
     prints, places, units = [], [], []
     for number, folder in enumerate(folders):
         sorted_N = _load(folder, part.name, "prints")
@@ -89,7 +89,7 @@ def find_repeats(
         places.append(place[is_compared])
         units.append(np.full(int(is_compared.sum()), number, np.uint32))
     print_N, place_N, unit_N = np.concatenate(prints), np.concatenate(places), np.concatenate(units)
-    order = np.argsort(print_N, kind="stable")  # units in order, places in order: the first stays
+    order = np.argsort(print_N, kind="stable")  # stable: the first one in input order is kept
     is_repeat = np.zeros(len(order), bool)
     is_repeat[1:] = print_N[order[1:]] == print_N[order[:-1]]
     repeats = order[is_repeat]
@@ -99,7 +99,7 @@ def find_repeats(
 
 
 def load_repeats(compared: Sequence[Path], unit: int) -> np.ndarray:
-    """Places in a unit that hold repeats, over the results of all ranges."""
+    """The places of repeats in a unit, from the results of all ranges."""
     found = [np.zeros(0, np.uint32)]
     for folder in compared:
         unit_N, place_N = np.load(folder / REPEATS_NAME, mmap_mode="r", allow_pickle=False)

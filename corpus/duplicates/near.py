@@ -1,9 +1,9 @@
-"""Near-duplicate documents by MinHash (datasketch): copies with small changes, which exact fingerprints cannot see.
+"""Near-duplicate documents by MinHash (datasketch): copies with small changes.
 
-Each document becomes ``PERMUTATIONS`` numbers, equal in about as many places as the Jaccard share of its character
-shingles; documents that agree in a whole band of them are compared. Signatures are made unit by unit, the comparison
-runs once over all, in ranges of band keys, so that memory is bounded. The price is 0.5 KB a document on disk, and that
-pairs near the threshold are found by chance. Not in the paper, which removes no duplicates; off by default.
+A signature has ``PERMUTATIONS`` numbers; the share of equal numbers estimates the Jaccard similarity of character
+shingles. Documents that agree in a whole band are compared. Signatures are computed per unit; the comparison runs once,
+in ranges of band keys, so memory is bounded. Costs 0.5 KB per document on disk; pairs near the threshold are found with
+some probability only. Not in the paper; off by default.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from corpus.sentences.folding import fold_all, letter_table
 
 PERMUTATIONS = 128  # numbers in a signature; the standard error of a similarity is 0.04
 SHINGLE_CHARS = 5  # letters and digits per shingle
-MIN_SHINGLES = 5  # documents with fewer are left to the exact comparison
-SHINGLES_AT_ONCE = 4096  # their hashes under all permutations stay in the processor's cache
-SOURCES_PER_BAND = 64  # of many documents that agree in a band, each is compared with the first ones only
+MIN_SHINGLES = 5  # shorter documents are only compared exactly
+SHINGLES_AT_ONCE = 4096  # their hashes fit into the CPU cache
+SOURCES_PER_BAND = 64  # each document is compared with at most this many earlier ones per band
 NO_KEY = 0
 PRIME = np.uint64(0x100000001B3)  # FNV's
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # spreads the bits of a product
 HIGH_BITS = np.uint64(32)
 BYTES_PER_KEY = 40  # key, document and their sorting
-PAIR_BYTES = 16  # of each number of a signature: both values and their comparison
+PAIR_BYTES = 16  # per number of a signature: both values and their comparison
 MEMORY_BYTES = 1 << 28
 
 
 def signatures(texts: Sequence[str]) -> np.ndarray:
-    """MinHash signatures, uint32 ``[documents, PERMUTATIONS]``; all at the maximum where a document is too short."""
+    """MinHash signatures, uint32 ``[documents, PERMUTATIONS]``; all at the maximum for documents that are too short."""
     from datasketch import MinHash
 
     empty = MinHash(num_perm=PERMUTATIONS, hashfunc=int, scheme="affine32")
@@ -45,7 +45,7 @@ def signatures(texts: Sequence[str]) -> np.ndarray:
 
 
 def band_keys(signatures_DP: np.ndarray, threshold: float) -> np.ndarray:
-    """One number for each band of each signature, uint64 ``[documents, bands]``; 0 for documents too short."""
+    """One key per band of each signature, uint64 ``[documents, bands]``; 0 for documents that are too short."""
     bands, rows = _bands(threshold)
     keys = _mix(signatures_DP[:, : bands * rows].reshape(-1, bands, rows))
     keys[_is_too_short(signatures_DP)] = NO_KEY
@@ -58,21 +58,21 @@ def near_duplicates(
     threshold: float,
     memory_bytes: int = MEMORY_BYTES,
 ) -> np.ndarray:
-    """Whether an earlier document that stays has a band in common and an estimated Jaccard at the threshold or above.
+    """Whether an earlier kept document shares a band and has an estimated similarity of at least ``threshold``.
 
     Args:
-        signatures_of, keys_of: what ``signatures`` and ``band_keys`` gave for each unit, best memory-mapped; documents
-            are numbered through all units in order, so the result does not depend on how they are cut.
-        memory_bytes: about how much to hold beside 10 bytes a document and 16 bytes for each pair of duplicates.
+        signatures_of, keys_of: results of ``signatures`` and ``band_keys`` per unit, best memory-mapped. Documents are
+            numbered through all units, so the result does not depend on the units.
+        memory_bytes: approximate limit, plus 10 bytes per document and 16 bytes per pair of duplicates.
 
     Returns:
-        bool, one value a document.
+        bool, one value per document.
     """
     starts = np.cumsum([0, *map(len, signatures_of)])
     is_duplicate = np.zeros(starts[-1], bool)
     whole = [_mix(rows[:, None])[:, 0] * ~_is_too_short(rows) for rows in signatures_of]
     for group, number in _buckets(whole, is_duplicate, memory_bytes):
-        is_duplicate[number[1:][group[1:] == group[:-1]]] = True  # the first one stands for all equal signatures
+        is_duplicate[number[1:][group[1:] == group[:-1]]] = True  # the first of equal signatures is kept
     pairs = [np.zeros((0, 2), np.int64)]
     at_once = max(1, memory_bytes // (PAIR_BYTES * PERMUTATIONS))
     for group, number in _buckets(keys_of, is_duplicate, memory_bytes):
@@ -87,7 +87,7 @@ def near_duplicates(
 
 
 def _take(signatures_of: Sequence[np.ndarray], starts: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Signatures of the documents with these numbers."""
+    """The signatures of documents by number."""
     rows = np.empty((len(numbers), signatures_of[0].shape[1]), np.uint32)
     unit = np.searchsorted(starts, numbers, side="right") - 1
     for present in np.unique(unit).tolist():
@@ -99,7 +99,7 @@ def _take(signatures_of: Sequence[np.ndarray], starts: np.ndarray, numbers: np.n
 def _buckets(
     keys_of: Sequence[np.ndarray], is_left_out: np.ndarray, memory_bytes: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Keys that several documents have, sorted, and the numbers of these documents, ascending within a key."""
+    """Sorted keys that several documents share, and the numbers of these documents, ascending per key."""
     passes = max(1, math.ceil(sum(keys.size for keys in keys_of) * BYTES_PER_KEY / memory_bytes))
     width = (1 << 64) // passes + 1
     for low in range(0, 1 << 64, width):
@@ -122,7 +122,7 @@ def _buckets(
 
 
 def _pairs(group: np.ndarray, number: np.ndarray, at_once: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Numbers of an earlier and a later document with the same key, about ``at_once`` pairs at a time."""
+    """Pairs of an earlier and a later document with equal keys, about ``at_once`` at a time."""
     place = np.arange(len(group))
     first = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(group) else place
     start = np.repeat(first, np.diff(first, append=len(group)))
@@ -138,7 +138,7 @@ def _pairs(group: np.ndarray, number: np.ndarray, at_once: int) -> Iterator[tupl
 
 
 def _shingles(text: str) -> np.ndarray:
-    """Distinct 32-bit hashes of the shingles of a text, in uint64."""
+    """Distinct 32-bit hashes of the shingles of a text, as uint64."""
     letters = fold_all([text], letter_table())[0].astype(np.uint64)
     hashes = np.zeros(max(0, len(letters) - SHINGLE_CHARS + 1), np.uint64)
     for shift in range(SHINGLE_CHARS):
@@ -148,7 +148,7 @@ def _shingles(text: str) -> np.ndarray:
 
 @lru_cache
 def _bands(threshold: float) -> tuple[int, int]:
-    """Bands and rows of each; candidates are compared anyway, so missed ones weigh nine times as much as wrong ones."""
+    """Number of bands and rows per band; false negatives weigh nine times as much, as candidates are compared."""
     from datasketch import MinHashLSH
 
     best = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, weights=(0.1, 0.9))
@@ -156,7 +156,7 @@ def _bands(threshold: float) -> tuple[int, int]:
 
 
 def _mix(parts: np.ndarray) -> np.ndarray:
-    """One 64-bit hash of the last axis; another one at each place of the axis before it."""
+    """A 64-bit hash of the last axis, with a different seed for each index of the previous axis."""
     keys = np.broadcast_to(np.arange(1, parts.shape[-2] + 1, dtype=np.uint64), parts.shape[:-1])
     for place in range(parts.shape[-1]):
         keys = (keys ^ parts[..., place]) * GOLDEN

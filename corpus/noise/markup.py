@@ -1,6 +1,6 @@
-"""What is no text: HTML, control characters and odd blanks; hashtags, emptied brackets, placeholders of extractors.
+"""Rules for markup: HTML, control characters, unusual spaces, hashtags, empty brackets, placeholders of extractors.
 
-Zero-width characters go, but for those that join emoji; letters of old Hangul (ᄒᆞᆫ) stay as they are.
+Zero-width characters are removed, except those that join emoji. Letters of old Hangul (ᄒᆞᆫ) stay unchanged.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from html.entities import html5
 
 from corpus.noise.rule import NoiseRule
 
-# letters of Hangul that are written in parts; U+115F and U+1160 hold the place of a missing one beside them
+# conjoining jamo; U+115F and U+1160 are fillers for a missing letter next to them
 OLD_HANGUL = "\u1100-\u115e\u1161-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"
 EMOJI = "\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-# controls, direction marks, private use, variation selectors; ESC with the colour it sets
+# control characters, direction marks, private use, variation selectors, color codes of terminals
 BAD_CHARACTER = (
     r"\x1b\[[0-9;]{0,20}[A-Za-z]"
     "|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -32,7 +32,7 @@ ATTRIBUTES = r"(?:\s+[A-Za-z_:][\w:.-]{0,60}\s{0,9}=[^<>]{0,1000})?\s{0,9}/?>"
 # Foo<A> is a type, (?P<a>…) a group, '<p>' a mention
 NO_CODE = r"(?!(?<=[A-Za-z0-9_]<)(?-i:[A-Z]>)|(?<=\?P<)|(?<=['\"`‘“]<)[^<>]{1,60}>['\"`’”])"
 
-# with what it holds; one more opening tag inside must be quoted, so that each text is looked at once
+# with its content; another opening tag inside must be quoted, so the time is linear
 HTML_CODE = (
     r"<(?<!['\"`‘“]<)(script|style)(?:\s[^<>]{0,1000})?>(?!\.\.\.<)"
     r"(?:[^<]++|(?<=['\"(+])<|<(?!/?(?:script|style)\b))*+</\1\s{0,9}>"
@@ -40,7 +40,7 @@ HTML_CODE = (
 
 
 def _entity(match: re.Match[str]) -> str:
-    """The character of a numeric or known entity; ``&s2;`` of a program stays."""
+    """The character of a numeric or known entity; ``&s2;`` of a program stays unchanged."""
     name = match[1]
     return html.unescape(f"&{name}") if name.startswith("#") or name in html5 else match[0]
 
@@ -60,7 +60,7 @@ MARKUP_RULES = (
     NoiseRule("odd_blank", "띄운\u00a0글", "띄운 글", (), re.compile(r"[^\S\n ]"), " ", odd=True),
 )  # fmt: skip
 
-# brackets that lost what they held, hashtags, blanks: after all other rules
+# after all other rules: hashtags, brackets without content, spaces
 LAYOUT_RULES = (
     # a tag after a quote or bracket is a mention, #include and #ffeeaa are code
     NoiseRule("hashtag", "오늘은 #맛집 #서울_여행 다녀왔다", "오늘은 다녀왔다", (("#",),), re.compile(

@@ -1,4 +1,4 @@
-"""What outlets and portals put around an article: captions, credits, time stamps, bylines, links, footers."""
+"""Rules for text around news articles: captions, credits, time stamps, bylines, links, footers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PICTURE = (
     r"(?:자료 ?사진|사진|자료|이미지|그래픽|영상|출처|영상 ?(?:취재|편집)|글[·ㆍ]사진)"
     r"(?: ?(?:제공|출처|캡처|갈무리))?"
 )
-# 〈…〉 and kin close the tag, a line end closes it too
+# a closing bracket or a line end closes the tag
 TAG_BODY = r"[^\[\](){}<>〈〉\n]"
-MARK = "[▶☞▷►](?<![▶☞▷►]{2})[▶☞▷►]*+"  # a run of marks begins one item
+MARK = "[▶☞▷►](?<![▶☞▷►]{2})[▶☞▷►]*+"  # several marks start one item
 ITEM = "[^\\n▶☞▷►.!?]"
 ITEM_ENDS = "(?= *(?:[▶☞▷►]|$))"
-# a line that ends like a sentence is one, no matter how it begins
+# a line that ends like a sentence is a sentence
 NO_SENTENCE = r"(?<![다요죠까]\.)(?<![다요죠까?!])"
 SENTENCE_END = r"(?:^|(?<=[.!?\])\"”’]))"
 
@@ -44,7 +44,7 @@ BUTTON = (
 )
 HEADLINE = r"\[(?:단독|속보|포토|영상|화보|종합|인터뷰|특징주|카드뉴스|르포|사설|칼럼)\]"
 
-# captions hold credits, and copyright lines follow reporters: what stands outside goes first
+# captions contain credits, and copyright lines follow reporters: the outer text is removed first
 NEWS_RULES = (
     line_start_rule("caption", "▲ 비 오는 거리 [사진=예시일보]\n비가 왔다.", "비가 왔다.",
         rf"[▲△▼◀][^\n▲△▼◀]{{0,200}}?(?:[ⓒ©] ?{TAG_BODY}{{2,20}}|제공|/ ?{PRESS}"
@@ -115,7 +115,7 @@ NEWS_RULES = (
         rf"|{STATION} ?{NAME}(?= ?[\[(]))(?: ?[\[(]{EMAIL}[\])])?(?:입니다|이?었습니다|였습니다)(?:\.|(?= |$))"),
     line_rule("end_mark", "비가 왔다.(끝)", "비가 왔다.", (("끝",), ("(끝)", "<끝>", "[끝]")),
         r"(?:\(끝\)|<끝>|\[끝\]) *$"),
-    # the text's last line
+    # the last line of the text
     NoiseRule("press_email", "비가 왔다.\nhong@example.com", "비가 왔다.", (("@",),), re.compile(
         rf"([\n.])(?:(?<=\n)|(?<=다\.)) *[/|]? ?{EMAIL}(?:\s{{1,9}}{EMAIL})?\s*\Z"), r"\1"),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Noise filter of paper section 2.3: named rules take the noise out and leave the sentence; a few sentences go whole.
+"""The noise filter of paper section 2.3: named rules remove noise and keep the sentence.
 
-One pass in table order, so that noise inside noise, as in (( )), may leave its shell. Text stays NFC; NFKC would tear
-Korean jamo such as ㅋㅋ apart. Sources full of code or mark-up switch rules off.
+Rules run once, in table order, so nested noise such as (( )) may leave its outer part. Text stays in NFC; NFKC would
+change Korean jamo such as ㅋㅋ. For sources with much code or markup, switch rules off (``corpus.noise_rules_off``).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ NOISE_RULES = MARKUP_RULES + NEWS_RULES + LAYOUT_RULES
 
 @lru_cache
 def rules_except(names: Sequence[str]) -> tuple[NoiseRule, ...]:
-    """``NOISE_RULES`` but those of ``names`` (a hashable sequence); ``BadInput`` where a name is no rule's."""
+    """``NOISE_RULES`` without the rules in ``names``; ``BadInput`` for an unknown name."""
     known = [rule.name for rule in NOISE_RULES]
     for name in names:
         if name not in known:
-            raise BadInput(f'no noise rule is called "{name}"; the rules are {", ".join(known)}')
+            raise BadInput(f'no noise rule "{name}"; the rules are {", ".join(known)}')
     return tuple(rule for rule in NOISE_RULES if rule.name not in names)
 
 
@@ -35,15 +35,15 @@ def remove_noise(
     observe: Callable[[str, str, str], None] | None = None,
     rules: Sequence[NoiseRule] = NOISE_RULES,
 ) -> str:
-    """The text without noise, NFC, line ends as ``\\n``, no blank lines.
+    """The text without noise, in NFC, with ``\\n`` line ends and without blank lines.
 
     Args:
-        changed: gains, under the name of each rule that changed the text, the number of places.
-        observe: called as ``observe(rule_name, before, after)`` for each of them, with the whole text.
+        changed: the number of changes is added under the name of each rule.
+        observe: called as ``observe(rule_name, before, after)`` with the whole text, for each rule that changed it.
     """
     text = unicodedata.normalize("NFC", text)
     is_odd: bool | None = None
-    headed, has_head = "", False  # the text last searched for heads of lines
+    headed, has_head = "", False  # the text last searched for ``LINE_HEAD``
     for rule in rules:
         if rule.odd and is_odd is None:
             is_odd = ODD_CHARACTER.search(text) is not None

@@ -1,4 +1,4 @@
-"""A noise rule: one row of a table, with the pair of texts that says and tests what it does."""
+"""A noise rule: one row of a table, with an example before and after that is also its test."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# every character that line_separator, bad_character or odd_blank changes: one search settles all three
+# every character that line_separator, bad_character or odd_blank changes, so one search is enough
 ODD_CHARACTER = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\xa0\u00ad\u061c\u115f\u1160\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000"
     "\u3164\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff]"
 )
-# how every match of a rule at_line_start begins: one search settles all of them
+# the start of every match of the rules with at_line_start, so one search is enough
 LINE_HEAD = re.compile(
     r"\n *+(?:[▲△▼◀]|[\[(<【]? ?(?:기사|최초|최종|입력|수정|등록|승인|작성|송고|업데이트|게재|발행"
     r"|댓글|좋아요|공유|스크랩|인쇄|프린트|글자|페이스북|트위터|카카오|URL|링크|북마크|본문|앵커|리포트"
@@ -22,11 +22,13 @@ LINE_HEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NoiseRule:
-    """A pattern that runs in linear time and what stands in its place; ``before`` and ``after`` show what it does.
+    """A linear-time pattern and its replacement, with an example.
 
-    Of each group of ``cues`` one must occur, a memory scan that spares the pattern. A rule ``by_line`` sees each line
-    alone. The pattern of a rule ``at_line_start`` begins with the line end before it, which stays; it is tried only on
-    text with a ``LINE_HEAD``, an ``odd`` rule on text with an ``ODD_CHARACTER``.
+    Attributes:
+        cues: one string of each group must occur; a fast check before the pattern runs.
+        by_line: apply the rule to each line separately.
+        at_line_start: the pattern starts with the previous line end, which is kept; needs ``LINE_HEAD`` in the text.
+        odd: needs an ``ODD_CHARACTER`` in the text.
     """
 
     name: str
@@ -49,7 +51,7 @@ class NoiseRule:
         return True
 
     def apply(self, text: str) -> tuple[str, int]:
-        """The text after the rule and how many places it matched."""
+        """The changed text and the number of changes."""
         if not self.has_cues(text):
             return text, 0
         if self.at_line_start:
@@ -67,10 +69,10 @@ class NoiseRule:
 
 
 def line_rule(name: str, before: str, after: str, cues: tuple[tuple[str, ...], ...], *patterns: str) -> NoiseRule:
-    """A rule that sees each line alone."""
+    """A rule for single lines."""
     return NoiseRule(name, before, after, cues, re.compile("|".join(patterns)), by_line=True)
 
 
 def line_start_rule(name: str, before: str, after: str, pattern: str) -> NoiseRule:
-    """A rule whose matches begin with a line."""
+    """A rule whose matches start at the start of a line."""
     return NoiseRule(name, before, after, (), re.compile(rf"\n *+{pattern}", re.M), at_line_start=True)

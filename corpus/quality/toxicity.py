@@ -1,9 +1,9 @@
-"""Scoring sentences with a Hugging Face classifier, then dropping the toxic ones by thresholds (paper section 2.3).
+"""The toxicity filter: score sentences with a Hugging Face classifier and drop those above thresholds (section 2.3).
 
-The paper did so for the sources of its benchmarks (gender bias at .5, hate at .9, news left out), not for pretraining;
-off by default. Sentences are scored after their personal data went. All scores go to a side file, so that thresholds
-can be chosen after the expensive part. Any sequence classifier stored as safetensors works; code that comes with a
-model never runs. Price: a score may differ in the last digits with the sentences that share its batch.
+The paper filters the sources of its benchmarks (gender bias at 0.5, hate at 0.9, not news), but not its pretraining
+corpora; off by default. Sentences are scored after personal data is hidden. All scores are saved, so thresholds can be
+chosen later. Any sequence classifier with safetensors weights works; code that comes with a model never runs. The last
+digits of scores may depend on the other sentences of the batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TOXIC_NAME = "toxic.npy"  # bool per sentence
 
 
 def score_unit(folder: Path, scratch: Path, *, config: ToxicityConfig) -> dict[str, Any]:
-    """Write the scores of a unit's sentences and which of them are toxic."""
+    """Write the scores of the sentences of a unit, and which of them are toxic."""
     classifier = _load(config.model_dump_json())
     rows = pq.read_table(folder / DOCUMENTS_NAME, columns=["id", "source", "sentences"]).to_pylist()
     scores_SL = score_sentences([text for row in rows for text in row["sentences"]], classifier)
@@ -58,7 +58,7 @@ def _load(config: str) -> Classifier:
 
 
 class Classifier(NamedTuple):
-    """A model with its tokenizer; ``labels`` in the order of its outputs."""
+    """A model with its tokenizer; ``labels`` are in the order of its outputs."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -67,17 +67,17 @@ class Classifier(NamedTuple):
 
 
 def load_classifier(config: ToxicityConfig) -> Classifier:
-    """The model of the configuration, on the GPU if there is one.
+    """Load the model of the settings, on a GPU if there is one.
 
     Raises:
-        BadInput: there is no such model, it is not a trained classifier with safetensors weights, it lacks a label that
-            has a threshold.
+        BadInput: the model is missing, is not a trained classifier with safetensors weights, or lacks a label that has
+            a threshold.
     """
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     name = config.model
-    if (folder := Path(name)).is_dir():  # transformers would follow an index to a pickle
+    if (folder := Path(name)).is_dir():  # transformers would follow an index to a pickle file
         refuse_links(folder)
         if (folder / INDEX_NAME).is_file():
             check_weight_index(folder / INDEX_NAME, f"corpus.toxicity.model {name}")
@@ -86,15 +86,15 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
             name, use_safetensors=True, trust_remote_code=False, output_loading_info=True
         )
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    except Exception as error:  # the libraries raise what they like for files they cannot read
+    except Exception as error:  # the libraries raise any error for unreadable files
         raise BadInput(
-            f"corpus.toxicity.model {name}: no classifier could be loaded ({first_line(error)}); name a folder or a "
+            f"corpus.toxicity.model {name}: no classifier could be loaded ({first_line(error)}); expected a folder or "
             "Hub model with config.json, model.safetensors and a tokenizer"
         ) from error
     if missing := sorted(report["missing_keys"]):
         raise BadInput(
-            f"corpus.toxicity.model {name}: the weights {', '.join(missing[:3])} are missing, so its scores would be "
-            "random; name a model trained as a sequence classifier"
+            f"corpus.toxicity.model {name}: the weights {', '.join(missing[:3])} are missing, so scores would be "
+            "random; name a model that was trained as a sequence classifier"
         )
     labels = tuple(model.config.id2label[number] for number in range(model.config.num_labels))
     _check_labels(config, labels)
@@ -105,8 +105,8 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
 
 
 def score_sentences(sentences: Sequence[str], classifier: Classifier) -> np.ndarray:
-    """Scores in 0..1, float32 ``[sentences, labels]``: one sigmoid a label where labels may stand together or there is
-    one only, else a softmax."""
+    """Scores in 0..1, float32 ``[sentences, labels]``: a sigmoid per label for multi-label models and models with one
+    label, else a softmax."""
     import torch
 
     model, tokenizer, labels, max_tokens = classifier
@@ -125,7 +125,7 @@ def score_sentences(sentences: Sequence[str], classifier: Classifier) -> np.ndar
 
 
 def is_toxic(scores_SL: np.ndarray, labels: Sequence[str], source: str, config: ToxicityConfig) -> np.ndarray:
-    """Whether a sentence of ``source`` reaches the threshold of any label; bool, one value a sentence."""
+    """Whether each sentence of ``source`` reaches the threshold of any label, bool."""
     thresholds = config.sources.get(source, config.labels)
     columns = [labels.index(label) for label in thresholds]
     is_reached_ST = scores_SL[:, columns] >= np.array(list(thresholds.values()), np.float32)
@@ -135,7 +135,7 @@ def is_toxic(scores_SL: np.ndarray, labels: Sequence[str], source: str, config: 
 def write_scores(
     path: Path, ids: Sequence[str], numbers: Sequence[int], scores_SL: np.ndarray, labels: Sequence[str]
 ) -> None:
-    """One Parquet row a sentence: document id, number of the sentence in it, and a float32 column for each label."""
+    """One Parquet row per sentence: document id, number of the sentence, and a float32 column per label."""
     columns = [pa.array(ids, pa.string()), pa.array(numbers, pa.int32())]
     columns += [pa.array(np.ascontiguousarray(column), pa.float32()) for column in scores_SL.T]
     pq.write_table(pa.table(columns, names=[*PLACE_COLUMNS, *labels]), path, compression="zstd")
@@ -147,9 +147,7 @@ def _check_labels(config: ToxicityConfig, labels: Sequence[str]) -> None:
         if unknown := [label for label in thresholds if label not in labels]:
             raise BadInput(
                 f"corpus.toxicity.{place}: {config.model} has no label {', '.join(unknown)}; "
-                f"its labels are: {', '.join(labels)}"
+                f"expected any of {', '.join(labels)}"
             )
     if clash := sorted({*PLACE_COLUMNS} & {*labels}):
-        raise BadInput(
-            f"corpus.toxicity.model {config.model}: a label is called {clash[0]}, like a column of the scores"
-        )
+        raise BadInput(f"corpus.toxicity.model {config.model}: label {clash[0]} has the name of a column of the scores")

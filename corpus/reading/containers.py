@@ -1,8 +1,7 @@
-"""Cut a stream of bytes into raw records: lines, paragraphs of a text file, ``<doc>`` blocks, items of a JSON array.
+"""Split a stream of bytes into raw records: lines, paragraphs of a text file, ``<doc>`` blocks, items of a JSON array.
 
-Memory holds one record: of a longer one than ``RECORD_BYTES`` only the head is kept. A record that is damaged costs
-itself: the next line, block or item is read as if nothing had been. Numbers and offsets count from the start of the
-stream. Scanners of lines take the encoding of the lines, and give them as UTF-8.
+One record is in memory at a time; records above ``RECORD_BYTES`` are truncated. A damaged record does not affect the
+next one. Numbers and offsets count from the start of the stream. Scanners of lines decode them to UTF-8.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from corpus.reading.encoding import UTF8, blocks_to_utf8, decodes, line_to_utf8
 
 RECORD_BYTES = 32 << 20
 EXCERPT_BYTES = 400
-MAX_UNFINISHED = 64  # each costs a look at all that follows; the rest of an array with more is given up
-PARAGRAPH_BYTES = 4 << 20  # a .txt file without blank lines must not become one document of gigabytes
+MAX_UNFINISHED = 64  # each needs a search of the rest; an array with more is not read further
+PARAGRAPH_BYTES = 4 << 20  # splits .txt files without blank lines
 
 TOO_LONG = "record_too_long"
 BROKEN_JSON = "broken_json"
@@ -29,23 +28,23 @@ GIVEN_UP = "rest_of_the_array"
 INVALID_UTF8 = "invalid_utf8"
 NOT_AN_OBJECT = "not_an_object"
 TOO_DEEP = "json_too_deep"
-INT_DIGITS = 4_300  # longer numbers are valid JSON, but turning them into int takes more than linear time
+INT_DIGITS = 4_300  # converting longer numbers to int takes more than linear time
 
 Blocks = Iterator[bytes]
 
 
 class Item(NamedTuple):
-    """A raw record: ``number`` is its line (of an array: its place), from 1; ``problem`` says why it is unreadable."""
+    """A raw record: ``number`` is its line or array item, from 1; ``problem`` is the reason why it is unreadable."""
 
     number: int
     offset: int
     raw: bytes
     problem: str = ""
-    value: Any = None  # items of an array are parsed here: parsing tells whether they end where they seem to
+    value: Any = None  # the parsed item of an array
 
 
 class UnreadableRecord(Exception):
-    """A record cannot be read; the message is the reason it is counted under."""
+    """An unreadable record; the message is the reason in the counts."""
 
 
 _decode_json = json.JSONDecoder(parse_int=lambda digits: (int if len(digits) <= INT_DIGITS else Decimal)(digits)).decode
@@ -69,7 +68,7 @@ def parse_json(raw: bytes) -> Any:
 
 
 def scan_lines(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
-    """Lines without their ends, empty ones too."""
+    """Lines without line ends, including empty ones."""
     parts: list[bytes] = []
     number, offset, size = 1, 0, 0
     for block in blocks:
@@ -92,9 +91,9 @@ def _line(number: int, offset: int, parts: list[bytes], size: int, encoding: str
 
 
 def scan_paragraphs(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
-    """Documents of plain text, their lines joined by line ends: a blank line stands between two of them.
+    """Documents of plain text, separated by blank lines.
 
-    A line that is not UTF-8 or too long is an item of its own; the document goes on without it.
+    A line that is too long or not valid is a separate, unreadable item; the document continues without it.
     """
     first: Item | None = None
     lines: list[bytes] = []
@@ -115,7 +114,7 @@ def scan_paragraphs(blocks: Blocks, array_key: str | None = None, encoding: str 
 
 
 def scan_docs(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
-    """Blocks ``<doc id="…" …>`` to ``</doc>``, as WikiExtractor writes them; raw is all but the closing line."""
+    """``<doc id="…" …>`` blocks of WikiExtractor, without the closing line."""
     first: Item | None = None
     lines: list[bytes] = []
     size = 0
@@ -145,20 +144,20 @@ _AFTER_VALUE = re.compile(rb",\s*+(?=\{)")
 
 
 class Window:
-    """The part of a stream that is looked at, from ``place`` on: grows on demand, forgets what is done with."""
+    """The current part of a stream, from ``place`` on; grows on demand and drops what was read."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
         self.bytes, self.place = b"", 0
-        self.offset = 0  # of the first byte held
+        self.offset = 0  # of the first byte in the window
 
     def grow(self) -> bool:
-        """Take in about as much again, so that looking again stays linear; False at the end of the stream."""
-        parts, wanted = [self.bytes], max(1, len(self.bytes))
+        """Double the window, which keeps repeated searches linear; False at the end of the stream."""
+        parts, missing = [self.bytes], max(1, len(self.bytes))
         for block in self._blocks:
             parts.append(block)
-            wanted -= len(block)
-            if wanted <= 0:
+            missing -= len(block)
+            if missing <= 0:
                 break
         self.bytes = b"".join(parts)
         return len(self.bytes) > len(parts[0])
@@ -169,7 +168,7 @@ class Window:
             self.bytes, self.offset, self.place = self.bytes[place:], self.offset + place, 0
 
     def search(self, pattern: re.Pattern[bytes], keep: int = 0) -> re.Match[bytes] | None:
-        """The next match; a part without any goes, but for the last ``keep`` bytes, where one may begin."""
+        """The next match; drops text without a match, except the last ``keep`` bytes."""
         while not (match := pattern.search(self.bytes, self.place)):
             self.move(max(self.place, len(self.bytes) - keep))
             if not self.grow():
@@ -177,13 +176,13 @@ class Window:
         return match
 
     def item(self, number: int, problem: str, end: int | None = None, value: Any = None) -> Item:
-        """What stands between here and ``end``, or as much as an excerpt shows."""
+        """The bytes from here to ``end``, or an excerpt."""
         raw = self.bytes[self.place : self.place + EXCERPT_BYTES if end is None else end]
         return Item(number, self.offset + self.place, raw, problem, value)
 
 
 def scan_array(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
-    """Objects of a JSON array, of the one under ``array_key`` where the file is an object itself."""
+    """Objects of a JSON array, or of the array under ``array_key`` of a JSON object."""
     window = Window(blocks_to_utf8(blocks, encoding))
     key = re.escape(json.dumps(array_key, ensure_ascii=False).encode()) if array_key else b"(?!)"
     opening = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|" + key + rb"\s*+:)\s*+\[")
@@ -219,7 +218,7 @@ def scan_array(blocks: Blocks, array_key: str | None = None, encoding: str = UTF
 
 
 def _next_object(window: Window, number: int) -> Item:
-    """The object that begins here, with its problem where it does not end or does not parse."""
+    """The object that starts here, with a problem if it is unfinished or invalid."""
     if window.bytes[window.place : window.place + 1] != b"{":
         return window.item(number, NOT_AN_OBJECT)
     while (end := _object_end(window.bytes, window.place)) < 0:
@@ -234,7 +233,7 @@ def _next_object(window: Window, number: int) -> Item:
 
 
 def _object_end(text: bytes, start: int) -> int:
-    """The end of the brace that closes the object at ``start``; -1 where it is not there yet."""
+    """The end of the object at ``start``; -1 if it is not in the window."""
     depth = 0
     for match in _TOKEN.finditer(text, start):
         token = match[0]

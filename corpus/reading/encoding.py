@@ -1,9 +1,9 @@
-"""Which encoding a file is in, and its bytes as UTF-8.
+"""Detect the encoding of a file and convert it to UTF-8.
 
-Korean text comes as UTF-8, as CP949 (what Windows calls ANSI there; EUC-KR is a part of it) or as UTF-16 with a byte
-order mark. The lines of a sample vote: one that is not UTF-8 but decodes as CP949 to everyday Hangul is a vote for
-CP949. GB 2312 uses the same bytes, so Chinese text decodes too, but to syllables that no Korean sentence is made of.
-Bytes that cannot be decoded become 0xFF, which UTF-8 never holds: the record they stand in is rejected like any other.
+Korean text is UTF-8, CP949 (a superset of EUC-KR, "ANSI" on Korean Windows) or UTF-16 with a byte order mark. The lines
+of a sample vote: a line that is not UTF-8 but decodes as CP949 to common Hangul is a vote for CP949. Chinese text in
+GB 2312 decodes too, but to syllables that are rare in Korean. Undecodable bytes become 0xFF, which is invalid UTF-8, so
+their record is rejected.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ AUTO, UTF8, CP949, UTF16 = ENCODINGS
 SAMPLE_BYTES = 1 << 20
 MARKS = ((codecs.BOM_UTF8, UTF8), (codecs.BOM_UTF16_LE, UTF16), (codecs.BOM_UTF16_BE, UTF16))
 
-_KS_HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")  # the 2,350 syllables of KS X 1001, in nearly all Korean text
+_KS_HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")  # the 2,350 syllables of KS X 1001, nearly all of Korean text
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
-# the 40 commonest syllables of newspaper text make up two fifths of it; of Chinese text in GB 2312 a fiftieth
+# the 40 most common syllables are 40 % of newspaper text, and 2 % of Chinese text read as CP949
 _EVERYDAY = re.compile("[이다는을의에가고하지로한을를은사기도서대자시인으나리어해일정수보과부전아그라]")
 _MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
 
@@ -47,7 +47,7 @@ codecs.register_error(_KEEP, _keep_bytes)
 
 
 def detect_encoding(sample: bytes) -> str:
-    """The encoding of the text that begins with ``sample``: "utf-8", "cp949" or "utf-16"; UTF-8 where nothing tells."""
+    """The encoding of a text that starts with ``sample``: "utf-8" (default), "cp949" or "utf-16"."""
     for mark, encoding in MARKS:
         if sample.startswith(mark):
             return encoding
@@ -58,7 +58,7 @@ def detect_encoding(sample: bytes) -> str:
         pass
     *lines, last = sample.split(b"\n")
     if not _is_mostly_hangul(last):
-        last = last[:-1]  # the sample may end within a character
+        last = last[:-1]  # the sample may end inside a character
     foreign = [line for line in (*lines, last) if _NON_ASCII.search(line)]
     utf8 = sum(decodes(line, UTF8) for line in foreign)
     korean = [line for line in foreign if not decodes(line, UTF8) and _is_mostly_hangul(line)]
@@ -66,11 +66,11 @@ def detect_encoding(sample: bytes) -> str:
 
 
 def resolve_encoding(path: Path, encoding: str) -> str:
-    """The encoding to read a file in; "auto" looks at it. A file that is clearly not the UTF-8 asked for is refused."""
+    """The encoding of a file; "auto" detects it. With "utf-8", a file that is clearly not UTF-8 is refused."""
     if encoding not in (AUTO, UTF8):
         return encoding
     sample = b""
-    with suppress(DamagedFile):  # reading it says more
+    with suppress(DamagedFile):  # reported when the file is read
         for block in read_blocks(path):
             sample += block
             if len(sample) >= SAMPLE_BYTES:
@@ -84,7 +84,7 @@ def resolve_encoding(path: Path, encoding: str) -> str:
 
 
 def decodes(raw: bytes, encoding: str) -> bool:
-    """Whether all of ``raw`` is text in ``encoding``."""
+    """Whether ``raw`` is valid in ``encoding``."""
     try:
         raw.decode(encoding)
     except UnicodeDecodeError:
@@ -93,12 +93,12 @@ def decodes(raw: bytes, encoding: str) -> bool:
 
 
 def line_to_utf8(raw: bytes, encoding: str) -> bytes:
-    """A line of an encoding that keeps ASCII, as CP949 does, in UTF-8."""
+    """Convert a line of an ASCII-compatible encoding such as CP949 to UTF-8."""
     return raw if encoding == UTF8 else _encode(raw.decode(encoding, _KEEP))
 
 
 def blocks_to_utf8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """A stream of any encoding in UTF-8; a byte order mark goes."""
+    """Convert a stream of any encoding to UTF-8 without a byte order mark."""
     return iter(blocks) if encoding == UTF8 else map(_encode, codecs.iterdecode(blocks, encoding, _KEEP))
 
 
@@ -120,7 +120,11 @@ def _is_korean(lines: bytes) -> bool:
 def decode_blocks(
     blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda found: None
 ) -> Iterator[str]:
-    """A stream as text without its byte order mark; with "auto" the first block beyond ASCII decides, and is told."""
+    """Decode a stream, without its byte order mark. With "auto", the first non-ASCII block decides.
+
+    Args:
+        settled: called with the encoding.
+    """
     decode: Callable[..., str] | None = None
     is_start = True
     for block in blocks:

@@ -1,7 +1,7 @@
-"""Finding input files and reading their bytes: plain or packed, local or at an fsspec URL, a block at a time.
+"""Find input files and read their bytes in blocks: plain or compressed, local or at an fsspec URL.
 
-No call that unpacks returns more than a block, so a file that unpacks to terabytes costs megabytes of memory. A file
-that ends in the middle is an error of its own kind: the corpus keeps what stands before it and counts the loss.
+Decompression returns at most one block at a time, so a file of terabytes needs megabytes of memory. A truncated file is
+a ``DamagedFile``: the corpus keeps the part before the damage and counts the loss.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from corpus.documents.errors import BadInput
 
 TEXT_FORMATS = (".txt", ".jsonl", ".ndjson", ".parquet")
 PACKINGS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".xz": b"\xfd7zXZ\0", ".bz2": b"BZh"}
-"""Suffixes of packed files, and the bytes that such files begin with."""
+"""Suffixes of compressed files, and their first bytes."""
 BLOCK_BYTES = 1 << 20
-PACKED_BYTES = 1 << 16  # what is taken from a packed file at a time
-UNPACKED_BYTES = 1 << 17  # what stands before damage within one call is lost, so calls are short
-XZ_MEMORY_BYTES = 160 << 20  # xz -9 needs 65 MiB to unpack
+PACKED_BYTES = 1 << 16  # read from a compressed file at a time
+UNPACKED_BYTES = 1 << 17  # output of a call that meets damage is lost, so calls are small
+XZ_MEMORY_BYTES = 160 << 20  # xz -9 needs 65 MiB
 MEMBERS: dict[str, Callable[[], Any]] = {
     ".xz": lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES),
     ".bz2": bz2.BZ2Decompressor,
@@ -33,7 +33,7 @@ MEMBERS: dict[str, Callable[[], Any]] = {
 
 
 class DamagedFile(BadInput):
-    """A file ends in the middle or is not what its name says."""
+    """A file is truncated, or its content does not match its name."""
 
 
 class FileFormat(NamedTuple):
@@ -42,7 +42,7 @@ class FileFormat(NamedTuple):
 
 
 def file_format(path: Path) -> FileFormat:
-    """``petition.jsonl.zst`` is (".jsonl", ".zst"); either part may be empty."""
+    """The kind and compression of a file: ``a.jsonl.zst`` is (".jsonl", ".zst"); both may be empty."""
     packing = path.suffix.lower() if path.suffix.lower() in PACKINGS else ""
     kind = (Path(path.stem) if packing else path).suffix.lower()
     return FileFormat(kind, packing)
@@ -54,21 +54,21 @@ def is_text_file(path: Path) -> bool:
 
 
 def find_texts(patterns: Sequence[str]) -> list[Path]:
-    """Input files in the order of the patterns, folders and globs sorted; each file once."""
+    """Text files in the order of the patterns; folders and globs are sorted, each file appears once."""
     return find_files(
         patterns, is_text_file, "text file (.txt, .jsonl, .ndjson, packed as .gz, .zst, .xz, .bz2 or not, or .parquet)"
     )
 
 
-def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
-    """Expand patterns to files that ``accepts`` takes; ``wanted`` says what these are, where one finds none of them."""
+def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], expected: str) -> list[Path]:
+    """Expand patterns to the files that ``accepts`` allows; ``expected`` describes them in error messages."""
     first: dict[Path, Path] = {}
-    for path in chain.from_iterable(_expand(pattern, accepts, wanted) for pattern in patterns):
+    for path in chain.from_iterable(_expand(pattern, accepts, expected) for pattern in patterns):
         if is_local(path) and not os.access(path, os.R_OK):
-            raise BadInput(f"{path}: no permission to read this file; change its mode or leave it out")
+            raise BadInput(f"{path}: no permission to read this file; change its permissions or exclude it")
         first.setdefault(path.resolve(), path)
     if not first:
-        raise BadInput(f"no input: the list of paths is empty; name at least one {wanted}")
+        raise BadInput(f"the list of inputs is empty; expected at least one {expected}")
     return list(first.values())
 
 
@@ -77,41 +77,41 @@ def is_local(path: Path) -> bool:
 
 
 def to_path(name: str) -> Path:
-    """A local path, or one at an fsspec URL (``s3://bucket/news/*.jsonl.gz``), which acts alike."""
+    """A local path, or a path-like object for an fsspec URL (``s3://bucket/news/*.jsonl.gz``)."""
     if "://" not in name:
         try:
             return Path(name).expanduser()
-        except RuntimeError:  # no user of that name: then it is a file's
+        except RuntimeError:  # no such user: a file name that starts with ~
             return Path(name)
     from upath import UPath
 
     try:
         path: Any = UPath(name)
-        assert path.fs, "opening the file system finds out what is not installed"
+        assert path.fs, "raises an error if a package is missing"
         return cast(Path, path)
     except (ImportError, ValueError) as error:
         raise BadInput(f"{name}: cannot open URLs of this kind ({error}); install its fsspec package") from error
 
 
-def _expand(pattern: str, accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
+def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str) -> list[Path]:
     path = to_path(pattern)
     try:
         if path.is_file():
             if not accepts(path):
-                raise BadInput(f"{path}: not a {wanted}")
+                raise BadInput(f"{path}: not a {expected}")
             return [path]
         if path.is_dir():
             found = [p for p in path.rglob("*") if p.is_file() and accepts(p) and not p.name.startswith(".")]
         elif glob.has_magic(pattern):
             found = [p for p in _glob(path) if p.is_file() and accepts(p)]
         else:
-            raise BadInput(f"{pattern}: no such file or folder; expected a {wanted}, a folder or a glob")
+            raise BadInput(f"{pattern}: no such file or folder; expected a {expected}, a folder or a glob")
     except OSError as error:
         if is_local(path):
             raise
-        raise BadInput(f"{pattern}: cannot be reached ({error}); check address and access") from error
+        raise BadInput(f"{pattern}: cannot be accessed ({error}); check the address and your permissions") from error
     if not found:
-        raise BadInput(f"{pattern}: no {wanted} here")
+        raise BadInput(f"{pattern}: no {expected} here")
     return sorted(found, key=str)
 
 
@@ -125,7 +125,7 @@ def _glob(path: Path) -> Iterator[Path]:
 
 
 def name_files(paths: Sequence[Path]) -> list[str]:
-    """The shortest trailing part of each path that tells them apart: file names where these differ."""
+    """The shortest unique trailing part of each path: the file name, if it is unique."""
     depth, deepest = 1, max((len(path.parts) for path in paths), default=0)
     while True:
         names = ["/".join(path.parts[-depth:]) for path in paths]
@@ -135,7 +135,7 @@ def name_files(paths: Sequence[Path]) -> list[str]:
 
 
 def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Unpacked bytes of a file in blocks; ``start`` and ``end`` are byte offsets into plain files."""
+    """The decompressed bytes of a file in blocks; ``start`` and ``end`` are byte offsets for plain files."""
     packing = file_format(path).packing
     if packing:
         with path.open("rb") as file:
@@ -150,10 +150,10 @@ def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[
 
 
 def unpack(file: BinaryIO, packing: str, name: str) -> Iterator[bytes]:
-    """The unpacked bytes of a stream, in blocks of at most ``BLOCK_BYTES``; several packed streams in a row are one.
+    """The decompressed bytes of a stream, in blocks of at most ``BLOCK_BYTES``; concatenated streams are read as one.
 
     Raises:
-        DamagedFile: the stream is damaged or ends too early; ``name`` says which.
+        DamagedFile: the stream is damaged or truncated; ``name`` is for the message.
     """
     try:
         if packing in MEMBERS:
@@ -175,7 +175,7 @@ def _open_zstd(file: BinaryIO) -> Any:
 
 
 def _unpack_members(file: BinaryIO, new_member: Callable[[], Any]) -> Iterator[bytes]:
-    """Unlike the readers of the standard library, this one limits memory and refuses what stands after a stream."""
+    """Limits memory and refuses trailing data, unlike the readers of the standard library."""
     member, rest = None, b""
     while packed := rest or file.read(PACKED_BYTES):
         member = member or new_member()

@@ -25,7 +25,7 @@ REDIRECT = re.compile(r"\s*#(?:redirect|넘겨주기)\s", re.I)
 
 
 class SkippedRecord(Exception):
-    """A record that is not a document; the message is the reason it is counted under."""
+    """A record that is not a document; the message is the reason in the counts."""
 
 
 class Adapter(NamedTuple):
@@ -50,7 +50,7 @@ def _text(value: Any) -> str:
 
 
 def _with_title(title: str, body: str) -> str:
-    """Title, then body; a body that begins with its title keeps it once."""
+    """Title and body; the title is not repeated if the body starts with it."""
     title, body = title.strip(), body.strip()
     first, _, rest = body.partition("\n")
     return "\n".join(part for part in (title, rest.strip() if first.strip() == title else body) if part)
@@ -59,7 +59,7 @@ def _with_title(title: str, body: str) -> str:
 def _modu_text(document: Fields) -> str:
     part = next((part for part in MODU_PARTS if part in document), MODU_PARTS[0])
     forms = [_text(piece["form"]).strip() for piece in document[part]]
-    return "\n".join(form for form in forms if form)  # an utterance nobody understood has an empty form
+    return "\n".join(form for form in forms if form)  # unintelligible utterances have an empty form
 
 
 def _news_text(article: Fields) -> str | None:
@@ -86,7 +86,7 @@ def _namuwiki_text(page: Fields) -> str:
 
 def _wikipedia_text(page: Fields) -> str:
     title, text = unescape(_text(page["title"])).strip(), unescape(_text(page["text"])).strip()
-    if text in ("", title):  # WikiExtractor writes redirects and empty pages as a bare title
+    if text in ("", title):  # WikiExtractor writes only the title of redirects and empty pages
         raise SkippedRecord("no_body")
     return _with_title(title, text)
 

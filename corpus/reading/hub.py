@@ -1,6 +1,6 @@
-"""Text of Hugging Face Hub data sets, streamed through ``datasets``: ``hub:NAME[:CONFIG][@REVISION][#SPLIT]``.
+"""Text of Hugging Face Hub data sets, streamed by ``datasets``: ``hub:NAME[:CONFIG][@REVISION][#SPLIT]``.
 
-The data set's own shards are the units of work. NAME may be a local folder in the Hub's layout, too.
+The shards of the data set are the units of work. NAME may also be a local folder in the layout of the Hub.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = re.compile(r"hub:(?P<name>[^:@#]+)(?::(?P<config>[^@#]+))?(?:@(?P<revisi
 
 
 class HubSet(NamedTuple):
-    """One split of one configuration of a data set."""
+    """A split of a configuration of a data set."""
 
     name: str
     config: str | None
@@ -33,44 +33,46 @@ def parse_hub_name(text: str) -> HubSet:
     """Raises: BadInput when the name is not of the form above."""
     match = _NAME.fullmatch(text)
     if not match:
-        raise BadInput(f"{text}: a Hub data set is written hub:NAME[:CONFIG][@REVISION][#SPLIT]")
+        raise BadInput(f"{text}: not a Hub data set; expected hub:NAME[:CONFIG][@REVISION][#SPLIT]")
     return HubSet(match["name"], match["config"], match["revision"], match["split"] or "train")
 
 
-def count_shards(found: HubSet) -> int:
-    """Number of shards; asks the Hub."""
-    return int(_stream(found).num_shards)
+def count_shards(data_set: HubSet) -> int:
+    """The number of shards, from the Hub."""
+    return int(_stream(data_set).num_shards)
 
 
-def read_shard(found: HubSet, shard: int) -> Iterator[dict[str, Any]]:
-    """Rows of one shard in order."""
-    stream = _stream(found)
+def read_shard(data_set: HubSet, shard: int) -> Iterator[dict[str, Any]]:
+    """The rows of a shard in order."""
+    stream = _stream(data_set)
     yield from stream.shard(num_shards=stream.num_shards, index=shard)
 
 
-def dataset_state(found: HubSet) -> str:
-    """What tells this state of the data set from another: the commit on the Hub, of a folder its files' dates."""
-    folder = Path(found.name)
+def dataset_state(data_set: HubSet) -> str:
+    """Identifies the state of a data set: the commit on the Hub, or the dates of the files of a folder."""
+    folder = Path(data_set.name)
     if folder.is_dir():
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         return repr([(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files])
     from huggingface_hub import HfApi
 
     try:
-        return str(HfApi().dataset_info(found.name, revision=found.revision).sha)
+        return str(HfApi().dataset_info(data_set.name, revision=data_set.revision).sha)
     except Exception as error:
-        raise _hub_error(found, "the Hub does not answer for it", error, "name and network") from error
+        raise _hub_error(data_set, "the Hub does not answer", error, "name and network") from error
 
 
-def _stream(found: HubSet) -> Any:
+def _stream(data_set: HubSet) -> Any:
     from datasets import load_dataset
 
     try:
-        return load_dataset(found.name, found.config, split=found.split, revision=found.revision, streaming=True)
+        return load_dataset(
+            data_set.name, data_set.config, split=data_set.split, revision=data_set.revision, streaming=True
+        )
     except Exception as error:
-        raise _hub_error(found, "cannot be opened", error, "name, configuration, split and network") from error
+        raise _hub_error(data_set, "cannot be opened", error, "name, configuration, split and network") from error
 
 
-def _hub_error(found: HubSet, what: str, error: Exception, advice: str) -> BadInput:
+def _hub_error(data_set: HubSet, what: str, error: Exception, advice: str) -> BadInput:
     first_line = (str(error).splitlines() or [type(error).__name__])[0]
-    return BadInput(f"{found}: {what} ({first_line}); check {advice}")
+    return BadInput(f"{data_set}: {what} ({first_line}); check {advice}")

@@ -1,4 +1,4 @@
-"""What a run reads: files, fsspec URLs and Hub data sets, each with the format it is read in and its source's name."""
+"""The inputs of a run: files, fsspec URLs and Hub data sets, each with its format and source."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ class Input(NamedTuple):
     """One raw input: a local file, one at an fsspec URL, or a Hub data set."""
 
     path: Path | HubSet
-    name: str  # the shortest that tells it apart, used in ids and reports
-    format: str = AUTO  # a name in ADAPTERS; "auto": the file's kind decides and text_field holds the text
-    source: str | None = None  # name of all its documents; None: the record says, or else the file's name
+    name: str  # shortest unique name, used in ids and reports
+    format: str = AUTO  # a name in ADAPTERS; "auto": by file name, with the text in text_field
+    source: str | None = None  # None: from the record, else the file name
     text_field: str = "text"
-    encoding: str = UTF8  # of a text file; "auto" until settled
+    encoding: str = UTF8  # of text files
 
-    def settled(self) -> Input:
-        """The same with the encoding that the file turns out to be in; refuses one that clearly is not as asked."""
+    def with_encoding(self) -> Input:
+        """The same with the detected encoding."""
         if isinstance(self.path, HubSet) or self.container == "parquet":
             return self
         return self._replace(encoding=resolve_encoding(self.path, self.encoding))
 
     @property
     def file(self) -> Path:
-        """Its path, for what is only done with files."""
+        """The path of a file; not for Hub data sets."""
         assert not isinstance(self.path, HubSet)
         return self.path
 
     @property
     def container(self) -> str:
-        """How records lie in it: "lines", "text", "docs", "array", "parquet" or "hub"."""
+        """The container of the records: "lines", "text", "docs", "array", "parquet" or "hub"."""
         if isinstance(self.path, HubSet):
             return "hub"
         kind = file_format(self.path).kind
@@ -57,7 +57,7 @@ class Input(NamedTuple):
 def find_inputs(
     patterns: Sequence[str], sources: Mapping[str, SourceConfig], text_field: str, encoding: str = AUTO
 ) -> list[Input]:
-    """All inputs: those of ``patterns`` in their order, then those of the sources in theirs; each file once."""
+    """All inputs: those of ``patterns`` in order, then those of the sources; each file once."""
     found = [Input(path, "", text_field=text_field, encoding=encoding) for path in _locate(patterns, find_texts)]
     for name, source in sources.items():
         paths = _locate(source.inputs, _finder(source.format, name))
@@ -93,7 +93,7 @@ def _finder(name: str, source: str) -> Callable[[Sequence[str]], list[Path]]:
 
 
 def input_state(item: Input) -> str:
-    """Tells another state of the same input: cheap, never reads it through."""
+    """Identifies the state of an input, without reading its content."""
     if isinstance(item.path, HubSet):
         return dataset_state(item.path)
     if is_local(item.path):

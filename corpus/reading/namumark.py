@@ -1,9 +1,9 @@
-"""Plain text out of namumark, the markup of NamuWiki dumps.
+"""Convert namumark, the markup of NamuWiki dumps, to plain text.
 
-Two passes, both in linear time. The first reads what nests (links, braces, footnotes, macros) with one pattern and a
-stack of open marks, editing a list of pieces in place; the second reads lines (headings, tables, lists, quotations).
-A mark that never closes loses its marker and nothing else, so that no slip of an editor eats a page. The price: no
-template is expanded, tables become rows of text, and marks nested deeper than 64 are not told apart.
+Two passes in linear time. The first handles nested markup (links, braces, footnotes, macros) with one pattern and a
+stack of open marks; the second handles lines (headings, tables, lists, quotations). An unclosed mark loses only its
+marker. Templates are not expanded, tables become rows of text, and marks nested deeper than 64 levels are not
+distinguished.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 MAX_DEPTH = 64  # bounds the work for each closing mark
-MAX_FORMULA_CHARS = 4_000  # a longer one is an opener without its closer
+MAX_FORMULA_CHARS = 4_000  # longer: an opening mark without its closing mark
 
-# {{{+1 …}}}, {{{#red …}}}, {{{#fff,#000 …}}} and {{{#!wiki style="…" …}}} dress text, which stays
+# style of text, which is kept: {{{+1 …}}}, {{{#red …}}}, {{{#fff,#000 …}}}, {{{#!wiki style="…" …}}}
 STYLE = r"[+-][1-5][ \n]|\#[0-9A-Za-z]{3,20}(?:,\#?[0-9A-Za-z]{3,20})?[ \n]"
 WIKI = r"""\#!wiki(?:[ ]*+[a-z-]++=(?:"[^"\n{}]*+"|'[^'\n{}]*+'))*+[ ]*+\n?"""
 SPECIAL = re.compile(r"[\\\[\]{}|]")
@@ -53,7 +53,7 @@ HEADING = re.compile(r"(={2,6}|=(?= ))(#?) ?([^= ](?:.*[^= ])?) ?\2\1")
 RULER = re.compile(r"-{4,9}")
 LIST_ITEM = re.compile(r"\*|[1aAiI]\.(?:#\d{1,5})?(?= )")
 CAPTION = re.compile(r"\|([^|]++)\|(?!\|)")
-# options of a cell: <-2>, <|3>, <:>, <bgcolor=#fff>; text in pointed brackets is Korean as a rule and stays
+# cell options: <-2>, <|3>, <:>, <bgcolor=#fff>; other text in angle brackets is usually Korean and is kept
 CELL = re.compile(r"(?:\|\|)++(?:<[-:()|^#0-9A-Za-z][^<>가-힣]{0,120}>|<\)>)*")
 LINE_BREAK = re.compile(r"\[br\]", re.I)
 PAIRED = re.compile(
@@ -69,7 +69,7 @@ BLANKS = re.compile(r" {2,}")
 
 @dataclass(slots=True)
 class _Mark:
-    """An open mark: its name in ``TOKEN``, the piece its content follows, and the one the label of a link follows."""
+    """An open mark: its name in ``TOKEN``, the piece before its content, and the piece before the label of a link."""
 
     kind: str
     piece: int
@@ -77,9 +77,9 @@ class _Mark:
 
 
 def plain_text(markup: str) -> str:
-    """The text a reader of the page sees: a line for a paragraph, heading, list item or table row, no empty lines.
+    """The visible text of a page: one line per paragraph, heading, list item or table row, without empty lines.
 
-    Links become their label; files, categories, macros, footnotes, formulas, code and comments go; dressed text stays.
+    Links become their labels; files, categories, macros, footnotes, formulas, code and comments are removed.
     """
     text = markup.replace("\r\n", "\n").replace("\t", " ")
     text = cut_spans(text, "[math(", ")]", MAX_FORMULA_CHARS)
@@ -92,7 +92,7 @@ def plain_text(markup: str) -> str:
 
 
 def cut_spans(text: str, opener: str, closer: str, max_chars: int) -> str:
-    """``text`` without spans from ``opener`` to ``closer``, of at most ``max_chars`` and without a second opener."""
+    """Remove spans from ``opener`` to ``closer`` of at most ``max_chars`` without a second opener."""
     pieces = []
     kept, end, start = 0, -1, text.find(opener)
     while start >= 0:
@@ -110,17 +110,17 @@ def cut_spans(text: str, opener: str, closer: str, max_chars: int) -> str:
 
 
 class _Unnester:
-    """The first pass: a stack of open marks over a list of pieces of text."""
+    """The first pass: a stack of open marks and a list of text pieces."""
 
     def __init__(self, text: str) -> None:
         self.text, self.paired_braces = text, _paired_braces(text)
         self.pieces: list[str] = []
         self.marks: list[_Mark] = []
-        self.literal_depth = 0  # in {{{…}}} without a directive nothing but braces is markup
+        self.literal_depth = 0  # in {{{…}}} without a directive, only braces are markup
         self.braces_too_deep = 0
 
     def run(self) -> str:
-        """The text without the marks that nest; lines as they were."""
+        """The text without nested marks; lines are unchanged."""
         text, pieces = self.text, self.pieces
         done = 0
         special = SPECIAL.search(text)
@@ -132,7 +132,7 @@ class _Unnester:
                     pieces.append(text[done:start])
                 done = token.end()
                 self._read(token)
-            # no token: a lone brace, ||, a backslash at a line's end
+            # no token: a single brace, ||, a backslash at the end of a line
             special = (SPECIAL_INSIDE if self.marks else SPECIAL).search(text, done if token else start + 1)
         pieces.append(text[done:])
         return "".join(pieces)
@@ -164,13 +164,13 @@ class _Unnester:
         return self.marks[-1].kind if self.marks else ""
 
     def _forget(self, kinds: Container[str]) -> bool:
-        """Innermost marks of these kinds did not close and are text; False where no others are open."""
+        """Drop unclosed innermost marks of these kinds; False if no marks are open."""
         while self._top() in kinds:
             self.marks.pop()
         return bool(self.marks)
 
     def _close(self, token: re.Match[str]) -> None:
-        """A run of ``]``: each closes what is open innermost, two of them a link; those that close nothing stay."""
+        """A run of ``]``: each closes the innermost mark, two close a link; others stay as text."""
         left = len(token[0])
         while left:
             top = self._top()
@@ -188,7 +188,7 @@ class _Unnester:
                 continue
             if top == "open":
                 self.marks.pop()
-            elif left:  # a stray ]] is what is left of a link
+            elif left:  # a single ]] is the rest of a link
                 left -= 1
                 continue
             self.pieces.append("]")
@@ -209,7 +209,7 @@ class _Unnester:
             self.literal_depth -= 1
         elif self.braces_too_deep:
             self.braces_too_deep -= 1
-        elif self._forget(ENDS_WITH_PARAGRAPH):  # else a backslash in a directive hid the partner: {{{#!folding \\{{{{
+        elif self._forget(ENDS_WITH_PARAGRAPH):  # else a backslash hides the partner: {{{#!folding \\{{{{
             mark = self.marks.pop()
             if mark.kind == "code":
                 del self.pieces[mark.piece :]
@@ -218,7 +218,7 @@ class _Unnester:
 
 
 def _paired_braces(text: str) -> set[int]:
-    """Offsets of the ``{{{`` and ``}}}`` that belong together."""
+    """Offsets of all matching ``{{{`` and ``}}}``."""
     opened: list[int] = []
     paired: set[int] = set()
     for match in BRACES.finditer(text):
@@ -230,7 +230,7 @@ def _paired_braces(text: str) -> set[int]:
 
 
 def _replacement(kind: str, token: re.Match[str]) -> str:
-    """The text of a token that needs no stack; a link without a label shows its target without the section."""
+    """The text of a token that needs no stack; links without a label show their target without the section."""
     if kind == "link" and not token["label"]:
         target = token["target"].removeprefix(":")  # of [[:분류:…]]
         return target if "://" in target else target.partition("#")[0] or target[1:]
@@ -240,7 +240,7 @@ def _replacement(kind: str, token: re.Match[str]) -> str:
 
 
 def _read_line(line: str) -> list[str]:
-    """The lines of text that one line of markup shows."""
+    """The lines of text for one line of markup."""
     if line.startswith("=") and (heading := HEADING.fullmatch(line)):
         return [heading[3]]
     if RULER.fullmatch(line):

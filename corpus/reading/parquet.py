@@ -1,8 +1,8 @@
-"""Rows of Parquet files, a bounded number of bytes at a time.
+"""Read rows of Parquet files with bounded memory.
 
-A dictionary of one long string can stand for a terabyte, so strings are read as the dictionaries they are stored as,
-and only as many rows are spelled out at once as fill ``BATCH_BYTES``. A page is unpacked as a whole; pages that unpack
-to more than ``PAGE_BYTES`` from almost nothing are refused before, by their headers (parquet.thrift, ``PageHeader``).
+Dictionary-encoded strings can expand to terabytes, so strings stay dictionaries, and only rows of up to ``BATCH_BYTES``
+are expanded at once. Pages are decompressed as a whole, so pages above ``PAGE_BYTES`` with an extreme compression ratio
+are refused by their headers (parquet.thrift, ``PageHeader``).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from corpus.reading.files import DamagedFile
 
 BATCH_BYTES = 32 << 20
 BATCH_ROWS = 1_000
-PAGE_BYTES = 48 << 20  # a page of any size costs about twice as much memory; writers aim at one MiB
-PAGE_RATIO = 100  # larger ones must at least be packed from so many bytes: a hundredth
-HEADER_BYTES = (1 << 12, 1 << 20)  # with long minima and maxima a header takes more
-STRUCT = 12  # its number in Thrift
+PAGE_BYTES = 48 << 20  # writers aim at 1 MiB; reading needs twice the size
+PAGE_RATIO = 100  # maximum compression ratio of larger pages
+HEADER_BYTES = (1 << 12, 1 << 20)  # headers with long minima and maxima are larger
+STRUCT = 12  # the type number in Thrift
 
 
 class Rows(NamedTuple):
-    """Consecutive rows, strings as dictionaries (``decode_dictionary`` undoes that); those ``too_long`` are null."""
+    """Consecutive rows, with strings as dictionaries (see ``decode_dictionary``); rows in ``too_long`` are null."""
 
     table: pa.RecordBatch
-    too_long: frozenset[int]  # places in the table of rows with a cell above RECORD_BYTES
+    too_long: frozenset[int]  # rows of the table with a cell above RECORD_BYTES
 
 
 def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
-    """Open for ``read_rows``; ``DamagedFile`` where it is not a Parquet file."""
+    """Open a file for ``read_rows``; ``DamagedFile`` if it is not Parquet."""
     try:
         schema = pq.read_metadata(file).schema
         leaves = [schema.column(number) for number in range(len(schema.names))]
@@ -47,18 +47,18 @@ def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
 
 
 def stored_schema(file: pq.ParquetFile) -> pa.Schema:
-    """The schema as it was written: strings are strings."""
+    """The schema of the file, with strings as strings."""
     return file.metadata.schema.to_arrow_schema().with_metadata(file.schema_arrow.metadata)
 
 
 def read_rows(
     file: pq.ParquetFile, source: BinaryIO, name: str, groups: Sequence[int], columns: Sequence[str] | None = None
 ) -> Iterator[Rows]:
-    """All rows of some row groups in order, in parts that spell out to ``BATCH_BYTES`` or are one row.
+    """All rows of row groups in order, in parts of one row or at most ``BATCH_BYTES``.
 
     Args:
-        source: the bytes that ``file`` was opened from.
-        columns: top-level columns wanted; all if None.
+        source: the file object of ``file``.
+        columns: top-level columns to read; default: all.
     """
     try:
         for number in groups:
@@ -98,7 +98,7 @@ def _split_by_bytes(batch: pa.RecordBatch) -> Iterator[Rows]:
 
 
 def row_bytes(column: pa.Array) -> np.ndarray:
-    """Bytes of each row when it is spelled out; of nested columns, the sum over all that it holds."""
+    """Expanded size of each row in bytes, including nested values."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         sizes = np.append(row_bytes(column.dictionary), 0)
@@ -121,14 +121,14 @@ def _is_fixed(kind: pa.DataType) -> bool:
 
 
 def decode_dictionary(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column in the type it was written in; text is not checked for being UTF-8, as Arrow does not when it reads."""
+    """A column in the type of the file; like Arrow, does not check that text is UTF-8."""
     if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
 
 
 def cell_value(column: pa.Array, place: int) -> Any:
-    """A value as a Python object; of a dictionary of bytes, by a single copy, where a scalar of Arrow takes three."""
+    """A value as a Python object; bytes of dictionaries are copied once instead of three times."""
     if not pa.types.is_dictionary(column.type):
         return column[place].as_py()
     index = column.indices[place].as_py()
@@ -141,14 +141,14 @@ def cell_value(column: pa.Array, place: int) -> Any:
 
 
 def as_bytes(column: pa.Array) -> pa.Array:
-    """The same with strings as bytes, without a copy: Arrow does not promise that a string column holds UTF-8."""
+    """A column with strings as bytes, without a copy, because Arrow strings may be invalid UTF-8."""
     if pa.types.is_dictionary(column.type):
         return pa.DictionaryArray.from_arrays(column.indices, as_bytes(column.dictionary))
     return column.cast(pa.large_binary()) if not _is_fixed(column.type) else column
 
 
 def refuse_large_pages(chunks: Sequence[Any], source: BinaryIO, name: str) -> None:
-    """Read the headers of all pages before any is unpacked; ``DamagedFile`` where one unpacks to far too much."""
+    """Read the headers of all pages; ``DamagedFile`` if a page would expand too much."""
     position = source.tell()
     for chunk in chunks:
         start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)))
@@ -171,7 +171,7 @@ def refuse_large_pages(chunks: Sequence[Any], source: BinaryIO, name: str) -> No
 
 
 def read_page_header(raw: bytes) -> tuple[int, int, int] | None:
-    """(bytes unpacked, bytes packed, bytes of the header) of a page in Thrift's compact protocol; None: no header."""
+    """Uncompressed size, compressed size and header size of a page (Thrift compact protocol); None if invalid."""
     stream = io.BytesIO(raw)
     try:
         fields = _value(stream, STRUCT)
@@ -197,7 +197,7 @@ def _varint(stream: BinaryIO) -> int:
 
 
 def _value(stream: BinaryIO, kind: int) -> Any:
-    """A value of Thrift: of integers itself, of a struct its values by their numbers; all else is passed over."""
+    """Read a Thrift value: an integer, or the fields of a struct by number; other values are skipped."""
     if kind in (4, 5, 6):  # i16, i32, i64 in zigzag
         value = _varint(stream)
         return value >> 1 ^ -(value & 1)
@@ -210,7 +210,7 @@ def _value(stream: BinaryIO, kind: int) -> Any:
         return fields
     if kind in (9, 10):  # list, set
         head = _byte(stream)
-        inner = 3 if head & 0xF in (1, 2) else head & 0xF  # a truth value takes a byte here
+        inner = 3 if head & 0xF in (1, 2) else head & 0xF  # a boolean takes one byte here
         for _ in range(_varint(stream) if head >> 4 == 15 else head >> 4):
             _value(stream, inner)
     elif kind in (3, 7, 8):  # byte, double, binary

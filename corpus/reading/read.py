@@ -40,7 +40,7 @@ DOC_ATTRIBUTE = re.compile(r'(?<!\w)(\w++)="([^"]*+)"')
 
 
 class Record(NamedTuple):
-    """One raw document, NFC; ``place`` is its file and byte (Parquet: row, array: item)."""
+    """A raw document in NFC; ``place`` is its file and byte (Parquet: row, array: item)."""
 
     place: str
     id: str
@@ -49,7 +49,7 @@ class Record(NamedTuple):
 
 
 class RejectedRecord(NamedTuple):
-    """``line``: line, row or item, from 1, within the unit; ``offset``: byte in the unpacked file."""
+    """``line``: line, row or item within the unit, from 1; ``offset``: byte in the decompressed file."""
 
     line: int
     offset: int
@@ -58,7 +58,7 @@ class RejectedRecord(NamedTuple):
 
 
 def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None) -> Iterator[Record | RejectedRecord]:
-    """The first ``max_documents`` of a unit, and rejects; adds "records", "empty", "skipped.<reason>" to ``counts``."""
+    """The first ``max_documents`` of a unit, and rejected records; adds "records", "empty", "skipped" to ``counts``."""
     left = max_documents if max_documents is not None else -1
     rows = _read_rows(unit) if unit.input.container in ("parquet", "hub") else _read_items(unit, counts)
     for found in rows:
@@ -70,7 +70,7 @@ def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None
         counts["records"] += 1
         left -= isinstance(found, Record)
         yield found
-        del found  # a record may be large: it goes before the next one is made
+        del found  # free a large record before the next one is read
 
 
 def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | RejectedRecord | SkippedRecord]:
@@ -103,7 +103,7 @@ def _read_rows(unit: Unit) -> Iterator[Record | RejectedRecord | SkippedRecord]:
                 yield RejectedRecord(number, 0, found, raw[:EXCERPT_BYTES])
             else:
                 yield found
-            del fields, found  # a row may be large: it goes before the next one is made
+            del fields, found  # free a large row before the next one is read
     except DamagedFile as error:
         yield RejectedRecord(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
 
@@ -134,7 +134,7 @@ PARSERS: dict[str, Callable[[Item], dict[str, Any]]] = {
 def _record(
     item: Input, place: str, parse: Callable[[Any], Mapping[str, Any]], raw: Any
 ) -> Record | SkippedRecord | str:
-    """A document, what says that it is none, or the reason why it cannot be read."""
+    """A record, a skipped record, or the reason why it is unreadable."""
     try:
         fields = parse(raw)
         text, name = _text_and_id(item, fields)
@@ -166,7 +166,7 @@ def _text_and_id(item: Input, fields: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _name(value: Any, default: str) -> str:
-    """``value`` where it can serve as an id or source (a short string or a number), else ``default``."""
+    """``value`` if it is a valid id or source (a short string or an integer), else ``default``."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return default
     name = str(value).strip()
@@ -174,7 +174,7 @@ def _name(value: Any, default: str) -> str:
 
 
 def _rows(unit: Unit) -> Iterator[dict[str, Any] | str]:
-    """Rows as dicts; in place of one that is too long, the reason."""
+    """Rows as dicts; a string is the reason why a row is unreadable."""
     item = unit.input
     if isinstance(item.path, HubSet):
         for row in read_shard(item.path, unit.start):
@@ -184,9 +184,9 @@ def _rows(unit: Unit) -> Iterator[dict[str, Any] | str]:
     with item.path.open("rb") as source, open_parquet(source, str(item.path)) as file:
         names = stored_schema(file).names
         _check_columns(item, names)
-        wanted = [name for name in dict.fromkeys((item.text_field, "id", "source")) if name in names]
+        columns = [name for name in dict.fromkeys((item.text_field, "id", "source")) if name in names]
         groups = range(unit.start, file.num_row_groups if unit.end is None else unit.end)
-        for rows in read_rows(file, source, str(item.path), groups, wanted if item.format == AUTO else None):
+        for rows in read_rows(file, source, str(item.path), groups, columns if item.format == AUTO else None):
             yield from _rows_of(rows)
             del rows
 
@@ -198,7 +198,7 @@ def _check_columns(item: Input, names: list[str]) -> None:
 
 
 def _rows_of(rows: Rows) -> Iterator[dict[str, Any] | str]:
-    """Rows as dicts, strings as bytes, one at a time: as Python objects all take several times their bytes."""
+    """Rows as dicts with strings as bytes, one at a time, because Python objects need much memory."""
     columns = dict(zip(rows.table.schema.names, map(as_bytes, rows.table.columns), strict=True))
     for place in range(rows.table.num_rows):
         try:
@@ -207,14 +207,14 @@ def _rows_of(rows: Rows) -> Iterator[dict[str, Any] | str]:
                 if place in rows.too_long
                 else {name: cell_value(column, place) for name, column in columns.items()}
             )
-        except UnicodeDecodeError:  # inside of a nested column
+        except UnicodeDecodeError:  # in a nested column
             yield INVALID_UTF8
 
 
 QUARANTINE_RECORDS = Path("quarantine") / "records.jsonl"
-ALWAYS_ALLOWED = 10  # a share means nothing for a handful of records
+ALWAYS_ALLOWED = 10  # a share is meaningless for a few records
 MASKS = (
-    (re.compile(r"\d"), "0"),  # of all scripts: full-width ones too
+    (re.compile(r"\d"), "0"),  # of all scripts
     (re.compile("[A-Za-z]"), "a"),
     (re.compile(r"[^\W\d_a-zA-Z]"), "가"),
     (re.compile("[\udc80-\udcff]"), "\N{REPLACEMENT CHARACTER}"),
@@ -222,14 +222,14 @@ MASKS = (
 
 
 def quarantine_line(file: str, reject: RejectedRecord) -> str:
-    """The JSON line of a record; not its words but its form, for no detector can be trusted with broken records."""
+    """The JSON line of a rejected record; its text is masked, because a detector may miss values in broken records."""
     excerpt = mask_record(reject.raw[:EXCERPT_BYTES])
     row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
     return escape_json(json.dumps(row, ensure_ascii=False)) + "\n"
 
 
 def mask_record(raw: bytes) -> str:
-    """The form of a record: 0 for digits, a for Latin letters, 가 for all others, � for bytes that are not UTF-8."""
+    """Mask a record: 0 for digits, a for Latin letters, 가 for other letters, � for bytes that are not UTF-8."""
     text = raw.decode("utf-8", "surrogateescape")
     for pattern, symbol in MASKS:
         text = pattern.sub(symbol, text)
@@ -237,7 +237,7 @@ def mask_record(raw: bytes) -> str:
 
 
 def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
-    """Join the files of all units, each with the number of lines before it, to one; none where there are no lines."""
+    """Join the files of all units, given with the number of lines before each; writes no file without records."""
     path = out / QUARANTINE_RECORDS
     shutil.rmtree(path.parent, ignore_errors=True)
     if any(part.stat().st_size for part, _ in parts):
@@ -251,11 +251,11 @@ def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
 
 
 def check_rejected_share(rejected: Mapping[str, int], records: int, max_share: float, where: str) -> None:
-    """Stop the run, with a ``BadInput``, when more than ``max_share`` of the records could not be read."""
+    """``BadInput`` if more than ``max_share`` of the records are unreadable."""
     bad = sum(rejected.values())
     if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):
         reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
         raise BadInput(
-            f"{bad} of {records + bad} records could not be read ({reasons}), more than corpus.max_bad_share "
-            f"{max_share} allows; see {where} for file and line, mend the files or raise the limit"
+            f"{bad} of {records + bad} records could not be read ({reasons}), more than "
+            f"corpus.max_bad_share={max_share}. See {where} for file and line; fix the files or increase the limit"
         )

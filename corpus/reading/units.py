@@ -1,10 +1,10 @@
-"""Units of work that do not depend on the number of processes, cut so that one large file uses every core.
+"""Units of work; independent of the number of processes, and small enough that one large file uses all cores.
 
 ```
-plain .txt, .jsonl    byte ranges that end where a record does          read by the process that works on them
-Parquet               runs of row groups                                 the same
-Hub data set          its own shards                                     the same
-packed, array, UTF-16 cut as they are unpacked, records in the unit      unpacked once, by the one that hands out work
+plain .txt, .jsonl         byte ranges that end at the end of a record     read by the worker
+Parquet                    row groups                                      read by the worker
+Hub data set               shards                                          read by the worker
+compressed, array, UTF-16  records, which are part of the unit             read once, by the main process
 ```
 """
 
@@ -24,9 +24,9 @@ from corpus.reading.inputs import AUTO, Input
 from corpus.reading.parquet import open_parquet
 
 UNIT_BYTES = 16 << 20
-MAX_UNITS = 20_000  # terabytes come in larger units, or their number would be the work
-FED_BYTES = 64 << 20  # the most that a unit carries itself
-SMALL_BYTES = 2 << 20  # packed files below are unpacked by the process that works on them
+MAX_UNITS = 20_000  # units of very large corpora are larger
+FED_BYTES = 64 << 20  # maximum size of the records in a unit
+SMALL_BYTES = 2 << 20  # smaller compressed files are read by the worker
 RECORD_ENDS = {
     "lines": re.compile(rb"\n"),
     "text": re.compile(rb"\n[ \t\r]*+\n"),
@@ -36,25 +36,25 @@ DAMAGED = "damaged_file"
 
 
 class Unit(NamedTuple):
-    """A part of one input, from ``start`` to ``end``: bytes, row groups of Parquet, or a shard of a Hub data set."""
+    """A part of an input from ``start`` to ``end``: bytes, row groups of Parquet, or shards of a Hub data set."""
 
     input: Input
     start: int = 0
-    end: int | None = None  # all the rest
-    first: int = 1  # number of its first row (Parquet)
-    items: tuple[Item, ...] | None = None  # its records, where they were cut out beforehand
-    size: int = 0  # bytes as stored, for the progress bar
+    end: int | None = None  # None: to the end
+    first: int = 1  # number of the first row (Parquet)
+    items: tuple[Item, ...] | None = None  # the records, if the main process has read them
+    size: int = 0  # stored bytes, for the progress bar
 
 
 def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool = True) -> Iterator[Unit]:
-    """Units of all inputs in order, made as they are asked for.
+    """The units of all inputs in order, lazily.
 
     Args:
-        whole_files: one unit per input, for runs that read only its head.
-        feed: cut packed files here; False where units are listed first and worked on elsewhere.
+        whole_files: one unit per input, for runs that read only the first documents.
+        feed: read compressed files here; False if units are listed first and processed on other nodes.
     """
     unit_bytes = max(UNIT_BYTES, total_bytes(inputs) // MAX_UNITS)
-    for item in map(Input.settled, inputs):
+    for item in map(Input.with_encoding, inputs):
         if isinstance(item.path, HubSet):
             yield from (Unit(item, shard, shard + 1) for shard in range(count_shards(item.path)))
             continue
@@ -71,12 +71,12 @@ def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool
 
 
 def total_bytes(inputs: Iterable[Input]) -> int:
-    """Bytes of all files as stored; data sets of the Hub do not tell theirs."""
+    """Stored bytes of all files, without Hub data sets."""
     return sum(item.file.stat().st_size for item in inputs if not isinstance(item.path, HubSet))
 
 
 def scan_unit(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
-    """Records of a unit of bytes, then its damage if there is any; adds the "lines" of a byte range to ``counts``."""
+    """The records of a unit, and its damage if any; adds the "lines" of a byte range to ``counts``."""
     if unit.items is not None:
         yield from unit.items
         return
@@ -91,7 +91,7 @@ def _blocks(unit: Unit, counts: Counter[str]) -> Iterator[bytes]:
 
 
 def _scan(item: Input, blocks: Iterator[bytes], offset: int) -> Iterator[Item]:
-    """In CP949 no character holds a line end, so its files are cut like UTF-8; UTF-16 is read as one stream."""
+    """CP949 characters contain no line ends, so files are split like UTF-8; UTF-16 is read as one stream."""
     key = ADAPTERS[item.format].array_key if item.format != AUTO else None
     encoding = item.encoding
     if encoding == UTF16:
@@ -105,21 +105,21 @@ def _scan(item: Input, blocks: Iterator[bytes], offset: int) -> Iterator[Item]:
 
 
 def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
-    """Records of a sequential file in units; sizes are shares of the packed file."""
+    """Units of the records of a sequential file; sizes are shares of the compressed size."""
     taken: list[Item] = []
     held = fed = 0
     for found in _scan(item, read_blocks(item.file), 0):
         taken.append(found)
         held += len(found.raw)
         if held >= unit_bytes:
-            stored = min(held // 4, size - fed)  # text packs to about a quarter
+            stored = min(held // 4, size - fed)  # compressed text has about a quarter of its size
             yield Unit(item, items=tuple(taken), size=stored)
             taken, held, fed = [], 0, fed + stored
     yield Unit(item, items=tuple(taken), size=size - fed)
 
 
 def _cut_bytes(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
-    """Byte ranges that end with the first end of a record after ``unit_bytes``."""
+    """Byte ranges that end at the first end of a record after ``unit_bytes``."""
     start = 0
     while start < size:
         end = min(start + unit_bytes, size)
@@ -136,7 +136,7 @@ def _cut_row_groups(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
             groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
             counted = [(group.num_rows, group.total_byte_size) for group in groups]
     except DamagedFile:
-        yield Unit(item, size=size)  # reading it says so
+        yield Unit(item, size=size)  # reported when it is read
         return
     start, first, rows, held = 0, 1, 0, 0
     for end, (more_rows, more_bytes) in enumerate(counted, 1):

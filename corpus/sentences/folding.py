@@ -1,4 +1,4 @@
-"""Folded text, for comparing: lower-case letters and digits only; of thousands of texts at once as numbers."""
+"""Folding for comparisons: lower-case letters and digits only, for one text or for thousands at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 NOT_LETTER_OR_DIGIT = re.compile(r"[\W_]+")
 CODE_POINTS = 0x110000
-TWO_LETTERS = "İ"  # the one letter whose lower case is two characters, a letter and a mark
-FINAL_FORM = "Σ"  # the one letter whose lower case depends on its neighbours
+TWO_LETTERS = "İ"  # the only letter whose lower case has two characters
+FINAL_FORM = "Σ"  # the only letter whose lower case depends on its neighbors
 
 
 def fold(text: str) -> str:
@@ -21,14 +21,14 @@ def fold(text: str) -> str:
 
 @cache
 def letter_table() -> np.ndarray:
-    """Code point of ``fold(character)`` for every code point, 0 where nothing is left of it; uint32, read only."""
+    """Code point of ``fold(character)`` for every code point, 0 if it is removed; uint32, read-only."""
     characters = "".join(map(chr, range(CODE_POINTS))).replace(TWO_LETTERS, TWO_LETTERS.lower()[0])
     folded = NOT_LETTER_OR_DIGIT.sub(lambda match: "\0" * len(match[0]), characters.lower())
     return np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 def fold_all(texts: Sequence[str], letter_C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Code points of the folded texts, one after another, uint32, and the number of letters of each text, int64."""
+    """Code points of the folded texts, concatenated, uint32, and the number of letters of each text, int64."""
     joined = "".join(texts)
     if FINAL_FORM in joined:
         texts = [fold(text) for text in texts]

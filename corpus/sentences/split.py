@@ -1,9 +1,9 @@
-"""Sentence splitting by rule: punctuation, verb endings, line ends; quotations and brackets stay whole.
+"""Rule-based sentence splitting by punctuation, verb endings and line ends; quotations and brackets are not split.
 
-The paper used KSS 1.3.1, a C++ splitter by rules of the same kind. One pattern finds candidates by their last character
-and looks back at the ending, a second one finds what must stay together, a few tests weigh the rest; linear time, about
-50 MB/s a core. Nothing is lost: the sentences joined are the text but for white space. The price against an
-analyser of morphemes: bare endings that nouns share (맛집임, 웃김, 가고 있어) are missed in chatty text.
+The paper used KSS 1.3.1, a rule-based C++ splitter. One pattern finds candidates by their last character and looks back
+at the ending, a second pattern finds spans to keep together, and a few checks decide the rest. Linear time, about
+50 MB/s per core. The joined sentences equal the text except for white space. Without a morpheme analyzer, endings that
+nouns share (맛집임, 웃김, 가고 있어) are missed in chat-like text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
-# possessive quantifiers (*+) and the tests for a run's first character keep long runs linear
+# possessive quantifiers (*+) and checks for the first character of a run keep the time linear
 STOPS = ".!?…。！？"
 LAUGHS = "ㅋㅎㅠㅜ"
 EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff\ufe0f\u200d"
@@ -21,12 +21,12 @@ CLOSERS = r"""["'”’」』》〉>)\]]*+"""
 FOOTNOTES = r"(?:\[(?:\d{1,3}|[가-힣]{1,3} ?\d{1,3})\])*+"
 FACES = rf"~∼^;♡♥ㅋㅎㅠㅜ{EMOJI}"
 FACE = rf"[~∼^;♡♥★☆ㅇㅋㅎㅠㅜㄷㅡ{EMOJI}][~∼^;♡♥★☆ㅇㅋㅎㅠㅜㅅㅁㅊㅡㄷ{EMOJI}]*+"
-# bounded, because faces hold ~ too: …~…~…~ would be read to its end from every stop
+# bounded, because ~ is also a face: …~…~…~ would be read to its end from every stop
 TAIL = rf"(?: ?(?:{FACE}|:\)++))?+[.!?…~]{{0,200}}+"
 SHORT_NOTE = r"(?:(?:\([^()\n]{1,20}| \([^()\n]{0,19}[^()\n.!?…])\)(?=\s|$))?"
 
-# 해요체, 합쇼체 (polite), 해라체, 해체 and noun forms (plain), each seen from its last syllable; the one before keeps
-# 다 of 보다, 마다, 에다 apart
+# 해요체, 합쇼체 (polite), 해라체, 해체 and noun forms (plain), by their last syllable; the syllable before it excludes
+# 다 of 보다, 마다, 에다
 LAST_SYLLABLES = "다요죠용당나음임함됨네지어냐라"
 ENDING = (
     r"(?:(?<=[니는았었였했갔왔됐겠랐렀졌쳤봤났켰셨줬컸썼섰렸뒀꼈웠폈뺐뗐뵀이한된간온본난준진린킨친않없있같싶많좋낸"
@@ -40,9 +40,9 @@ ENDING = (
 # before a laugh, a face or an emoji these end a sentence too: 짜요ㅠ, 먹음ㅋ, 축하해🎂
 SOFT = "다요네지음임함됨어해냐라나줘"
 SOFT_ENDING = rf"(?:(?<=[가-힣][{SOFT}][{FACES}])|(?<=[가-힣][{SOFT}] [♡♥ㅋㅎㅠㅜ{EMOJI}]))"
-# what goes on with the sentence before: reported speech above all, "…해!" 하며, …지? 라는
+# continuations of the previous sentence, mostly reported speech: "…해!" 하며, …지? 라는
 GOES_ON = r"\s*(?:이?라(?:[고는며]|면서)|이?란 |하[며는]\s|하는데|하고(?=\s?[말묻물생])|[,)])|[고며는]\s"
-# the same where no plain full stop stands before: after it, 하고 싶은 말은 or 고 홍길동 (the late) begin a sentence
+# the same without a full stop before; after one, 하고 싶은 말은 or 고 홍길동 (the late) begin a sentence
 ASKED_GOES_ON = (
     r"\s*(?:하[고며는더자였니면시여길]|했[다던더으지고는습]|한다[고며는]|싶[었은다]|또는 |및 |등[의을이에]?\s"
     r"|[고며는가를을의에]\s)"
@@ -63,7 +63,7 @@ HOLDS = (
     rf"(?:(?={GOES_ON})|(?<![^.]\.)(?={ASKED_GOES_ON})|(?<=한다\.)(?={RATHER}))"
 )
 # Each alternative first looks at the character just read: one set of them lets the search skip the rest of the text at
-# the speed of a table. The group that closes last says what was found; "held" that the sentence goes on.
+# table speed. The last closed group names the kind of candidate; "held": the sentence continues.
 CANDIDATE = re.compile(
     rf"[\n{STOPS}{LAST_SYLLABLES}{FACES}]"
     rf"(?:(?![가-힣])(?<=[가-힣]){ENDING}{TAIL}{CLOSERS}{SHORT_NOTE}(?=\s)"
@@ -88,27 +88,27 @@ TOGETHER = re.compile(
     r"|\"[^\"\n]{0,400}\"|'(?<![0-9A-Za-z가-힣]')[^'\n]{0,200}'(?![A-Za-z])"
 )
 NOWHERE = (sys.maxsize, sys.maxsize)
-# after them dots end a sentence too; after 음 and 어 as well, unless they hesitate
+# dots after these end a sentence; after 음 and 어 too, except as hesitation
 FINAL_SYLLABLES = frozenset("다요죠까네지임함됨쥬듯라야군나래냐자마니용당삼셈ㅋㅎㅠㅜ")
-# a clause that begins with one of these is a new sentence when dots stand before it
+# after dots, these words start a new sentence
 BEGINS = re.compile(r"\s*(?:근데|그런데|그래서|그리고|그래도|그러나|하지만|아무튼|암튼|솔직히|다만|게다가|왜냐)")
 LATIN_SHORT = re.compile(r"(?:^|[^A-Za-z])(?:[A-Z]|Mrs?|Ms|Dr|St|No|vs|Vol|Jr|Sr|Co|Inc|Ltd|pp?|etc|al|e\.g|i\.e|cf)$")
 LOOK_BACK = 8
 URL = re.compile(r"://\S*$")
 URL_LOOK_BACK = 200
-WORD = re.compile(r"[^\W_ㄱ-ㆎ]")  # ㅋㅋ, ㅠㅠ, ㄷㄷ are none
+WORD = re.compile(r"[^\W_ㄱ-ㆎ]")  # excludes ㅋㅋ, ㅠㅠ, ㄷㄷ
 ITEM_NUMBER = re.compile(r"(?<!\S)[1-9][0-9]?$")
 ITEM_TEXT = re.compile(r" ?[^\s\d]")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences of a text in order, stripped, none empty; every line end is a boundary.
+    """The sentences of a text in order, stripped and not empty; every line end is a boundary.
 
-    ``"".join`` of them equals the text when white space is left out of both. What holds no letter or digit
-    (punctuation, emoji, single letters such as ㅋㅋ) joins a sentence of its line; a line of nothing else is its own.
+    Joined, they equal the text without white space. Parts without a letter or digit (punctuation, emoji, ㅋㅋ) join a
+    sentence of their line; a line of such parts only is a sentence.
     """
-    ends, item = [0], (0, 0)  # item: the line that a list is in and the number of its item here
-    start = searched = line_start = 0  # searched: up to here the sentence has no word
+    ends, item = [0], (0, 0)  # item: line of the current list and number of its last item
+    start = searched = line_start = 0  # searched: no word of the sentence before this position
     spans = TOGETHER.finditer(text)
     opens, closes = _next_span(spans)
     for match in CANDIDATE.finditer(text):
@@ -154,7 +154,7 @@ def _next_span(spans: Iterator[re.Match[str]]) -> tuple[int, int]:
 
 
 def _ends_span(text: str, start: int, end: int, opens: int, closes: int) -> bool:
-    """Whether a candidate inside a span ends it too and the span was the sentence, or a quotation ends there."""
+    """Whether a candidate inside a span also ends the span, and the span is a quotation or the whole sentence."""
     is_whole = opens - start <= LOOK_BACK and not text[start:opens].strip()
     return closes <= end and (is_whole or text[opens] in "“‘\"'")
 
@@ -162,9 +162,9 @@ def _ends_span(text: str, start: int, end: int, opens: int, closes: int) -> bool
 def _weigh(
     text: str, match: re.Match[str], start: int, line_start: int, item: tuple[int, int]
 ) -> tuple[int, tuple[int, int]]:
-    """Where the sentence ends by a stop, 0 for nowhere, and the list item after it.
+    """The end of the sentence at a stop (0: no end), and the list item after it.
 
-    An inline list, as in ``1. 하나 2. 둘``, is cut before its second and later numbers.
+    Inline lists such as ``1. 하나 2. 둘`` are split before the second and later numbers.
     """
     here, end = match.span()
     if match[0] == "." and text[here - 1].isdecimal():
@@ -179,13 +179,13 @@ def _weigh(
 
 
 def _is_full_stop(text: str, mark: str, start: int, here: int, end: int) -> bool:
-    """Whether the stop at ``here``, after no final syllable, is no decimal, number, initial, abbreviation or pause."""
+    """Whether the stop at ``here`` is a full stop, not part of a number, initial, abbreviation or pause."""
     before = text[here - 1]
     if mark[0] not in ".…" or "!" in mark or "?" in mark:
         return True
     if mark.startswith(("..", "…")):
         if before == " ":
-            return here - start < 3  # right after a sentence they belong to it
+            return here - start < 3  # right after a sentence, dots belong to it
         if before in "음어":
             return here - start > 1 and not text[here - 2].isspace()
         return BEGINS.match(text, end) is not None

@@ -1,9 +1,8 @@
-"""Sentence splitters by name: our rules, or Kiwi or KSS where they are installed.
+"""Sentence splitters by name: our rules, Kiwi, or KSS (optional packages).
 
-All three keep one contract: sentences in order, stripped, none empty, and joined they are the text but for white
-space; every line end is a boundary. A backend therefore only proposes boundaries, and the sentences are slices of the
-text: KSS drops characters such as U+FEFF, and what follows U+0000, which its own strings would lose. The price of a
-backend is time, 40 to 500 times the rules.
+All three return stripped, non-empty slices of the text in order, and every line end is a boundary. Kiwi and KSS only
+propose boundaries, because KSS drops characters such as U+FEFF and everything after U+0000. They take 40 to 500 times
+as long as the rules.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from corpus.sentences.split import split_sentences
 Splitter = Callable[[str], list[str]]
 
 WHITE = re.compile(r"\s+")
-# Kiwi counts the characters of a token with 16 bits and KSS takes minutes for a megabyte: longer lines go in parts
+# Kiwi counts characters of a token with 16 bits, and KSS takes minutes per megabyte: split longer lines
 MAX_LINE_CHARS = 20_000
-KSS_DROPPED_CHARS = 200  # how many characters that KSS dropped a search passes over
-KSS_MISSED_CHARS = 2_000  # and how many of sentences that were not found
+KSS_DROPPED_CHARS = 200  # maximum number of dropped characters to skip in a search
+KSS_MISSED_CHARS = 2_000  # maximum number of characters of sentences that were not found
 
 
 @cache
 def load_splitter(name: str) -> Splitter:
-    """The splitter called "rules", "kiwi" or "kss"; backends take seconds to load, so a process loads one once."""
+    """The splitter "rules", "kiwi" or "kss"; loaded once per process, because backends take seconds to load."""
     if name not in SPLITTERS:
-        raise BadInput(f"no sentence splitter is called {name!r}; choose one of {', '.join(SPLITTERS)}")
+        raise BadInput(f"unknown sentence splitter {name!r}; expected one of {', '.join(SPLITTERS)}")
     try:
         return SPLITTERS[name]()
     except ImportError as error:
@@ -42,7 +41,7 @@ def _load_kiwi() -> Splitter:
     from kiwipiepy import Kiwi
 
     split = partial(Kiwi(num_workers=1).split_into_sents, return_sub_sents=False)
-    # ends are left alone: a sentence reaches to the start of the next one
+    # only starts are used: a sentence ends where the next one starts
     return partial(_slices, starts=lambda line: [sentence.start for sentence in split(line)])
 
 
@@ -57,7 +56,7 @@ SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": lambda: split_sentences
 
 
 def _slices(text: str, starts: Callable[[str], Iterable[int]]) -> list[str]:
-    """The text cut at line ends and where ``starts`` sees sentences begin; the first one begins with its line."""
+    """The text split at line ends and at the positions from ``starts``."""
     sentences = []
     for part in _parts(text):
         last = 0
@@ -69,7 +68,7 @@ def _slices(text: str, starts: Callable[[str], Iterable[int]]) -> list[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Lines without the blank ones; one above ``MAX_LINE_CHARS`` in parts that end at a blank where there is one."""
+    """Non-blank lines; lines above ``MAX_LINE_CHARS`` are split, at a space if possible."""
     for line in text.split("\n"):
         start = 0
         while start < len(line):
@@ -82,19 +81,19 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def aligned_starts(text: str, sentences: Iterable[str]) -> list[int]:
-    """Where in ``text`` the sentences begin, found by their characters that are not white space.
+    """Start positions of sentences in ``text``, found by their non-space characters.
 
-    A sentence that is not found within a short way is passed over, so that its text joins the sentence before it.
+    A sentence that is not found nearby is skipped, so its text joins the previous sentence.
     """
     offsets = [offset for offset, char in enumerate(text) if not char.isspace()]
     squeezed = "".join(text[offset] for offset in offsets)
     starts, done, missed = [], 0, 0
     for sentence in sentences:
-        wanted = WHITE.sub("", sentence)
-        found = squeezed.find(wanted, done, done + missed + len(wanted) + KSS_DROPPED_CHARS)
-        if wanted and found >= 0:
+        letters = WHITE.sub("", sentence)
+        found = squeezed.find(letters, done, done + missed + len(letters) + KSS_DROPPED_CHARS)
+        if letters and found >= 0:
             starts.append(offsets[found])
-            done, missed = found + len(wanted), 0
+            done, missed = found + len(letters), 0
         else:
-            missed = min(missed + len(wanted), KSS_MISSED_CHARS)
+            missed = min(missed + len(letters), KSS_MISSED_CHARS)
     return starts

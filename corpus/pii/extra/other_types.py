@@ -1,9 +1,8 @@
-"""Personal data outside paper Table 29, told by the words around it: ``find_extra``.
+"""ORG_NUMBER, HANDLE, CUSTOMS, COURIER and MEMBERSHIP: types outside paper Table 29, found on request.
 
-Names of people (``names`` beside this), registration numbers of companies, accounts of messengers and social networks,
-personal customs codes, parcel numbers and membership numbers. Their forms tell little by themselves (a parcel number is
-any twelve digits), so each needs a word that announces it; only customs codes stand alone. The paper has none of these
-types, so they are found only where they are asked for.
+Company registration numbers, accounts of messengers and social networks, personal customs codes, parcel numbers and
+membership numbers. Their forms are ambiguous (a parcel number is any twelve digits), so a label word must announce
+them; only customs codes are also found without one. ``find_extra`` adds PERSON from ``person_by_rules``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from corpus.pii.formats.shapes import digits_of, draw_digits, refill, scramble
 from corpus.pii.types import PiiType, words
 
 Verdict = tuple[float, str]
-"""Score and reason of a value."""
+"""Confidence and reason."""
 
 _FREE, _FREE_END = r"(?<![0-9A-Za-z_])(?<![0-9][-.])", r"(?![0-9A-Za-z_]|[-.][0-9A-Za-z])"
 _OPENING = r"[\"'“‘(]?"
@@ -34,7 +33,7 @@ _ORG_WEIGHTS = (1, 2) * 6
 
 
 def org_check_digit(first_twelve: str) -> int:
-    """The last digit of the registration number of a company; a wrong one lowers the score and rules nothing out."""
+    """The check digit of a company registration number; a wrong one only lowers the confidence."""
     total = sum(weight * int(digit) for weight, digit in zip(_ORG_WEIGHTS, first_twelve, strict=True))
     return -total % 10
 
@@ -45,7 +44,7 @@ def _judge_org_number(match: re.Match[str]) -> Verdict:
 
 
 def _fake_org_number(rng: Random, value: str) -> str:
-    """The numbers of registry offices begin with 1 or 2, so 99 is nobody's; the check digit is wrong, too."""
+    """Numbers of registry offices start with 1 or 2, so 99 is unused; the check digit is wrong too."""
     front = f"99{draw_digits(rng, 10)}"
     return _unlike(value, lambda: refill(value, f"{front}{(org_check_digit(front) + rng.randrange(1, 10)) % 10}"))
 
@@ -88,7 +87,7 @@ def _judge_handle(match: re.Match[str]) -> Verdict | None:
 
 
 def _fake_handle(rng: Random, value: str) -> str:
-    """Letters for letters, digits for digits; no block of account names is known to be free."""
+    """Random letters for letters and digits for digits; no unused account names are known."""
     return _unlike(value, lambda: scramble(rng, value), lambda fake: not _NO_HANDLE.fullmatch(fake.lstrip("@")))
 
 
@@ -133,7 +132,7 @@ def _judge_parcel(match: re.Match[str]) -> Verdict | None:
 
 
 def _fake_parcel(rng: Random, value: str) -> str:
-    """Ends in 7, 8 or 9 where couriers use the rest of a division by 7; numbers of EMS get a wrong check digit."""
+    """Ends in 7, 8 or 9, where couriers use a remainder modulo 7; EMS numbers get a wrong check digit."""
 
     def draw() -> str:
         digits = draw_digits(rng, len(digits_of(value)) - 1)
@@ -145,7 +144,7 @@ def _fake_parcel(rng: Random, value: str) -> str:
 
 
 def _postal_check_digit(first_eight: str) -> int:
-    """The last digit of an international parcel (UPU S10)."""
+    """The check digit of an international parcel number (UPU S10)."""
     total = sum(weight * int(digit) for weight, digit in zip((8, 6, 4, 2, 3, 5, 9, 7), first_eight, strict=True))
     return {10: 0, 11: 5}.get(11 - total % 11, 11 - total % 11)
 
@@ -177,13 +176,13 @@ _FINDERS: dict[str, tuple[tuple[re.Pattern[str], ...], Callable[[re.Match[str]],
 
 
 def find_extra(text: str, types: Collection[str]) -> list[Match]:
-    """Values of the ``types`` among ``EXTRA_TYPES``: sorted, never overlapping, in time linear in the length of text.
+    """Values of ``types`` in ``EXTRA_TYPES``: sorted, without overlaps, in linear time.
 
-    Where values overlap, the longer of two names wins, else the more telling value.
+    Of overlapping values of one type the longer one wins, else the one with the higher confidence.
 
     Args:
-        text: with plain digits and hyphens.
-        types: names; those that are not in ``EXTRA_TYPES`` are passed over.
+        text: folded text.
+        types: names of types; others than ``EXTRA_TYPES`` are ignored.
     """
     found = list(find_names(text)) if "PERSON" in types else []
     for name, (patterns, judge) in _FINDERS.items():
@@ -207,7 +206,7 @@ def _beats(value: Match, other: Match) -> bool:
 
 
 def _unlike(value: str, draw: Callable[[], str], is_fit: Callable[[str], bool] = bool) -> str:
-    """The first draw that is fit and not ``value``; the last one if there is none."""
+    """The first suitable draw that is not ``value``; the last one if there is none."""
     for _ in range(MAX_DRAWS):
         fake = draw()
         if fake != value and is_fit(fake):
@@ -219,7 +218,7 @@ EXTRA_TABLE: tuple[PiiType, ...] = (
     PERSON,
     PiiType("ORG_NUMBER", (), words("법인등록번호 법인번호"), _fake_org_number, "990011-0000001"),
     PiiType("HANDLE", (), words("카톡아이디 카톡 텔레그램 인스타 디스코드 라인 트위터"), _fake_handle, "malmoi_00"),
-    # issued in the year 99, which has not come
+    # year of issue 99, which is unused
     PiiType(
         "CUSTOMS",
         (),
@@ -228,7 +227,7 @@ EXTRA_TABLE: tuple[PiiType, ...] = (
         "P990000000000",
     ),
     PiiType("COURIER", (), words("운송장번호 운송장 송장 등기번호 택배번호"), _fake_parcel, "300000000009"),
-    # every club numbers its members in its own way, so no block is known to be free
+    # no unused numbers are known
     PiiType(
         "MEMBERSHIP",
         (),
@@ -237,4 +236,4 @@ EXTRA_TABLE: tuple[PiiType, ...] = (
         "00000000",
     ),
 )
-"""A row for each of ``EXTRA_TYPES``, in order; without formats, for ``find_extra`` finds them."""
+"""The types of ``EXTRA_TYPES`` in order; without formats, because ``find_extra`` finds them."""

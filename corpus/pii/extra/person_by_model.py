@@ -1,11 +1,11 @@
-"""Names of people that a model tags: any Hugging Face token classifier with the labels B-PS and I-PS of KLUE-NER.
+"""PERSON by a model: any Hugging Face token classifier with the labels B-PS and I-PS of KLUE-NER.
 
 ```
 text ─ sentences ─ tokens ─ windows ─ batches of one length ─▶ P(B-PS) + P(I-PS) of each token ─ threshold ─▶ names
 ```
-A sentence is read alone, so what is found in it depends on nothing around it. Batches serve speed only: at loading a
-sentence is read alone and in batches, and where the machine rounds differently in the two, batches have one row. One
-core is used for each process. The price is time: three layers of 192 take 200 times as long as the rules.
+The model reads each sentence separately, so results do not depend on context. Batches are only for speed: after
+loading, a sentence is read alone and in batches, and if the results differ by rounding, batches have one row. Each
+process uses one core. A model with three layers of 192 takes 200 times as long as the rules.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ THRESHOLD = 0.5
 WINDOW_TOKENS, MARGIN_TOKENS = 128, 16
 BATCH_TOKENS = 2048
 LENGTH_STEP = 8
-GOES_ON_SHARE = 0.2  # of the threshold: measured, half names cost more than words beside them
+CONTINUE_SHARE = 0.2  # of the threshold, for further tokens of a name; half a name is worse than an extra word
 KEPT_SENTENCES = 20_000
 PROBE_TOKENS, PROBE_ROWS = 16, (1, 3, 8, 32)
 
 _LETTER = re.compile("[A-Za-z一-龥가-힣]")
 _SYLLABLES = re.compile("[가-힣]{1,3}$")
-_TAG = re.compile(rf"\[(?:{'|'.join(ALL_TYPES)})\]")  # what mode "tag" leaves
+_TAG = re.compile(rf"\[(?:{'|'.join(ALL_TYPES)})\]")  # the output of mode "tag"
 
 
 class NameSpan(NamedTuple):
-    """``text[start:end]`` is a name; ``score`` is the probability of its surest token."""
+    """``text[start:end]`` is a name; ``score`` is the highest probability of its tokens."""
 
     start: int
     end: int
@@ -53,7 +53,7 @@ class NameSpan(NamedTuple):
 
 
 class _Window(NamedTuple):
-    """Tokens of a sentence that the model reads at once, and which of them are read from this window."""
+    """Tokens ``start`` to ``end`` of a sentence, read at once; the results of ``first`` to ``last`` are used."""
 
     sentence: int
     start: int
@@ -63,11 +63,11 @@ class _Window(NamedTuple):
 
 
 class NameTagger:
-    """A model that tags names, and what it found in the sentences that it read last.
+    """A model that tags names, with a cache of its results for recent sentences.
 
     Args:
-        columns: of the outputs, those of B-PS and I-PS.
-        threshold: probability that one token of a name reaches, 0..1.
+        columns: output columns of B-PS and I-PS.
+        threshold: minimum probability of at least one token of a name, 0..1.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class NameTagger:
         self._has_batches = self._agrees_with_itself()
 
     def find(self, text: str) -> list[NameSpan]:
-        """Names in a text: sorted, never overlapping, without particles; offsets are ``str`` indices."""
+        """Names in a text: sorted, without overlaps and particles; offsets are ``str`` indices."""
         places = list(_sentences(text))
         self.prepare([text], [sentence for _, sentence in places])
         hidden = [tag.span() for tag in _TAG.finditer(text)] if "[" in text else []
@@ -96,17 +96,17 @@ class NameTagger:
         return found
 
     def prepare(self, texts: Iterable[str], sentences: Iterable[str] | None = None) -> None:
-        """Read many texts in common batches, so that ``find`` has what is in them.
+        """Read many texts in common batches before ``find`` is called.
 
         Args:
-            sentences: of the texts, where they are known.
+            sentences: sentences of the texts, if already known.
         """
         if sentences is None:
             sentences = (sentence for text in texts for _, sentence in _sentences(text))
-        wanted = dict.fromkeys(sentences)
-        unread = [sentence for sentence in wanted if sentence not in self._known]
+        requested = dict.fromkeys(sentences)
+        unread = [sentence for sentence in requested if sentence not in self._known]
         if len(self._known) + len(unread) > KEPT_SENTENCES:
-            self._known = {sentence: self._known[sentence] for sentence in wanted if sentence in self._known}
+            self._known = {sentence: self._known[sentence] for sentence in requested if sentence in self._known}
         self._known |= zip(unread, self._read(unread), strict=True)
 
     def _read(self, sentences: Sequence[str]) -> list[list[NameSpan]]:
@@ -134,10 +134,9 @@ class NameTagger:
             start = end
 
     def _run(self, rows: Sequence[Sequence[int]]) -> np.ndarray:
-        """Probabilities of B-PS and I-PS, float32 ``[rows, tokens, 2]``, of rows that are padded to one length.
+        """Probabilities of B-PS and I-PS, float32 ``[rows, tokens, 2]``, of rows padded to one length.
 
-        On a processor a batch has the rows that there are. Accelerators choose other kernels for other shapes, so there
-        each batch is filled up with copies of its first row.
+        On accelerators, batches are filled with copies of the first row, because kernels depend on the shape.
         """
         import torch
 
@@ -151,24 +150,24 @@ class NameTagger:
             ids_BL[number, : len(ids) + 2] = first, *ids, last
             mask_BL[number, : len(ids) + 2] = 1
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # processes are the parallelism, and sums do not depend on their number
+        torch.set_num_threads(1)  # parallelism is by processes, and sums must not depend on the number of threads
         try:
             with torch.inference_mode():
-                given = (torch.from_numpy(array).to(device) for array in (ids_BL, mask_BL))
-                logits_BLK = self._model(*given).logits.float()
+                inputs = (torch.from_numpy(array).to(device) for array in (ids_BL, mask_BL))
+                logits_BLK = self._model(*inputs).logits.float()
                 shares_BL2 = logits_BLK.softmax(dim=-1)[:, 1:-1, list(self._columns)]
         finally:
             torch.set_num_threads(threads)
         return np.asarray(shares_BL2[: len(rows)].cpu().numpy())
 
     def _agrees_with_itself(self) -> bool:
-        """Whether a row gives the same bits in a batch of any size, in any place."""
+        """Whether results of a row are identical in batches of any size, at any place."""
         self._has_batches = True
         size = min(PROBE_TOKENS, self._size) - 2
         drawn = np.random.default_rng(1).integers(0, self._model.config.vocab_size, (max(PROBE_ROWS), size)).tolist()
         results = [self._run([*drawn[1:rows], drawn[0]])[-1] for rows in PROBE_ROWS]
         if not np.isfinite(results).all():
-            raise ValueError("its outputs are no numbers")
+            raise ValueError("its outputs are not finite numbers")
         return all(np.array_equal(found, results[0]) for found in results)
 
 
@@ -177,7 +176,7 @@ def _padded(length: int) -> int:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """Sentences with a letter, and where they begin."""
+    """Sentences with a letter, and their start positions."""
     position = 0
     for sentence in split_sentences(text):
         start = text.index(sentence, position)
@@ -187,7 +186,7 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _windows(sentence: int, count: int, size: int) -> Iterator[_Window]:
-    """All ``count`` tokens in windows of at most ``size`` that overlap; near an end that is a cut, others are read."""
+    """Overlapping windows of at most ``size`` tokens; results near a cut come from the neighboring window."""
     margin = min(MARGIN_TOKENS, size // 4)
     start = 0
     while True:
@@ -201,14 +200,14 @@ def _windows(sentence: int, count: int, size: int) -> Iterator[_Window]:
 def _join(
     text: str, offsets: Sequence[tuple[int, int]], begin_L: np.ndarray, inside_L: np.ndarray, threshold: float
 ) -> list[NameSpan]:
-    """Tokens of a sentence to names: runs of those that may belong to one, of which one token reaches the threshold.
+    """Join tokens to names: runs of likely tokens of which at least one reaches the threshold.
 
-    Behind a blank, B-PS begins another name; inside a word it does not, so that no half of a name stays.
+    After a space, B-PS starts another name; inside a word it does not, so no half of a name remains.
     """
     share_L = begin_L + inside_L
     names: list[NameSpan] = []
     previous = -2
-    for token in np.flatnonzero(share_L >= threshold * GOES_ON_SHARE).tolist():
+    for token in np.flatnonzero(share_L >= threshold * CONTINUE_SHARE).tolist():
         (start, end), score = offsets[token], round(float(share_L[token]), 3)
         if token == previous + 1 and (inside_L[token] >= begin_L[token] or start == names[-1].end):
             names[-1] = NameSpan(names[-1].start, end, max(score, names[-1].score))
@@ -219,8 +218,8 @@ def _join(
 
 
 def _from_word_starts(text: str, names: Sequence[NameSpan]) -> list[NameSpan]:
-    """Names that begin where a word does, as 99.5 % of KLUE-NER's do: one that begins up to two syllables later is
-    drawn back (루토 of 나루토), a later one is none. One syllable, such as a surname, names nobody."""
+    """Names extended to the start of their word, where 99.5 % of the names of KLUE-NER start: by up to two syllables
+    (루토 of 나루토); other names inside words are dropped, and so are names of one syllable, such as a surname."""
     whole: list[NameSpan] = []
     for name in names:
         before = _SYLLABLES.search(text, max(0, name.start - 3), name.start)
@@ -237,7 +236,7 @@ def _from_word_starts(text: str, names: Sequence[NameSpan]) -> list[NameSpan]:
 
 
 def _before_particle(text: str, name: NameSpan) -> int:
-    """Where a name ends whose last token holds a particle, too; only those that hardly a name ends in are told."""
+    """The end of a name without an attached particle; only particles in which names hardly ever end."""
     value, after = text[name.start : name.end], text[name.end : name.end + 1]
     if len(value) < 3 or not _SYLLABLES.search(value[-2:]) or _SYLLABLES.match(after):
         return name.end
@@ -248,24 +247,24 @@ def _before_particle(text: str, name: NameSpan) -> int:
 def load_tagger(
     folder: Path, threshold: float = THRESHOLD, device: DeviceName = "auto", keys: tuple[str, str] = OPTIONS
 ) -> NameTagger:
-    """The model in ``folder``, loaded once in a process; ``keys`` are the settings that name folder and device.
+    """Load the model in ``folder``, once per process; ``keys`` are the settings for folder and device.
 
     Raises:
-        BadInput: there is no such folder, or no token classifier with safetensors weights, a fast tokenizer and the
-            labels B-PS and I-PS in it.
+        BadInput: the folder is missing, or has no token classifier with safetensors weights, a fast tokenizer, and the
+            labels B-PS and I-PS.
     """
     name = f"{keys[0]} {folder}"
     if not folder.is_dir():
-        raise BadInput(f"{name}: no such folder; give a fine-tuned KLUE-NER model, such as `malmoi finetune` keeps")
+        raise BadInput(f"{name}: no such folder; expected a fine-tuned KLUE-NER model, such as `malmoi finetune` saves")
     check_model_files(folder, name)
     check_sizes(folder, name)
-    stamp = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(folder.iterdir()))
-    return _load(folder, threshold, find_device(device, keys[1]), name, stamp)
+    state = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(folder.iterdir()))
+    return _load(folder, threshold, find_device(device, keys[1]), name, state)
 
 
 @lru_cache(maxsize=1)
-def _load(folder: Path, threshold: float, device: torch.device, name: str, stamp: Any) -> NameTagger:
-    """``stamp`` tells models apart that were saved in one folder."""
+def _load(folder: Path, threshold: float, device: torch.device, name: str, state: Any) -> NameTagger:
+    """``state`` is part of the cache key, for models saved in the same folder."""
     from transformers import AutoModelForTokenClassification, AutoTokenizer
 
     try:
@@ -281,7 +280,7 @@ def _load(folder: Path, threshold: float, device: torch.device, name: str, stamp
         raise BadInput(f"{name}: {error}") from None
     except Exception as error:  # the libraries raise what they like for files they cannot read
         raise BadInput(
-            f"{name}: no model that tags names could be loaded ({first_line(error)}); give a folder with config.json, "
+            f"{name}: no model for names could be loaded ({first_line(error)}); expected a folder with config.json, "
             "model.safetensors and a fast tokenizer, fine-tuned for KLUE-NER"
         ) from None
 
@@ -290,12 +289,12 @@ def _columns(labels: dict[int, str], missing: Iterable[str]) -> tuple[int, int]:
     numbers = {label: number for number, label in labels.items()}
     if not {BEGIN, INSIDE} <= numbers.keys():
         raise BadInput(
-            f"it has no labels {BEGIN} and {INSIDE} (there are: {', '.join(map(str, numbers))[:100]}); give a model "
+            f"labels {BEGIN} and {INSIDE} are missing (found: {', '.join(map(str, numbers))[:100]}); use a model "
             "fine-tuned for KLUE-NER"
         )
     if absent := sorted(missing):
         raise BadInput(
-            f"the weights {', '.join(absent[:3])} are missing, so it would tag at random; give a model fine-tuned for "
+            f"the weights {', '.join(absent[:3])} are missing, so results would be random; use a model fine-tuned for "
             "KLUE-NER"
         )
     return numbers[BEGIN], numbers[INSIDE]
@@ -303,11 +302,11 @@ def _columns(labels: dict[int, str], missing: Iterable[str]) -> tuple[int, int]:
 
 def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
     if not tokenizer.is_fast:
-        raise BadInput("its tokenizer gives no character offsets; save a fast one (tokenizer.json) beside it")
+        raise BadInput("its tokenizer has no character offsets; save a fast tokenizer (tokenizer.json) in the folder")
     if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
-        raise BadInput("its tokenizer has no [CLS] or [SEP]; name them in its tokenizer_config.json")
+        raise BadInput("its tokenizer has no [CLS] or [SEP]; set them in tokenizer_config.json")
     if len(tokenizer) > model.config.vocab_size:
         raise BadInput(
-            f"its tokenizer knows {len(tokenizer):,} tokens, its model {model.config.vocab_size:,}; copy the tokenizer "
-            "of the model there"
+            f"the tokenizer has {len(tokenizer):,} tokens, the model {model.config.vocab_size:,}; use the tokenizer of "
+            "the model"
         )

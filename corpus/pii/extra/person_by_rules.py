@@ -1,9 +1,8 @@
-"""Names of people that words announce: ``성명: 한보람``, ``옥지안님``, ``엄태리 씨``, ``이상일 의원``.
+"""PERSON by rules: names next to context words, as in ``성명: 한보람``, ``옥지안님``, ``엄태리 씨``, ``이상일 의원``.
 
-There is no model here. A word is a name where three things meet: it has the form of one (a surname, then syllables that
-given names are made of), a word before or after it calls for a person, and it is no common word of that form. The price
-is recall: names without such a word (``지소연은 결승에서``) stay. A surname alone (``박씨``) and a name that is masked
-already (``홍*동``, ``김○○ 씨``, ``A씨``) identify nobody and are not reported.
+A word is a name if it has the form of one (a surname, then syllables of given names), a context word next to it
+requires a person, and it is no common word. Names without a context word (``지소연은 결승에서``) are not found.
+A surname alone (``박씨``) and a masked name (``홍*동``, ``김○○ 씨``, ``A씨``) identify nobody and are not reported.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ _FULL = f"(?:(?:{LONG_SURNAMES}|[{COMMON_SURNAMES}{RARE_SURNAMES}])[{FIRST_SYLLA
 _SHORT = f"(?:[{COMMON_SURNAMES}{RARE_SURNAMES}][{SINGLE_SYLLABLES}]|(?:{LONG_SURNAMES})[{LAST_SYLLABLES}])"
 _GIVEN = f"(?:[{FIRST_SYLLABLES}][{LAST_SYLLABLES}])"
 FULL, SHORT, GIVEN = (re.compile(pattern) for pattern in (_FULL, _SHORT, _GIVEN))
-# what is no name before 씨: ends of nouns (날씨 weather, 솜씨 skill) and plants, whose 씨 are seeds
+# no names before 씨: parts of nouns (날씨 weather, 솜씨 skill), and plants, whose 씨 are seeds
 NO_SSI = re.compile(
     "(?:날|솜|글|맵|불|말|맘|음|눈|아|저|가|홀|볍|꽃|풀|박|앗|새끼|과일|사과|포도|참외|고추|해바라기|배추|상추|목화"
     "|대추|참깨|들깨|복숭아|석류|식물|나무|열매|채소|종자|이름|움직)$"
 )
 NO_FOREIGN_NAME = re.compile("(?:의|에서|는|은|며|으로|이|고|도|만|게|색)$")
 
-# --- words that call for a person
+# --- words that require a person
 
 _PARTICLES = (
     "(?:이?라[는고며]|입니다|입니까|이에요|예요|이었다|였다|이[다고며나자]|인데|나|에게[서는도]?|에서|한테"
@@ -52,13 +51,20 @@ _TITLES = (
     "|스님|장군|병장|상병|일병|이병|대위|소령|중령|대령|고객님|회원님|할머니|할아버지|누나|언니|오빠|형님"
 )
 _POLITE = ("씨", "님", "귀하", "군", "양", "옹", "선생님", "선생", "여사", "고객님", "회원님")
-_NOT_BEFORE = "(?<![가-힣A-Za-z0-9*○◯〇●□])"  # a masked name, such as 김○○, begins before
-_COMPOUNDS = ("동시장", "주차장", "학교수", "학교장", "지부장", "복지사")  # 공영주차장 (car park) is no 공영주, manager
+_NOT_BEFORE = "(?<![가-힣A-Za-z0-9*○◯〇●□])"  # a masked name, such as 김○○, starts before
+_COMPOUNDS = (
+    "동시장",
+    "주차장",
+    "학교수",
+    "학교장",
+    "지부장",
+    "복지사",
+)  # 공영주차장 (car park) is not the manager 공영주
 _KIN = ("할머니", "할아버지", "누나", "언니", "오빠", "형님")
 HONORIFIC = re.compile(
     rf"(?P<word>씨(?!를? ?(?:말[리려린렸]|뿌)|를 ?심|네 ?21|[xX])|님|귀하|군|양|옹|{_TITLES})님?{_PARTICLES}"
 )
-# 김민준씨나오는 (in which Kim appears), where what follows is written without a blank
+# 김민준씨나오는 (in which Kim appears): the next word follows without a space
 _GLUED = re.compile(rf"{_NOT_BEFORE}(?P<name>{_FULL})[씨님](?!앗|발|족|리즈)(?=[가-힣])")
 _FORMER = "(?:(?:전|현|前|現|신임) ?)?"
 _BEFORE_HONORIFIC = re.compile(
@@ -66,7 +72,7 @@ _BEFORE_HONORIFIC = re.compile(
 )
 _BEFORE_JOINT = re.compile(rf"{_NOT_BEFORE}(?P<name>{_FULL})(?: ?[,·/] ?|[와과] )$")
 
-# these announce a name even without a colon
+# these labels do not need a colon
 _SURE_LABELS = (
     "성 {0,4}명|성함|본명|실명|고객명|환자명|학생명|회원명|직원명|사원명|예금주|수취인|수령인|수령자|입금자|입금인"
     "|송금인|받(?:는|으시는|으실) ?(?:분|사람|이)|보내(?:는|시는) ?(?:분|사람|이)|보낸 ?(?:분|사람|이)|발송인|발신인"
@@ -84,7 +90,7 @@ _ROLES = (
     "배우|여배우|가수|여가수|감독|개그맨|개그우먼|방송인|작가|소설가|래퍼|변호사|기자|아나운서|교수|투수|포수|골키퍼"
     "|수비수|공격수|피아니스트|지휘자|고객님|회원님|남편|부인|아내"
 )
-# looked at first, for speed: what labels and roles begin with
+# first letters of labels and roles, checked first for speed
 _LABEL_START = (
     "(?=[가개검결계고공교구글기남담대래매명민받발방배변보본부사성세소송수승신실아여예원위의이임입작저주증지직진참채책"
     "청투포피학환회골감사여AaBbCcDdEeFfGgHhLlMmNnOoPpRrSsUu])"
@@ -104,7 +110,7 @@ _SPACED_AFTER = re.compile(rf"[{COMMON_SURNAMES}] {{1,3}}[{FIRST_SYLLABLES}] {{0
 _JOINT_AFTER = re.compile(rf"(?: ?[,·/、&] ?| 및 |[와과] )(?P<name>{_FULL}){_AFTER_NAME}")
 _AGE = re.compile(r" ?\((?:만 ?)?[1-9][0-9](?:세|살)?[),·]")
 
-# --- names in other scripts, only after a label
+# --- names in other scripts, found only after a label
 
 _SYLLABLE = (
     "(?:kk|tt|pp|ss|jj|ch|sh|[bdfghjkmnprstyw])?"
@@ -122,7 +128,7 @@ _HANJA_NAME = re.compile(rf"[{_HANJA_SURNAMES}][一-龥]{{1,3}}(?![一-龥])")
 
 
 class Match(NamedTuple):
-    """``text[start:end]`` is a value of ``type``; ``score`` (0..1) and ``why`` are those of a ``Span``."""
+    """``text[start:end]`` is a value of ``type``; ``score`` and ``why`` are as in ``Span``."""
 
     start: int
     end: int
@@ -135,7 +141,7 @@ Scored = tuple[tuple[int, int], float]
 
 
 def find_names(text: str) -> Iterator[Match]:
-    """Names that words announce; they may overlap, and are not sorted."""
+    """Names with context words, unsorted and possibly overlapping."""
     for found in (_before_honorifics(text), _after_labels(text), _with_ages(text)):
         yield from (Match(*span, "PERSON", score, "label") for span, score in found)
     for ticket in _TICKET_NAME.finditer(text):
@@ -148,7 +154,7 @@ def _before_honorifics(text: str) -> Iterator[Scored]:
         before = _BEFORE_HONORIFIC.search(text, max(0, at - 32), at)
         if before and (score := _honorific_score(before["name"], word, bool(before["gap"]))):
             yield before.span("name"), score
-            at = before.start("name")  # 김영희·박철수 의원: those joined to the one that the honorific follows
+            at = before.start("name")  # 김영희·박철수 의원: the honorific applies to all joined names
             while (joint := _BEFORE_JOINT.search(text, max(0, at - 8), at)) and not _is_word(joint["name"]):
                 yield joint.span("name"), 0.7
                 at = joint.start("name")
@@ -156,7 +162,7 @@ def _before_honorifics(text: str) -> Iterator[Scored]:
 
 
 def _is_word(name: str, is_polite: bool = False) -> bool:
-    """Whether it is a common word; 씨 and 님 are polite enough to make a name of words such as 지원 (support)."""
+    """Whether a name is a common word; with 씨 and 님 (``is_polite``), words such as 지원 (support) are names."""
     stem, last = name[:-1], name[-1]
     if name in NOT_NAMES or (last == "모" and len(name) == 2):  # 김모 (one Kim)
         return True
@@ -166,7 +172,7 @@ def _is_word(name: str, is_polite: bool = False) -> bool:
 
 
 def _honorific_score(name: str, word: str, has_gap: bool) -> float:
-    """0 where ``name`` before the honorific ``word`` is no name; a blank between them makes it more telling."""
+    """Confidence that ``name`` before the honorific ``word`` is a name, 0 if it is none."""
     if _is_word(name, word in ("씨", "님")) or (word in ("군", "양", "옹") and not has_gap):
         return 0
     if name[-1] + word in _COMPOUNDS:
@@ -190,7 +196,7 @@ def _after_labels(text: str) -> Iterator[Scored]:
             name = _NAME_AFTER.match(text, at)
             if name and name["full"] and name[0][0] in COMMON_SURNAMES and not _is_word(name[0]):
                 yield name.span(), 0.7
-        # 저자는 … (the author …) begins a sentence, 이름은 … (the name is …) names somebody
+        # 저자는 … (the author …) starts a sentence; 이름은 … (the name is …) names a person
         elif gap and not (label["some"] and gap[0] in "은는이가" and not _CALLED.match(label["some"])):
             yield from _after_label(text, at, bool(label["sure"]), bool(_SEPARATOR.search(gap)))
 
@@ -214,7 +220,7 @@ def _after_label(text: str, at: int, is_sure: bool, is_separated: bool) -> Itera
 
 
 def _fits_label(name: re.Match[str], is_sure: bool, is_separated: bool) -> bool:
-    """Without a colon or the like only a common surname counts, and two syllables only after the surest labels."""
+    """Without a colon, only common surnames count, and names of two syllables only after the clearest labels."""
     is_verb = name[0][-1] == "하" and name.string.startswith(_VERB_ENDINGS, name.end())
     if is_verb or _is_word(name[0]):
         return False
@@ -231,7 +237,7 @@ def _with_ages(text: str) -> Iterator[Scored]:
             yield before.span("name"), 0.7
 
 
-# --- replacements: every name may be somebody's, so these are drawn from few, whoever the text was about
+# --- replacements: any name may be a real one, so they are drawn from a short list
 
 MAX_DRAWS = 50
 _FAKE_SYLLABLES = words(_LISTS["fake roman syllables"])
@@ -239,10 +245,10 @@ _ROMAN_WORD = re.compile("[A-Za-z]+(?:[-'][A-Za-z]+)*")
 
 
 def fake_name(rng: Random, value: str) -> str:
-    """Another name in the script of ``value``, with its spaces; Korean names of two to four syllables stay as long.
+    """Another name in the script of ``value``, with its spaces.
 
-    Longer ones, which are foreign, become Korean names of four syllables. Particles fit the new name as they fitted
-    the old one: both end in a consonant, or neither does.
+    Korean names of two to four syllables keep their length; longer, foreign ones become Korean names of four syllables.
+    The new name ends in a consonant if the old one does, so particles stay correct.
     """
     draw = _draw_roman if value.isascii() else _draw_hanja if "一" <= value[0] <= "龥" else _draw_hangul
     for _ in range(MAX_DRAWS):
@@ -253,7 +259,7 @@ def fake_name(rng: Random, value: str) -> str:
 
 
 def _final(name: str) -> str:
-    """What of the last syllable chooses its particles: a vowel, ㄹ (로 as after a vowel) or another consonant."""
+    """What the particles depend on: whether the last syllable ends in a vowel, ㄹ, or another consonant."""
     code = ord(name[-1]) - ord("가")
     return {0: "vowel", 8: "ㄹ"}.get(code % 28, "consonant") if 0 <= code <= ord("힣") - ord("가") else ""
 
@@ -273,7 +279,7 @@ def _draw_hanja(rng: Random, value: str) -> str:
 
 
 def _draw_roman(rng: Random, value: str) -> str:
-    """Where no word is a Korean surname, the last one becomes such."""
+    """Without a Korean surname, the last word becomes one."""
     found = _ROMAN_WORD.findall(value)
     surnames = [word for word in found if word.lower() in _ROMAN_SURNAMES] or found[-1:]
 

@@ -138,7 +138,7 @@ def test_no_personal_value_reaches_a_page_even_of_a_corpus_that_kept_them(tmp_pa
         assert PHONE not in text
         assert EMAIL not in text
         assert "gaeun" not in text
-        assert "Personal data was left in this corpus" in text
+        assert "This corpus contains personal data" in text
 
 
 def test_settings_lose_folders_credentials_and_secrets() -> None:
@@ -205,9 +205,9 @@ def test_what_an_older_folder_lacks_is_said_to_be_missing(tmp_path: Path) -> Non
     del counts["chars_per_sentence"], counts["sentences_per_document"]
     out = write_folder(tmp_path / "corpus", {"total": counts, "sources": {"뉴스": counts}})
     markdown, html = pages(out)
-    assert "hold no lengths" in html
-    assert "left no report on benchmark text" in html
-    assert "left no report on benchmark text" in markdown
+    assert "have no lengths" in html
+    assert "no decontamination report" in html
+    assert "no decontamination report" in markdown
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_counts_that_do_not_add_up_are_said(tmp_path: Path) -> None:
     ("settings", "said"),
     [
         ({}, "replaced by invented ones"),
-        ({"pii": {"mode": "drop"}}, "taken out with their sentences"),
+        ({"pii": {"mode": "drop"}}, "removed with their sentences"),
         ({"pii": {"mode": "mask"}, "engine": {"mode": "fast"}}, "masked"),
     ],
 )
@@ -264,9 +264,9 @@ def test_folder_without_statistics_is_bad_input(tmp_path: Path, content: str | N
 @pytest.mark.parametrize(
     ("pii", "words"),
     [
-        ({"mode": "replace"}, "a random secret that was thrown away"),
-        ({"mode": "replace", "key_variable": "KEY"}, "whoever holds the key can recompute it"),
-        ({"mode": "replace", "repeatable": True}, "Replacements are reversible"),
+        ({"mode": "replace"}, "a random secret that was deleted"),
+        ({"mode": "replace", "key_variable": "KEY"}, "anyone with the key can recompute them"),
+        ({"mode": "replace", "repeatable": True}, "Replacements were drawn from the seed"),
         ({"mode": "mask", "repeatable": True}, ""),
     ],
 )

@@ -264,13 +264,13 @@ def _no_cls(folder: Path) -> None:
     [
         (_without("model.safetensors"), "model.safetensors is missing"),
         (_without("config.json"), "config.json is missing"),
-        (_without("tokenizer.json"), "no model that tags names could be loaded"),
+        (_without("tokenizer.json"), "no model for names could be loaded"),
         (_cut_weights, "no complete safetensors file"),
-        (_no_numbers, "its outputs are no numbers"),
-        (_other_labels, r"no labels B-PS and I-PS \(there are: PER, LOC, O\)"),
+        (_no_numbers, "its outputs are not finite numbers"),
+        (_other_labels, r"labels B-PS and I-PS are missing \(found: PER, LOC, O\)"),
         (_no_classifier, "the weights classifier.bias, classifier.weight are missing"),
         (_pickle, "a pickle, which is never loaded"),
-        (_more_tokens, "its tokenizer knows"),
+        (_more_tokens, "the tokenizer has"),
         (_no_cls, r"no \[CLS\] or \[SEP\]"),
     ],
 )
@@ -286,12 +286,12 @@ def test_a_folder_that_cannot_be_used_is_refused_in_one_sentence(
 
 def test_a_tokenizer_without_offsets_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformers.PreTrainedTokenizerFast.is_fast", False)
-    with pytest.raises(BadInput, match="gives no character offsets"):
+    with pytest.raises(BadInput, match="has no character offsets"):
         tagged._load.__wrapped__(folder, 0.5, torch.device("cpu"), "--names x", ())
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^--names .*none: no such folder; give a fine-tuned KLUE-NER model"):
+    with pytest.raises(BadInput, match=r"^--names .*none: no such folder; expected a fine-tuned KLUE-NER model"):
         load_tagger(tmp_path / "none")
 
 

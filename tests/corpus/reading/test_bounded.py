@@ -28,12 +28,12 @@ import re, sys
 from collections import Counter
 from pathlib import Path
 from corpus.reading.inputs import find_inputs
-from corpus.reading.read import Reject, read_unit
+from corpus.reading.read import RejectedRecord, read_unit
 from corpus.reading.units import plan_units
 found = Counter()
 for unit in plan_units(find_inputs(sys.argv[1:], {}, "text")):
     for record in read_unit(unit, Counter(), 3):
-        found[record.reason if isinstance(record, Reject) else "record"] += 1
+        found[record.reason if isinstance(record, RejectedRecord) else "record"] += 1
 print(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) >> 10)
 print(*found)
 """  # ru_maxrss would be that of the process that started this one, where that was larger
