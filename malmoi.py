@@ -116,9 +116,9 @@ def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> T
 
         return find_task(name)
     from finetune.inference.predict import TaskModel
-    from finetune.saved_models.load import load_kept
+    from finetune.saved_models.load import load_model
 
-    return TaskModel(load_kept(name, device))
+    return TaskModel(load_model(name, device))
 
 
 def score(task: str, predictions: str | Path, gold: str | Path | None = None, *, samples: int = 200) -> Scored:

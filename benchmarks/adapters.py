@@ -22,7 +22,7 @@ from benchmarks.material import GIVEN, SAMPLE
 from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Lora
-from finetune.encoder import check_encoder, load_config, load_tokenizer, most_tokens
+from finetune.encoder.loading import check_encoder, load_config, load_tokenizer, most_tokens
 from finetune.heads.shape import check_shape, shape_model
 from finetune.registry import TASKS
 from finetune.task_names import TASK_NAMES, full_name
@@ -106,7 +106,7 @@ def run_side(order: tuple[str, str, str, int | None, str, int]) -> dict[str, Any
 
     torch.set_num_threads(1)
     task, seconds = TASKS[name], dict[str, float]()
-    settings = task.published(int(load_config(encoder).hidden_size)).replaced(epochs=1)
+    settings = task.hyperparameters_for(int(load_config(encoder).hidden_size)).replaced(epochs=1)
     longest = min(settings.max_tokens, most_tokens(load_config(encoder)) or settings.max_tokens)
     examples = read_examples(name, Path(klue), most)
     tokenizer = load_tokenizer(encoder, task.special_tokens)

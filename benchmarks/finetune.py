@@ -24,12 +24,12 @@ from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.data.split import sample
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.inference.predict import predict_texts
 from finetune.registry import TASKS
-from finetune.saved_models.load import Kept
-from finetune.train.predict import predict
+from finetune.saved_models.load import SavedModel
+from finetune.train.batched_prediction import predict
 from finetune.train.trainer import order_by_length, seed_everything, train
 from launch.console import PlainConsole, print_table, record_table
 from launch.sample.unpack import unpack
@@ -155,7 +155,7 @@ def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
     side, name, klue, most, encoder = order
     torch.set_num_threads(1)
     task, examples, seconds = TASKS[name], read_examples(name, Path(klue), most), dict[str, float]()
-    tokenizer, settings = load_tokenizer(encoder), task.defaults.replaced(epochs=1)
+    tokenizer, settings = load_tokenizer(encoder), task.published.hyperparameters.replaced(epochs=1)
     longest, pad_id = settings.max_tokens, int(tokenizer.pad_token_id)
     features = task.featurize(examples, tokenizer, longest, True)
     seed = seed_everything(SEED, name)
@@ -172,7 +172,7 @@ def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
         with timed(seconds, NEW_TEXT):
             if side == OURS:
                 predict_texts(
-                    Kept(task, tokenizer, model, {"max_tokens": longest, "precision": "fp32"}), texts, BATCH_SIZE
+                    SavedModel(task, tokenizer, model, {"max_tokens": longest, "precision": "fp32"}), texts, BATCH_SIZE
                 )
             else:
                 predict_by_pipeline(name, model, tokenizer, texts, longest)

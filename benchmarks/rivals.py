@@ -273,7 +273,7 @@ def fixed_batches(
     task: Task, features: Sequence[Feature], order: Sequence[int], settings: Hyperparameters, pad_id: int
 ) -> Iterator[dict[str, Tensor]]:
     """Batches in the order given, each as long as the task's longest input may be."""
-    from finetune.train.predict import to_tensors
+    from finetune.train.batched_prediction import to_tensors
 
     for begin in range(0, len(order), settings.batch_size):
         rows = [features[i] for i in order[begin : begin + settings.batch_size]]

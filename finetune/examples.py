@@ -22,7 +22,7 @@ else:  # annotations only, so that reading, converting, decoding and scoring nee
 # A feature is what the model sees of (part of) one example: "input_ids" (list or array of int), "example" (index of its
 # example) and whatever the task's collate and decode need.
 Feature = dict[str, Any]
-Shown = tuple[dict[str, str], list[str], list[str]]  # texts by field, gold and prediction, as people read them
+ErrorView = tuple[dict[str, str], list[str], list[str]]  # texts by field, gold and prediction, as people read them
 Table = list[dict[str, Any]]  # rows, name of column to value
 
 IGNORED = -100  # a target that the loss skips: special tokens, padding

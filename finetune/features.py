@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from corpus.documents.atomic_files import atomic_write
 from finetune.config import ProtocolName
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example, Feature
 from finetune.registry import find_task
 from finetune.task import Task
@@ -32,7 +32,7 @@ def write_features(
     task = find_task(task_name).with_protocol(protocol)
     examples = task.read(file)
     loaded = load_tokenizer(tokenizer, task.special_tokens)
-    records = make_records(task, examples, loaded, max_tokens or task.defaults.max_tokens)
+    records = make_records(task, examples, loaded, max_tokens or task.published.hyperparameters.max_tokens)
     atomic_write(target, "".join(canonical(record) + "\n" for record in records))
     return len(examples)
 
@@ -45,7 +45,7 @@ def make_records(
     for feature in task.featurize(examples, tokenizer, max_tokens, False):
         by_example[feature["example"]].append(feature)
     for example, own in zip(examples, by_example, strict=True):
-        yield {"task": task.name, "guid": example.guid, **task.record(example, own, max_tokens)}
+        yield {"task": task.name, "guid": example.guid, **task.inspection.record(example, own, max_tokens)}
 
 
 def canonical(record: dict[str, Any]) -> str:

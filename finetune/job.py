@@ -26,22 +26,22 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json, write_json
 from finetune.data.split import Data, hold_out, load_data
-from finetune.encoder import load_config, load_tokenizer, most_tokens
-from finetune.ensemble.records import RECORDS_NAME, write_records
+from finetune.encoder.loading import load_config, load_tokenizer, most_tokens
+from finetune.ensemble.member_scores import RECORDS_NAME, write_records
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.heads.shape import shape_model
 from finetune.hyperparameters import Hyperparameters
-from finetune.queue.identity import Files, deciding, digest, fingerprint_of
+from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
-from finetune.saved_models.save import Trained, keep_or_discard, settle_best
-from finetune.saved_models.start import drop_start, encoder_of, has_start, save_start, start_from_model
+from finetune.saved_models.save import Trained, keep_best, save_or_remove
+from finetune.saved_models.start_encoder import drop_start, encoder_of, has_start, save_start, start_from_model
 from finetune.score.bootstrap import bootstrap
 from finetune.score.errors import find_errors
 from finetune.score.scores import defined, defined_tables, read_rows
-from finetune.task import Keep, Record, Task
+from finetune.task import MemberRecord, Task, ToRecords
 from finetune.train.averaging import START_EPOCHS
-from finetune.train.predict import predict
+from finetune.train.batched_prediction import predict
 from finetune.train.trainer import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
@@ -64,12 +64,12 @@ def finetune_one(
     config = job.config
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
-    task = task.taught(data.training)
+    task = task.fit(data.training)
     settings = settings_of(task, config, job.encoder)
     origin = origin_of(job, task, precision, settings, {job.task: data.files, **_files_of_start(job, out)})
     folder = job.folder(out)
     if (finished := _find_finished(job, task, data, out, origin["fingerprint"])) is not None:
-        settle_best(folder, config)
+        keep_best(folder, config)
         return finished
     settings = in_parts(settings, parts)
     _clear(folder)
@@ -84,18 +84,18 @@ def finetune_one(
     result = {
         "task": job.task, "model": job.model, "settings": job.settings, "seed": job.seed, "protocol": config.protocol,
         "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
-        **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
+        **_scores(task, rows, data, config), "tables": defined_tables(task.inspection.tables(rows)),
         "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
-        **({"own": task.own} if task.own else {}), **({"learned": task.learned} if task.learned else {}),
+        **({"own": task.custom} if task.custom else {}), **({"learned": task.learned} if task.learned else {}),
     }  # fmt: skip
-    keep_or_discard(folder, config, trained, result)
+    save_or_remove(folder, config, trained, result)
     if job.is_start:
         save_start(folder, trained)
     del trained
     gc.collect()  # the model, before the next one
     write_json(folder / SCORES_NAME, result)
-    settle_best(folder, config)
+    keep_best(folder, config)
     return result
 
 
@@ -108,7 +108,12 @@ def _clear(folder: Path) -> None:
 
 
 def _write_rows(
-    folder: Path, task: Task, examples: Sequence[Example], rows: Sequence[Row], records: Sequence[Record], seed: int
+    folder: Path,
+    task: Task,
+    examples: Sequence[Example],
+    rows: Sequence[Row],
+    records: Sequence[MemberRecord],
+    seed: int,
 ) -> None:
     """What was predicted of the scored examples, what of it is wrong, and, if any, the records for ensembles."""
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
@@ -122,7 +127,7 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
     """The published hyperparameters for the encoder's size with the overrides, inputs no longer than it allows."""
     override = config.overrides.get(task.name)
     encoder_config = load_config(encoder)
-    start = task.published(int(encoder_config.hidden_size))
+    start = task.hyperparameters_for(int(encoder_config.hidden_size))
     settings = start.replaced(**(override.chosen() if override else {}))
     if settings.average == "swa" and settings.epochs <= START_EPOCHS:
         raise BadInput(
@@ -135,7 +140,7 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 def _train_and_predict(
     task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data, after_epoch: AfterEpoch
-) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any], list[Record]]:
+) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any], list[MemberRecord]]:
     """The model, its predictions of the scored and the test examples, what scores.json says of the training, and the
     records of the scored examples for ensembles."""
     config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
@@ -193,7 +198,7 @@ def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> l
 
 def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> dict[str, Any]:
     scores = task.score(rows)
-    trivial = task.score(to_rows(data.scored, task.trivial(data.training, data.scored)))
+    trivial = task.score(to_rows(data.scored, task.inspection.trivial(data.training, data.scored)))
     groups = [task.group(example) for example in data.scored]
     intervals = bootstrap(task, rows, groups, config.bootstrap_samples, config.split_seed)
     return {
@@ -202,7 +207,7 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
         "scores": defined(scores),
         "intervals": {name: intervals.get(name) for name in scores},
         "trivial": defined(trivial),
-        "paper_dev": {model: dict(figures) for model, figures in task.paper_dev.items()},
+        "paper_dev": {model: dict(figures) for model, figures in task.published.dev_scores.items()},
         **({"searched_on": config.searched_on} if config.searched_on else {}),
     }
 
@@ -267,9 +272,9 @@ def find_trained(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str,
     return result
 
 
-def keep_of(task: Task, config: FinetuneConfig) -> Keep | None:
+def keep_of(task: Task, config: FinetuneConfig) -> ToRecords | None:
     """What makes the records of a job for ensembles; None where it keeps none, or its predictions are all they need."""
-    return task.merging.keep if task.merging and (config.keep_scores or config.ensembles) else None
+    return task.ensembling.to_records if task.ensembling and (config.keep_scores or config.ensembles) else None
 
 
 def _find_finished(job: Job, task: Task, data: Data, out: Path, fingerprint: str) -> dict[str, Any] | None:

@@ -1,5 +1,7 @@
-"""The eight tasks by name, and own ones by configuration. A task's module is imported when the task is asked for; none
-of them needs torch."""
+"""Tasks by name: the eight KLUE tasks, and custom tasks by configuration.
+
+A task's module is imported when the task is used; none of them needs torch.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from finetune.data.files import find_file, read_json
 from finetune.task import Task
 from finetune.task_names import TASK_NAMES, full_name
 
-MODULES = {"ynat": "labels", "klue-nli": "labels", "klue-sts": "similarity"}  # the others: a folder of their own
-
 
 class _Tasks(Mapping[str, Task]):
+    """The KLUE tasks under protocol ``malmoi``: ``klue-ner`` is ``KLUE_NER`` in ``finetune/tasks/ner/task.py``."""
+
     def __getitem__(self, name: str) -> Task:
         if name not in TASK_NAMES:
             raise KeyError(name)
-        module = import_module(f"finetune.tasks.{MODULES.get(name) or name.removeprefix('klue-') + '.task'}")
+        module = import_module(f"finetune.tasks.{name.removeprefix('klue-')}.task")
         task: Task = getattr(module, name.upper().replace("-", "_"))
         return task
 
@@ -35,47 +37,45 @@ TASKS: Mapping[str, Task] = _Tasks()
 
 
 def find_task(name: str) -> Task:
-    """The task of that name (``klue-ner``, ``ner``) under protocol ``malmoi``, or the own one that the folder of a
-    result or of a kept model knows; ``BadInput`` if there is none."""
+    """The KLUE task of that name (``klue-ner``, ``ner``) under protocol ``malmoi``, or the task of a folder that holds
+    a result or a saved model; ``BadInput`` if there is none."""
     files = [Path(name) / file for file in ("scores.json", MODEL_INFO_NAME)]
     if "/" in name and (file := next(filter(Path.is_file, files), None)):
-        found = read_json(file)
-        if isinstance(found, dict) and found.get("own") is not None:
-            from finetune.tasks.own import own_task
+        content = read_json(file)
+        if isinstance(content, dict) and content.get("own") is not None:
+            from finetune.tasks.custom.task import custom_task
 
-            return own_task(found["own"], str(file))
-        name = str(found.get("task")) if isinstance(found, dict) else name
+            return custom_task(content["own"], str(file))
+        name = str(content.get("task")) if isinstance(content, dict) else name
     try:
         return TASKS[full_name(name)]
     except BadInput as error:
-        raise BadInput(f"{error}; an own one is named by the folder of its result or kept model, as ./hate") from None
+        raise BadInput(f"{error}; for a custom task, give the folder of a result or a saved model, as ./hate") from None
 
 
 def task_of(name: str, config: FinetuneConfig) -> Task:
-    """The task as a configuration wants it done; of an own one the train file is read, for its labels."""
-    if own := config.custom.get(name):
-        from finetune.tasks.own import define, own_task
+    """The task as a configuration changes it. For a custom task the training file is read, to find its labels."""
+    if definition := config.custom.get(name):
+        from finetune.tasks.custom.task import custom_task, define
 
-        return own_task(define(name, own), files=own.files)
+        return custom_task(define(name, definition), files=definition.files)
     task = TASKS[name].with_protocol(config.protocol)
-    task = task.adapt(task, config)
-    task = task if config.mrc_empty_windows == 1 else task.thin(task, config.mrc_empty_windows)
-    return task if config.pos_tags else task.plain(task)
+    return task.configure(task, config)
 
 
 def klue_tasks(config: FinetuneConfig) -> tuple[str, ...]:
-    """The tasks to train that are KLUE's."""
+    """The KLUE tasks to train, without custom tasks."""
     return tuple(task for task in config.tasks if task not in config.custom)
 
 
 def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
-    """Names of the files that the tasks need and that are not there; those of KLUE should be in ``folder``."""
-    own = [config.custom[task] for task in config.tasks if task in config.custom]
-    missing = [path for task in own for path in task.files.values() if not Path(path).is_file()]
+    """Names of the files that the tasks need and that do not exist; KLUE files are looked for in ``folder``."""
+    custom = {task: config.custom[task] for task in config.tasks if task in config.custom}
+    missing = [path for task in custom.values() for path in task.files.values() if not Path(path).is_file()]
     missing += [
-        f"finetune.custom.{task}.train"
-        for task in config.tasks
-        if task in config.custom and config.custom[task].train is None and task not in config.split_dev
+        f"finetune.custom.{name}.train"
+        for name, task in custom.items()
+        if task.train is None and name not in config.split_dev
     ]
     needed = [
         TASKS[task].files.of(split)

@@ -17,24 +17,24 @@ import torch
 
 from corpus.documents.accelerator import PrecisionName, choose_precision, find_device
 from corpus.documents.errors import BadInput
-from finetune.cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, precision_on_cluster
 from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
-from finetune.encoder import check_encoder
+from finetune.encoder.loading import check_encoder
 from finetune.ensemble.members import plan_recipe
 from finetune.ensemble.run import make_ensembles
 from finetune.heads.shape import check_shape
 from finetune.job import finetune_one
 from finetune.queue.attempts import Outcome, Work
-from finetune.queue.identity import Files, deciding
+from finetune.queue.fingerprint import Files, deciding
+from finetune.queue.gpu_slots import one_thread, slots_of
 from finetune.queue.jobs import Job, plan
-from finetune.queue.names import named
 from finetune.queue.pool import finish
-from finetune.queue.slots import one_thread, slots_of
-from finetune.queue.watch import LOG_NAME, Watch, describe, failures
+from finetune.queue.progress import LOG_NAME, Progress, describe, failures
+from finetune.queue.settings_names import named
 from finetune.registry import missing_files, task_of
-from finetune.saved_models.save import settle_best
-from finetune.saved_models.start import drop_starts
+from finetune.run_on_cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, precision_on_cluster
+from finetune.saved_models.save import keep_best
+from finetune.saved_models.start_encoder import drop_starts
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def finish_trainings(
         left = [job for job in share.jobs if job not in found]
         for job, result in found.items():
             log.info("%s", describe(result))
-            settle_best(job.folder(out), config)
+            keep_best(job.folder(out), config)
         for job in left:
             (job.folder(out) / FAILED_NAME).unlink(missing_ok=True)  # a new command, a new try
         if cluster is not None and left:
@@ -136,10 +136,10 @@ def finish_jobs(
     """
     results, failed = [], []
     slots = slots_of(device, min(workers, len(jobs)))
-    watch = Watch(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
-    with watch.shown(), one_thread() if not slots else nullcontext():
-        for outcome in finish(jobs, work, out, watch.began, slots):
-            watch.ended(outcome)
+    progress = Progress(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
+    with progress.shown(), one_thread() if not slots else nullcontext():
+        for outcome in finish(jobs, work, out, progress.began, slots):
+            progress.ended(outcome)
             if outcome.stops is not None:
                 raise outcome.stops
             if outcome.result is not None:

@@ -1,17 +1,17 @@
-"""A KLUE task is a record of plain functions; training, prediction and scoring know nothing else about it.
+"""A task is a record of plain functions; training, prediction and scoring know nothing else about it.
 
 ```
 file ─ read ─▶ examples ─ featurize ─▶ features ─ model ─▶ raw outputs ─ decode ─▶ predictions ─ score ─▶ metrics
-                                                                                        └ write ─▶ official layout
+                                                                                        └ write ─▶ official format
 ```
-One example may give several features (windows of a long passage, turns of a dialogue). Everything after ``decode`` is
-JSON, so a predictions file can be scored again by anybody. Of a task only its model needs torch.
+One example can give several features (windows of a long passage). Everything after ``decode`` is JSON, so anybody can
+score a predictions file again. Only the model of a task needs torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from finetune.config import FinetuneConfig, ProtocolName
-from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
+from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Table, Tokenizer
 from finetune.hyperparameters import Hyperparameters
 
 LARGE_HIDDEN = 1_024
@@ -27,16 +27,16 @@ PAPER_MODELS = ("klue/bert-base", "klue/roberta-small", "klue/roberta-base", "kl
 
 
 class Files(NamedTuple):
-    """The files of a task in a folder laid out like the KLUE repository, ``.zst`` allowed."""
+    """The files of a task in a folder with the layout of the KLUE repository, ``.zst`` allowed."""
 
     folder: str
     suffix: str
-    own: Mapping[str, str] | None = None  # split to path, of a task that is not KLUE's
+    custom: Mapping[str, str] | None = None  # path of each split of a custom task
 
     def of(self, split: str) -> str:
-        """``ynat-v1.1/ynat-v1.1_dev.json``; the "test" file has no labels. An own task's path, "" for none."""
-        if self.own is not None:
-            return self.own.get(split, "")
+        """``ynat-v1.1/ynat-v1.1_dev.json``; the path of a custom task, "" if it has no such file."""
+        if self.custom is not None:
+            return self.custom.get(split, "")
         return f"{self.folder}/{self.folder}_{split}.{self.suffix}"
 
     @property
@@ -48,154 +48,168 @@ class Files(NamedTuple):
         return self.of("dev")
 
 
-class HubLayout(NamedTuple):
-    """What the Hub's copy of a task has, and what makes the official file's text of its rows."""
-
-    columns: tuple[str, ...]  # those needed
-    convert: Callable[[Sequence[dict[str, Any]], str], str]  # rows and "train" or "dev" to text
-    lacks: str | None = None  # an official file below the folder that the copy has not
-    without_it: str = ""  # what follows from that
-
-
-Given = str | Sequence[str] | Mapping[str, Any]  # new text: a line, its columns, or a record of JSON
-
-
-class Use(NamedTuple):
-    """How a task meets new text, and how people read what was predicted.
+class Published(NamedTuple):
+    """Facts of the paper and of KLUE-baseline.
 
     Fields:
-        accept: ``(given, where)`` to an example's inputs in NFC; None where a text is blank, so that nothing can be
-            predicted; raises ``BadInput`` with ``where`` and what was expected.
-        tell: the example's texts and what people want of its prediction, as JSON.
-        lines: the same for people, from all of the result: ``tell`` with "prediction" and "scores".
-        is_block: ``lines`` are several, so an empty one parts them from the next.
+        dev_examples: number of examples of the official dev file.
+        dev_scores: Table 36, model to metric to value; the first metric is the headline.
+        hyperparameters: for small and base models; ``large``: for large models.
+        quirks: fields of ``Task`` that protocol ``klue-baseline`` replaces, known bugs included.
     """
 
-    accept: Callable[[Given, str], dict[str, Any] | None]
-    tell: Callable[[Example, Prediction], dict[str, Any]]
-    lines: Callable[[Mapping[str, Any]], list[str]]
+    dev_examples: int
+    dev_scores: Mapping[str, Mapping[str, float]]
+    hyperparameters: Hyperparameters
+    large: Hyperparameters
+    quirks: Mapping[str, Any] = {}
+
+
+class Inspection(NamedTuple):
+    """What people and other tools see of a task's data and predictions.
+
+    Fields:
+        tables: rows to further figures by class or question type, under their titles.
+        trivial: ``(training examples, examples)`` to predictions without a model: majority class, mean, nothing.
+        record: ``(example, its features, max_tokens)`` to JSON: model inputs and targets, for comparison with other
+            implementations.
+        validate: what is wrong with the form of a prediction for an example, in words; None if nothing is.
+        show: an example and its row as texts, gold and prediction only where they differ.
+        differs: whether a prediction is an error.
+        distance: distance of a prediction from its gold, an error from 1 on; None: ``differs`` decides.
+    """
+
+    tables: Callable[[Sequence[Row]], dict[str, Table]]
+    trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]
+    record: Callable[[Example, Sequence[Feature], int], dict[str, Any]]
+    validate: Callable[[Example, Prediction], str | None]
+    show: Callable[[Example, Row], ErrorView]
+    differs: Callable[[Row], bool] = lambda row: bool(row.gold != row.prediction)
+    distance: Callable[[Row], float] | None = None
+
+
+class HubLayout(NamedTuple):
+    """The task's copy on the Hugging Face Hub, and how it becomes the official file."""
+
+    columns: tuple[str, ...]  # required columns
+    convert: Callable[[Sequence[dict[str, Any]], str], str]  # rows and "train" or "dev" to the text of the file
+    missing_file: str | None = None  # an official file below the folder that the copy does not have
+    effect: str = ""  # what follows from that
+
+
+RawInput = str | Sequence[str] | Mapping[str, Any]  # new text: a line, its columns, or a JSON record
+
+
+class Inference(NamedTuple):
+    """Prediction of new text.
+
+    Fields:
+        parse: ``(input, where)`` to an example's inputs in NFC; None for blank text, which has no prediction;
+            ``BadInput`` with ``where`` and the expected form.
+        to_result: the example's texts and the prediction in a readable form, as JSON.
+        format_lines: the result, with "prediction" and "scores", as lines of text.
+        is_block: ``format_lines`` gives several lines, so results are separated by an empty line.
+    """
+
+    parse: Callable[[RawInput, str], dict[str, Any] | None]
+    to_result: Callable[[Example, Prediction], dict[str, Any]]
+    format_lines: Callable[[Mapping[str, Any]], list[str]]
     is_block: bool = False
 
 
-Record = dict[str, Any]  # what an ensemble needs of one example: flat arrays of numbers and lists of texts, by name
-Member = Sequence[Record]  # of one model, in the order of the examples
-Keep = Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Record]]
+MemberRecord = dict[str, Any]  # what an ensemble needs of one example: arrays and lists of texts by name
+MemberRecords = Sequence[MemberRecord]  # of one model, in the order of the examples
+ToRecords = Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[MemberRecord]]
 
 
-class Merging(NamedTuple):
-    """How what several models say of the same examples becomes one prediction each, without the models.
+class Ensembling(NamedTuple):
+    """How the outputs of several models become one prediction per example, without running the models.
 
     Fields:
-        merge: the members to predictions, by the task's own decoding. One member, or copies of one, give what it
-            predicted itself.
-        keep: ``(examples, features, raw outputs)`` to a record an example, all with the same names; None: a row of the
-            predictions file is all that ``merge`` needs, the record being its ``prediction`` and ``scores``.
+        merge: records of all members to predictions. One member, or copies of one, give its own predictions.
+        to_records: ``(examples, features, raw outputs)`` to a record per example; None: the ``prediction`` and
+            ``scores`` of the predictions file are enough.
     """
 
-    merge: Callable[[Sequence[Member]], list[Prediction]]
-    keep: Keep | None = None
+    merge: Callable[[Sequence[MemberRecords]], list[Prediction]]
+    to_records: ToRecords | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Everything that differs between the eight tasks, and those that users add (``finetune.tasks.own``).
+    """What defines a task, and, from ``published`` on, what other parts of the program attach to it.
 
     Fields:
-        read: one file to examples; raises ``BadInput`` naming file, record and what was expected.
-        featurize: ``(examples, tokenizer, max_tokens, is_training)`` to features. Long inputs are truncated or cut
-            into windows here. Features without a usable training target are left out when training.
-        collate: ``(features, pad_id)`` to a batch of arrays, padded to its longest row, keys as ``model`` wants.
-        model: ``(encoder folder or name, tokenizer)`` to a module. ``module(**batch)`` returns a dict with
-            "loss"; ``module.predict(**batch)`` returns one raw output (numpy or JSON) per row of the batch, and must
-            not depend on the batch's other rows or on padding.
-        decode: ``(examples, features, raws)`` to one prediction per example, in order of the examples.
-        score: rows to metrics, 0..100, by the names of the KLUE paper; the first named is the headline. Any metric may
-            be nan.
-        tables: rows to further figures by class or question type, under their titles.
-        trivial: ``(training examples, examples)`` to predictions that need no model: majority class, mean, nothing.
-        record: ``(example, its features, max_tokens)`` to JSON: what the model sees of an example and what it is to
-            learn, for people and for comparison with other implementations.
-        write: ``(official file, value by guid, target)``: the official file again, with predictions for labels; one for
-            each example, of the task's form.
-        fault: what is wrong with the form of somebody's prediction for an example, in words; None where nothing is.
-        show: an example and its row as people read an error, gold and prediction only where they differ.
-        distance: how far a prediction is from its gold; it counts as an error from 1 on. None: ``differs`` decides.
-        group: examples that must stay on one side when a file is split, e.g. turns of one dialogue; ``group_of_guid``
-            is the same where there is only a predictions file.
-        as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
-        tune: ``(model, examples unseen in training, their features, raw outputs)``: set in the model what is left to
-            choose after the training (KLUE-MRC: by how much "no answer" must be ahead); returns it for the result.
-        thin: ``(task, share)``: the task trained on a share of its features without a target (KLUE-MRC).
-        plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
-        adapt: ``(task, configuration)``: the task as keys of the configuration for it alone want it (KLUE-RE).
-        learn: what ``decode`` takes of the training examples, as JSON that a kept model keeps; then it is ``learned``.
-        own: what ``finetune.tasks.own.own_task`` makes a user's task of; None for those of KLUE.
-        use: what is done with new text; None: nothing can be.
-        merging: how ensembles of it are made; None: not at all.
-        revision: counts the changes of conversion or head that make results and kept models of before another task's.
+        read: a file to examples; ``BadInput`` names file, record and the expected form.
+        write: ``(official file, value by guid, target)``: writes the file with predictions as labels.
+        featurize: ``(examples, tokenizer, max_tokens, is_training)`` to features. Long inputs are truncated or cut into
+            windows. In training, features without a usable target are left out.
+        collate: ``(features, pad_id)`` to a batch of arrays, padded to its longest row.
+        model: ``(encoder folder or name, tokenizer)`` to a module. ``module(**batch)`` returns a dict with "loss";
+            ``module.predict(**batch)`` returns one raw output per row, independent of the other rows and of padding.
+        decode: ``(examples, features, raw outputs)`` to one prediction per example.
+        score: rows to metrics, 0..100, named as in the paper, the headline first. A metric may be nan.
+        select_by: the metric by which the published baseline selects checkpoints.
+        special_tokens: markers, added to the tokenizer before ``featurize``.
+        group: examples of one group stay on one side of a split (turns of a dialogue); ``group_of_guid``: the same from
+            the guid alone.
+        configure: the task with the changes of a configuration's keys for this task.
+        tune: ``(model, held-out examples, features, raw outputs)``: sets what is tuned after training (KLUE-MRC: the
+            no-answer threshold) and returns it.
+        learn: what ``decode`` needs from the training examples, as JSON; then it is ``learned``.
+        custom: the definition of a custom task (``finetune.tasks.custom.task``); None for KLUE tasks.
+        revision: counts changes of conversion or head that make older results and models incompatible.
     """
 
     name: str
-    predicts: str  # what from what, in a few words
+    predicts: str  # in a few words
     files: Files
-    hub: HubLayout
-    dev_examples: int  # of the official dev file
     read: Callable[[Path], list[Example]]
+    write: Callable[[Path, Mapping[str, Any], Path], None]
     featurize: Callable[[Sequence[Example], Tokenizer, int, bool], list[Feature]]
     collate: Callable[[Sequence[Feature], int], dict[str, NDArray[Any]]]
     model: Callable[[str, Tokenizer], Module]
     decode: Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
     score: Callable[[Sequence[Row]], dict[str, float]]
-    tables: Callable[[Sequence[Row]], dict[str, Table]]
-    trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]
-    record: Callable[[Example, Sequence[Feature], int], dict[str, Any]]
-    write: Callable[[Path, Mapping[str, Any], Path], None]
-    fault: Callable[[Example, Prediction], str | None]
-    show: Callable[[Example, Row], Shown]
-    select_by: str  # the metric by which the published baseline selects checkpoints
-    defaults: Hyperparameters  # published for small and base models
-    large: Hyperparameters  # published for large models
-    paper_dev: Mapping[str, Mapping[str, float]]  # paper Table 36, model to metric to value
-    differs: Callable[[Row], bool] = lambda row: bool(row.gold != row.prediction)
-    distance: Callable[[Row], float] | None = None
+    select_by: str
+    published: Published
+    inspection: Inspection
+    hub: HubLayout
+    inference: Inference
+    ensembling: Ensembling | None
+    special_tokens: tuple[str, ...] = ()
     group: Callable[[Example], str] = lambda example: example.guid
     group_of_guid: Callable[[str], str] = str
-    special_tokens: tuple[str, ...] = ()  # markers, added to the tokenizer before ``featurize``
-    as_published: Mapping[str, Any] = field(default_factory=dict)
+    configure: Callable[[Task, FinetuneConfig], Task] = lambda task, config: task
     tune: Callable[[Any, Sequence[Example], Sequence[Feature], Sequence[Any]], dict[str, float]] | None = None
-    thin: Callable[[Task, float], Task] = lambda task, share: task
-    plain: Callable[[Task], Task] = lambda task: task
-    adapt: Callable[[Task, FinetuneConfig], Task] = lambda task, config: task
     learn: Callable[[Sequence[Example]], Mapping[str, Any]] | None = None
     learned: Mapping[str, Any] | None = None
-    own: Mapping[str, Any] | None = None
-    use: Use | None = None
-    merging: Merging | None = None
+    custom: Mapping[str, Any] | None = None
     revision: int = 1
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those of the paper, the headline first; none of an own task, whose ``score`` names its own."""
-        return tuple(next(iter(self.paper_dev.values()), ()))
+        """The metrics of the paper, the headline first; () for a custom task."""
+        return tuple(next(iter(self.published.dev_scores.values()), ()))
 
-    def taught(self, training: Sequence[Example]) -> Task:
-        """This task after it has seen the training examples."""
-        return self.knowing(self.learn(training)) if self.learn else self
+    def fit(self, training: Sequence[Example]) -> Task:
+        """The task with what it learns from the training examples."""
+        return self.with_learned(self.learn(training)) if self.learn else self
 
-    def knowing(self, learned: Mapping[str, Any]) -> Task:
-        """This task with what ``learn`` once returned."""
+    def with_learned(self, learned: Mapping[str, Any]) -> Task:
+        """The task with what ``learn`` returned before."""
         decode: Any = self.decode
         return replace(self, learned=learned, decode=partial(decode, learned=learned))
 
     def with_protocol(self, protocol: ProtocolName) -> Task:
-        """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""
-        return replace(self, **self.as_published) if protocol == "klue-baseline" else self
+        """The task under a protocol: ``malmoi`` as it is, ``klue-baseline`` with the published quirks."""
+        return replace(self, **self.published.quirks) if protocol == "klue-baseline" else self
 
-    def published(self, hidden_size: int) -> Hyperparameters:
-        """The published configuration for an encoder so wide."""
-        return self.large if hidden_size >= LARGE_HIDDEN else self.defaults
+    def hyperparameters_for(self, hidden_size: int) -> Hyperparameters:
+        """The published hyperparameters for an encoder of this width."""
+        return self.published.large if hidden_size >= LARGE_HIDDEN else self.published.hyperparameters
 
 
 def table_36(**figures: Sequence[float]) -> dict[str, dict[str, float]]:
-    """Dev scores of the paper, model to metric to value, given by metric in the order of ``PAPER_MODELS``."""
+    """Dev scores of the paper, model to metric to value, from the columns in the order of ``PAPER_MODELS``."""
     return {model: {name: column[i] for name, column in figures.items()} for i, model in enumerate(PAPER_MODELS)}

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from transformers import RobertaConfig, RobertaForMaskedLM
 
 from corpus.documents.shards import write_shard
-from finetune.encoder import load_pretrained
+from finetune.encoder.loading import load_pretrained
 from launch import manifest
 from launch.manifest import Head
 from pretrain.config import PackConfig

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from corpus.documents.atomic_files import atomic_write, parse_json, read_bytes
 from corpus.documents.errors import BadInput
-from finetune.data.formats import OWN, name_bytes, name_text
+from finetune.data.format_hints import OWN, name_bytes, name_text
 
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
 SUFFIX = ".zst"
@@ -94,7 +94,7 @@ def identify(path: Path) -> dict[str, str]:
     return {"file": path.name, "sha256": digest, "version": version_of(path, digest)}
 
 
-def identify_own(path: Path) -> dict[str, str]:
+def identify_custom(path: Path) -> dict[str, str]:
     """The same of a file that is the user's own."""
     return {"file": path.name, "sha256": sha256(path), "version": "own"}
 

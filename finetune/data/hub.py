@@ -72,10 +72,10 @@ def materialize(name_or_folder: str | Path, cache: Path, tasks: Sequence[str]) -
             source["tasks"][task] = _write_task(copy, task, folder)
             atomic_write(folder / SOURCE_NAME, json.dumps(source, ensure_ascii=False, indent=1))
     for layout in (TASKS[task].hub for task in tasks):
-        if layout.lacks and not (folder / layout.lacks).exists():
-            name = Path(layout.lacks).name
-            log.warning("%s has no %s; copy the official one to %s, or %s", copy, name, folder / layout.lacks,
-                        layout.without_it)  # fmt: skip
+        if layout.missing_file and not (folder / layout.missing_file).exists():
+            name = Path(layout.missing_file).name
+            log.warning("%s has no %s; copy the official one to %s, or %s", copy, name, folder / layout.missing_file,
+                        layout.effect)  # fmt: skip
     return folder
 
 

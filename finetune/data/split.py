@@ -17,7 +17,7 @@ from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import find_file, identify, identify_own
+from finetune.data.files import find_file, identify, identify_custom
 from finetune.examples import Example
 from finetune.task import Task
 
@@ -50,16 +50,16 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
             f"add it, leave {task.name} out of finetune.tasks, or name it in finetune.split_dev to train on one part "
             "of its dev file and score on the rest",
         )  # fmt: skip
-    identify_one = identify_own if task.own else identify
+    identify_one = identify_custom if task.custom else identify
     files = {split: identify_one(path) for split, path in (("train", train), ("dev", dev)) if path is not None}
     scored = _read_labelled(task, dev)
     if train is not None:
         training, split = _read_labelled(task, train), "dev"
-        (_refuse_shared if task.own is None else _warn_of_shared)(training, scored, train, dev)
+        (_refuse_shared if task.custom is None else _warn_of_shared)(training, scored, train, dev)
     else:
         training, scored = hold_out(scored, DEV_SPLIT_SHARE, config.split_seed, task.group)
         split = f"{DEV_SPLIT_SHARE:.0%} of dev, by seed; there is no train file, the rest of dev trains"
-    wants_test = config.predict_test and (task.own is None or task.files.of("test"))
+    wants_test = config.predict_test and (task.custom is None or task.files.of("test"))
     test = _need(task, folder, "test", "add it, or set finetune.predict_test=false") if wants_test else None
     kept = sample(scored, config.max_dev_examples, config.split_seed)
     if len(kept) < len(scored):
@@ -70,7 +70,7 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
         kept, split = sample(held, config.max_dev_examples, config.split_seed), _say_held_out(len(held), config)
     if not training or not kept:
         raise BadInput(f"{dev}: too few examples of {task.name} to train and to score; give more")
-    is_official_dev = split == "dev" and len(kept) == task.dev_examples
+    is_official_dev = split == "dev" and len(kept) == task.published.dev_examples
     return Data(training, kept, split, is_official_dev, files, _read(task, test) if test else [], test)
 
 
@@ -84,7 +84,7 @@ def _need(task: Task, folder: Path, split: str, advice: str) -> Path:
     name = task.files.of(split)
     path = find(task, folder, split)
     if path is None:
-        what = name if task.own else f"{folder}: {name} (or .zst)"
+        what = name if task.custom else f"{folder}: {name} (or .zst)"
         raise BadInput(f"{what or f'finetune.custom.{task.name}.{split}'} is missing; {advice}")
     return path
 
@@ -92,7 +92,7 @@ def _need(task: Task, folder: Path, split: str, advice: str) -> Path:
 def find(task: Task, folder: Path, split: str) -> Path | None:
     """The file of a split: below ``folder`` of a KLUE task, where the recipe says of an own one; None without one."""
     name = task.files.of(split)
-    if task.own is None:
+    if task.custom is None:
         return find_file(folder, name)
     return Path(name) if name and Path(name).is_file() else None
 

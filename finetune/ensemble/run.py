@@ -18,14 +18,14 @@ from typing import Any
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.files import read_json, write_json
+from finetune.ensemble.member_scores import RECORDS_NAME, read_records, records_of_rows
 from finetune.ensemble.members import Found, Plan, check_alike
-from finetune.ensemble.records import RECORDS_NAME, read_records, records_of_rows
 from finetune.examples import Row
 from finetune.queue.jobs import SCORES_NAME
 from finetune.registry import find_task
 from finetune.score.bootstrap import bootstrap
 from finetune.score.scores import defined, defined_tables, read_rows
-from finetune.task import Member, Task
+from finetune.task import MemberRecords, Task
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def make_ensembles(plans: Sequence[Plan], out: Path) -> list[dict[str, Any]]:
     """Make these below ``out``; those of a task that keeps no scores are left out with a warning."""
     made = []
     for plan in plans:
-        if _task_of(plan.members).merging is None:
+        if _task_of(plan.members).ensembling is None:
             log.warning("%s: %s", plan.name, _keeps_none(plan.members))
             continue
         made.append(result := make_ensemble(plan, out))
@@ -103,17 +103,17 @@ def _fingerprint(members: Sequence[Found]) -> str:
 
 def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list[str]]:
     """The rows of the ensemble's predictions file and the group of each, in the order of the first member's."""
-    if task.merging is None:
+    if task.ensembling is None:
         raise BadInput(_keeps_none(members))
     first = read_rows(members[0].folder / PREDICTIONS_NAME)
     guids = [row.guid for row in first]
     groups = [task.group_of_guid(guid) for guid in guids]
-    records: list[Member] = []
+    records: list[MemberRecords] = []
     for member in members:
         rows = {row.guid: row for row in read_rows(member.folder / PREDICTIONS_NAME)}
         if set(rows) != set(guids) or any(rows[row.guid].gold != row.gold for row in first):
             raise BadInput(f"{member.folder}: scored on other examples than {members[0].folder}, or on other golds")
-        if task.merging.keep is None:
+        if task.ensembling.to_records is None:
             records.append(records_of_rows([rows[guid]._asdict() for guid in guids]))
         else:
             path = member.folder / RECORDS_NAME
@@ -122,7 +122,7 @@ def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list
             own, groups = read_records(path, guids)
             records.append(own)
     try:
-        merged = task.merging.merge(records)
+        merged = task.ensembling.merge(records)
     except (LookupError, TypeError, ValueError) as error:
         raise BadInput(
             f"{members[0].folder} and {len(members) - 1} more: their kept scores do not fit {task.name} "
@@ -146,7 +146,8 @@ def _result(task: Task, plan: Plan, rows: Sequence[Row], groups: Sequence[str]) 
         **{key: first[key] for key in TAKEN if key in first},
         "n_train": min(result["n_train"] for result in results),
         "headline": next(iter(scores)), "scores": defined(scores),
-        "intervals": {name: intervals.get(name) for name in scores}, "tables": defined_tables(task.tables(rows)),
+        "intervals": {name: intervals.get(name) for name in scores}, 
+        "tables": defined_tables(task.inspection.tables(rows)),
         "members": [
             {
                 **({"run": member.out.parent.name} if several else {}),

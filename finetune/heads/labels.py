@@ -25,7 +25,8 @@ from transformers import (
 
 from corpus.documents.errors import BadInput
 from finetune.config import PoolingName
-from finetune.encoder import Encoder, has_segments, load_config, load_pretrained, read_weights, reads_one_way
+from finetune.encoder.loading import has_segments, load_config, load_pretrained, read_weights, reads_one_way
+from finetune.encoder.module import Encoder
 from finetune.examples import IGNORED
 
 OutputKind = Literal["label", "number", "tags"]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
 from finetune.config import PoolingName
-from finetune.encoder import Encoder, default_pooling
+from finetune.encoder.module import Encoder, default_pooling
 from finetune.heads.biaffine import BiaffineParser, PlainReader, PublishedReader
 from finetune.heads.dialogue import Design, StateGenerator
 from finetune.heads.labels import StateLabeller

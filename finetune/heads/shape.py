@@ -16,7 +16,8 @@ from torch import nn
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Lora
-from finetune.encoder import Encoder, find_encoder, load_config, read_both_ways, reads_one_way
+from finetune.encoder.loading import load_config, reads_one_way
+from finetune.encoder.module import Encoder, find_encoder, read_both_ways
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller, pool_states
 from finetune.task import Task

@@ -1,10 +1,10 @@
-"""Predictions of a kept model on new text and on official files, as JSON and as lines for people.
+"""Predictions of a saved model for new text and for official files, as JSON and as lines of text.
 
 ```
-line, columns, record ─ task.use.accept ─▶ example ─ featurize, predict, decode ─▶ prediction ─ task.use.tell ─▶ result
+line, columns, record ─ parse ─▶ example ─ featurize, predict, decode ─▶ prediction ─ to_result ─▶ result
 ```
-An official file is predicted in one go, as the stage does, so a kept model gives what it gave there, to the last digit.
-In another batch a score may differ by rounding.
+An official file is predicted in one pass, as in the fine-tuning stage, so scores are identical to the last digit. In
+other batches a score may differ by rounding.
 """
 
 from __future__ import annotations
@@ -16,126 +16,121 @@ from typing import TYPE_CHECKING, Any
 from corpus.documents.accelerator import choose_precision
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Prediction
-from finetune.task import Given, Use
+from finetune.task import Inference, RawInput
 from finetune.task_names import PAPER_NAMES, SHORT_NAMES, full_name
-from finetune.train.predict import predict
+from finetune.train.batched_prediction import predict
 
 if TYPE_CHECKING:
-    from finetune.saved_models.load import Kept
+    from finetune.saved_models.load import SavedModel
 
 Result = dict[str, Any]
-TEXTS_AT_ONCE = 4_096  # of a long input; enough to find texts of one length
+TEXTS_AT_ONCE = 4_096  # of a long input; enough to find texts of equal length
 
 
 def predict_texts(
-    kept: Kept,
-    inputs: Sequence[Given],
+    model: SavedModel,
+    inputs: Sequence[RawInput],
     batch_size: int | None = None,
     *,
     place: str = "input",
     first: int = 1,
 ) -> list[Result]:
-    """One result an input, in order.
+    """One result per input, in order.
 
-    A result has the texts in NFC, "prediction" in the form of the task's golds, "scores" where the task has any, and
-    what ``Use.tell`` adds; offsets count characters of the text in the result. "prediction" is None where a text is
-    blank. A record's "guid" stays.
+    A result has the texts in NFC, "prediction" in the form of the task's golds, "scores" if the task has any, and what
+    ``Inference.to_result`` adds; offsets count characters of the text in the result. "prediction" is None for blank
+    text. The "guid" of a record is copied.
 
     Args:
-        inputs: lines (texts of a pair, question and passage, turns parted by tabs), lists of columns, or records.
-        batch_size: most texts of a batch; None: what fits into a fixed number of tokens.
-        place: what messages call an input before its number, which counts from ``first``.
+        inputs: lines (texts of a pair, question and passage, turns separated by tabs), lists of columns, or records.
+        batch_size: maximum number of texts per batch; None: as many as fit into a fixed number of tokens.
+        place: name of an input in messages, before its number, which counts from ``first``.
 
     Raises:
-        BadInput: an input is not of the task's form.
+        BadInput: an input does not have the form of the task.
     """
-    use = use_of(kept)
+    inference = model.task.inference
     examples: list[Example | None] = []
-    for number, given in enumerate(inputs, start=first):
-        is_blank = isinstance(given, str) and not given.strip()
-        accepted = None if is_blank else use.accept(given, f"{place} {number}")
-        guid = given.get("guid", "") if isinstance(given, Mapping) else ""
-        examples.append(None if accepted is None else Example(str(guid), None, accepted))
-    real = [example for example in examples if example is not None]
-    predictions = iter(predict_examples(kept, real, batch_size))
-    return [{"prediction": None} if example is None else tell(use, example, next(predictions)) for example in examples]
+    for number, raw in enumerate(inputs, start=first):
+        is_blank = isinstance(raw, str) and not raw.strip()
+        parsed = None if is_blank else inference.parse(raw, f"{place} {number}")
+        guid = raw.get("guid", "") if isinstance(raw, Mapping) else ""
+        examples.append(None if parsed is None else Example(str(guid), None, parsed))
+    predictions = iter(predict_examples(model, [e for e in examples if e is not None], batch_size))
+    return [
+        {"prediction": None} if example is None else make_result(inference, example, next(predictions))
+        for example in examples
+    ]
 
 
-def predict_official(kept: Kept, path: Path, batch_size: int | None = None) -> list[Result]:
-    """One result an example of an official file of the task, labelled or not, in its order."""
-    examples = kept.task.read(path)
-    predictions = predict_examples(kept, examples, batch_size)
-    return [tell(use_of(kept), example, found) for example, found in zip(examples, predictions, strict=True)]
+def predict_official(model: SavedModel, path: Path, batch_size: int | None = None) -> list[Result]:
+    """One result per example of an official file of the task, with or without labels, in order."""
+    examples = model.task.read(path)
+    predictions = predict_examples(model, examples, batch_size)
+    return [make_result(model.task.inference, *pair) for pair in zip(examples, predictions, strict=True)]
 
 
-def predict_examples(kept: Kept, examples: Sequence[Example], batch_size: int | None = None) -> list[Prediction]:
-    """What the model predicts for each example, under the precision that it was trained in where that is not slow."""
+def predict_examples(model: SavedModel, examples: Sequence[Example], batch_size: int | None = None) -> list[Prediction]:
+    """The prediction for each example, in the precision of the training unless that is slow on this device."""
     if not examples:
         return []
-    task, settings = kept.task, kept.settings
-    features = task.featurize(examples, kept.tokenizer, int(settings["max_tokens"]), False)
+    task, settings = model.task, model.settings
+    features = task.featurize(examples, model.tokenizer, int(settings["max_tokens"]), False)
     precision = settings["precision"]
-    device = next(kept.model.parameters()).device
+    device = next(model.model.parameters()).device
     if precision == "bf16" and device.type == "cpu":
         precision = choose_precision("auto", "precision", device).precision
-    pad_id = int(kept.tokenizer.pad_token_id)
-    return task.decode(examples, features, predict(task, kept.model, features, pad_id, precision, batch_size))
+    pad_id = int(model.tokenizer.pad_token_id)
+    return task.decode(examples, features, predict(task, model.model, features, pad_id, precision, batch_size))
 
 
-def use_of(kept: Kept) -> Use:
-    """How the model's task meets new text."""
-    if kept.task.use is None:
-        raise BadInput(f"{kept.task.name}: this task reads no new text")
-    return kept.task.use
-
-
-def tell(use: Use, example: Example, prediction: Prediction) -> Result:
+def make_result(inference: Inference, example: Example, prediction: Prediction) -> Result:
     """One result, as JSON."""
     guid = {"guid": example.guid} if example.guid else {}
     scores = {} if prediction.scores is None else {"scores": prediction.scores}
-    told = use.tell(example, prediction)
-    return {**guid, **told, "prediction": prediction.value, **scores}
+    readable = inference.to_result(example, prediction)
+    return {**guid, **readable, "prediction": prediction.value, **scores}
 
 
-def lines_for_people(use: Use, result: Result) -> Iterator[str]:
-    """One line for a label, a number or an answer, a block with an empty line after it for what needs more."""
-    yield from ["(empty)"] if result["prediction"] is None else use.lines(result)
-    if use.is_block:
+def format_lines(inference: Inference, result: Result) -> Iterator[str]:
+    """One line for a label, a number or an answer; several lines and an empty one for longer results."""
+    yield from ["(empty)"] if result["prediction"] is None else inference.format_lines(result)
+    if inference.is_block:
         yield ""
 
 
-def check_task(kept: Kept, name: str, model: str) -> None:
-    """BadInput: the model is of another task than ``name``."""
-    own = kept.task.name
-    if name == own or (own in {**SHORT_NAMES, **PAPER_NAMES}.values() and full_name(name) == own):
+def check_task(model: SavedModel, name: str, folder: str) -> None:
+    """BadInput: the model was trained for another task than ``name``."""
+    trained = model.task.name
+    if name == trained or (trained in {**SHORT_NAMES, **PAPER_NAMES}.values() and full_name(name) == trained):
         return
-    raise BadInput(f"{model}: a model of {own}, not of {name}; give that task, or a model of {name}")
+    raise BadInput(f"{folder}: a model for {trained}, not for {name}; name that task, or a model for {name}")
 
 
 class TaskModel:
-    """A kept model as ``malmoi.load_task`` gives it.
+    """A saved model as ``malmoi.load_task`` returns it.
 
     Example:
         model = malmoi.load_task("runs/real-small/finetune/ynat/model/seed-1/model")
         model.predict(["코스피 2,600선 회복", "내일 전국에 비"])[0]["prediction"]   # '경제'
     """
 
-    def __init__(self, kept: Kept) -> None:
-        self.kept, self.task, self.settings = kept, kept.task, kept.settings
+    def __init__(self, saved: SavedModel) -> None:
+        self.saved, self.task, self.settings = saved, saved.task, saved.settings
 
-    def predict(self, texts: Sequence[Given], batch_size: int | None = None) -> list[Result]:
-        """One result a text, as ``predict_texts`` gives them; docs/predict.md says what stands in each.
+    def predict(self, texts: Sequence[RawInput], batch_size: int | None = None) -> list[Result]:
+        """One result per text, as ``predict_texts`` returns them.
 
         A text is a line, a list of columns (premise and hypothesis, question and passage, turns) or a record such as
         ``{"premise": …, "hypothesis": …}``. Offsets count characters of the text in the result.
         """
         if isinstance(texts, str | Mapping):
-            raise BadInput("predict takes a list of texts; put this one into brackets")
+            raise BadInput("predict takes a list of texts; put the text in brackets")
         blocks = (
-            predict_texts(self.kept, texts[begin : begin + TEXTS_AT_ONCE], batch_size, first=begin + 1)
+            predict_texts(self.saved, texts[begin : begin + TEXTS_AT_ONCE], batch_size, first=begin + 1)
             for begin in range(0, len(texts), TEXTS_AT_ONCE)
         )
         return [result for block in blocks for result in block]
 
     def __repr__(self) -> str:
-        return f"<model of {self.task.name}>"
+        return f"<model for {self.task.name}>"

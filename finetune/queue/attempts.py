@@ -10,14 +10,18 @@ import gc
 import logging
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from corpus.documents.errors import BadInput, first_line, is_full_disk
-from finetune.queue.claims import claimed
+from corpus.documents.locks import hold_lock, write_lock_holder
 from finetune.queue.jobs import Job
 
 log = logging.getLogger(__name__)
+
+CLAIM_NAME = "claim.lock"
 
 NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory", "out of memory")
 MORE_MEMORY = "free memory, run fewer workers, or lower max_tokens or batch_size in finetune.overrides"
@@ -39,10 +43,23 @@ class Outcome(NamedTuple):
     stops: OSError | None = None  # no other job would do better: a full disk
 
 
+@contextmanager
+def claim(folder: Path) -> Iterator[bool]:
+    """Whether the job of this folder is ours for now; False where another process is at it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with hold_lock(folder / CLAIM_NAME) as is_ours:
+        if is_ours:
+            write_lock_holder(folder / CLAIM_NAME)  # for ``malmoi status``
+        yield is_ours
+        if is_ours:  # finished, and whoever opened the file before it went will find that
+            with suppress(OSError):
+                (folder / CLAIM_NAME).unlink()
+
+
 def attempt(work: Work, job: Job, out: Path) -> Outcome:
     """Claim a job below ``out`` and do it; every error becomes an outcome."""
     try:
-        with claimed(job.folder(out)) as is_ours:
+        with claim(job.folder(out)) as is_ours:
             return Outcome(job, _in_memory(work, job)) if is_ours else Outcome(job)
     except BadInput as error:
         return Outcome(job, failure=str(error))

@@ -1,7 +1,7 @@
 """Jobs over processes: each slot has one, which takes the next job when it has finished one.
 
 Results depend neither on the number of slots nor on who took what; what starts from another job waits for that
-(``finetune.queue.line``). A process that dies is replaced and its job taken again; the second death of one job makes it
+(``finetune.queue.pool``). A process that dies is replaced and its job taken again; the second death of one job makes it
 a failure and the others go on. The price of processes is one import of torch each; a single slot on a CPU works in this
 process.
 """
@@ -14,8 +14,8 @@ import os
 import signal
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 from finetune.queue.attempts import MORE_MEMORY, Outcome, Work, attempt
 from finetune.queue.jobs import Job
-from finetune.queue.line import Line
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +40,27 @@ class Slot(NamedTuple):
     prepare: Callable[[], None] | None = None
 
 
-def gpu_slots(variable: str, count: int) -> list[Slot]:
-    """One process for each of ``count`` GPUs, which sees no other; ``variable`` may already name those that count."""
-    visible = [name for name in os.environ.get(variable, "").split(",") if name]
-    return [Slot({variable: name}) for name in (visible or map(str, range(count)))][:count]
+class Line:
+    """``ready`` are the jobs that nothing holds back, the next one first."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        jobs = list(jobs)
+        there = set(jobs)
+        self.ready = deque(job for job in jobs if job.start not in there)
+        self._held: dict[Job, list[Job]] = defaultdict(list)
+        for job in jobs:
+            if job.start in there:
+                self._held[job.start].append(job)
+
+    def settle(self, outcome: Outcome) -> list[Outcome]:
+        """Take note of what came of a job; returns the failures that follow from it."""
+        if outcome.result is None and outcome.failure is None:
+            return []
+        held = self._held.pop(outcome.job, [])
+        if outcome.failure is not None:
+            return [Outcome(job, failure=f"it starts from {outcome.job}, which failed") for job in held]
+        self.ready.extendleft(reversed(held))
+        return []
 
 
 def finish(

@@ -31,7 +31,7 @@ NOTES = {
 }
 
 
-def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, seeds: Mapping[int, float | None]) -> str:
+def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, seeds: Mapping[int, float | None]) -> str:
     """README.md in Markdown with the Hub's metadata in front.
 
     Args:

@@ -22,9 +22,9 @@ from torch import Tensor
 
 from corpus.documents.atomic_files import atomic_dir
 from corpus.documents.errors import BadInput
-from finetune.encoder import has_segments
+from finetune.encoder.loading import has_segments
 from finetune.heads.labels import Labeller
-from finetune.saved_models.load import Kept, find_kept, load_kept
+from finetune.saved_models.load import SavedModel, find_model_folder, load_model
 
 ONNX_NAME = "model.onnx"
 LARGEST_DIFFERENCE = 1e-4
@@ -43,7 +43,7 @@ def export_onnx(name: str, out: Path) -> float:
         raise BadInput(f"ONNX needs {', '.join(missing)}; run: pip install 'malmoi[onnx]'")
     if out.exists():
         raise BadInput(f"{out}: exists already; name a new folder")
-    kept = load_kept(name, "cpu")
+    kept = load_model(name, "cpu")
     model: Any = kept.model
     if not isinstance(model, Labeller):
         raise BadInput(
@@ -55,11 +55,11 @@ def export_onnx(name: str, out: Path) -> float:
         write_graph(model.net, trials[0], folder / ONNX_NAME)
         difference = compare(model.net, trials, folder / ONNX_NAME)
         for file in COPIED:
-            shutil.copyfile(find_kept(name) / file, folder / file)
+            shutil.copyfile(find_model_folder(name) / file, folder / file)
     return difference
 
 
-def make_inputs(kept: Kept, texts: int, positions: int) -> dict[str, Tensor]:
+def make_inputs(kept: SavedModel, texts: int, positions: int) -> dict[str, Tensor]:
     """Random tokens, the last text padded."""
     generator = torch.Generator().manual_seed(texts * positions)
     ids_BL = torch.randint(len(kept.tokenizer), (texts, positions), generator=generator)

@@ -20,13 +20,13 @@ from corpus.documents.atomic_files import file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, check_model_files, refuse_links
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
-from finetune.encoder import load_config, load_tokenizer, read_weights
+from finetune.encoder.loading import load_config, load_tokenizer, read_weights
 from finetune.examples import Module, Tokenizer
 from finetune.heads.labels import load_trained_labeller
 from finetune.heads.pretrained import MODEL_TYPES
 from finetune.registry import find_task, task_of
 from finetune.task import Task
-from finetune.tasks.own import own_task
+from finetune.tasks.custom.task import custom_task
 from finetune.tasks.wos.published import make_published_speller
 from finetune.tasks.wos.values import make_speller
 
@@ -44,7 +44,7 @@ SAVE_AGAIN = "copy the folder again, or train again"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedModel:
     """A trained task: ``model.predict(**batch)`` gives raw outputs, ``settings`` is the content of ``malmoi.json``."""
 
     task: Task
@@ -53,14 +53,14 @@ class Kept:
     settings: Mapping[str, Any]
 
 
-def load_kept(name: str | Path, device: str = "auto") -> Kept:
+def load_model(name: str | Path, device: str = "auto") -> SavedModel:
     """The kept model in a folder or of a name on the Hub, on ``device``, ready to predict.
 
     BadInput: there is none, it is of another version's format, or its files are not as they were saved.
     """
     if device not in DEVICES:
         raise BadInput(f"device {device!r}: there are {' and '.join(DEVICES)}")
-    folder = find_kept(str(name))
+    folder = find_model_folder(str(name))
     settings = read_settings(folder)
     task = task_of_settings(settings, folder)
     if settings["revision"] != task.revision:
@@ -72,10 +72,12 @@ def load_kept(name: str | Path, device: str = "auto") -> Kept:
     _refuse_changes(folder, settings["files"])
     tokenizer = load_tokenizer(str(folder), task.special_tokens)
     model = _load_model(folder, settings, tokenizer)
-    return Kept(task, tokenizer, model.to(find_device("cpu" if device == "cpu" else "auto", "device")).eval(), settings)
+    return SavedModel(
+        task, tokenizer, model.to(find_device("cpu" if device == "cpu" else "auto", "device")).eval(), settings
+    )
 
 
-def find_kept(name: str) -> Path:
+def find_model_folder(name: str) -> Path:
     """The folder that is meant: itself, ``model/`` in the folder of a training, or a copy of a Hub repository."""
     folder = Path(name).expanduser()
     if folder.is_dir():
@@ -133,7 +135,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
     """The task that a model was trained for, as it was trained."""
     if settings["own"] is not None:
-        return own_task(settings["own"], str(folder / MODEL_INFO_NAME))
+        return custom_task(settings["own"], str(folder / MODEL_INFO_NAME))
     name = find_task(str(settings.get("task"))).name
     try:
         config = FinetuneConfig(tasks=(name,), **{key: settings[key] for key in OF_TASK})
@@ -143,7 +145,7 @@ def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
             f"{folder / MODEL_INFO_NAME}: {wrong['loc'][0]} is {wrong['input']!r:.40} ({wrong['msg']}); {SAVE_AGAIN}"
         ) from None
     task = task_of(name, config)
-    return task.knowing(settings["learned"] or {}) if task.learn else task
+    return task.with_learned(settings["learned"] or {}) if task.learn else task
 
 
 def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:

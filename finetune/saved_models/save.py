@@ -27,7 +27,7 @@ from finetune.data.files import read_json
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller
 from finetune.heads.pretrained import as_pretrained
-from finetune.saved_models.card import CARD_NAME, kept_card, shown_encoder
+from finetune.saved_models.card import CARD_NAME, model_card, shown_encoder
 from finetune.saved_models.load import FORMAT, MODEL_NAME, read_settings, task_of_settings
 
 log = logging.getLogger(__name__)
@@ -49,15 +49,15 @@ class Trained(NamedTuple):
     tokenizer: Tokenizer
 
 
-def keep_or_discard(folder: Path, config: FinetuneConfig, trained: Trained, result: Mapping[str, Any]) -> None:
+def save_or_remove(folder: Path, config: FinetuneConfig, trained: Trained, result: Mapping[str, Any]) -> None:
     """Write ``model/`` below the folder of a training, ``result`` being its ``scores.json``; or remove an old one."""
     if config.save == "none":
         _remove(folder / MODEL_NAME)
     else:
-        save_kept(folder / MODEL_NAME, trained, result, config.pos_tags)
+        save_model(folder / MODEL_NAME, trained, result, config.pos_tags)
 
 
-def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tags: bool = True) -> None:
+def save_model(target: Path, trained: Trained, result: Mapping[str, Any], pos_tags: bool = True) -> None:
     """Write a kept model to the folder ``target``, in place of an older one."""
     model, tokenizer = trained
     with atomic_dir(target) as folder, quiet_transformers():
@@ -88,10 +88,10 @@ def _write_card(folder: Path, seeds: Mapping[int, float | None]) -> None:
     settings = read_settings(folder)
     (architecture,) = read_json_object(folder / CONFIG_NAME, "train again")["architectures"]
     predicts = task_of_settings(settings, folder).predicts
-    atomic_write(folder / CARD_NAME, kept_card(settings, predicts, architecture, seeds))
+    atomic_write(folder / CARD_NAME, model_card(settings, predicts, architecture, seeds))
 
 
-def settle_best(folder: Path, config: FinetuneConfig) -> None:
+def keep_best(folder: Path, config: FinetuneConfig) -> None:
     """Under ``best``: of the finished trainings that differ from this one in the seed alone, only the best keeps its
     model, and its card names all seeds. Any number of processes may do so at once: the last one sees all results."""
     if config.save != "best":

@@ -33,19 +33,19 @@ def find_errors(
     first_of_group: dict[str, tuple[Example, Row, float | None]] = {}
     for error in wrong:
         first_of_group.setdefault(task.group(error[0]), error)
-    kind = "distance" if task.distance else "probability"
+    kind = "distance" if task.inspection.distance else "probability"
     sorted_by = kind if any(value is not None for _, _, value in wrong) else None
     samples = [_describe(task, *error) for error in list(first_of_group.values())[:most]]
     return {"task": task.name, "n": len(pairs), "wrong": len(wrong), "sorted_by": sorted_by, "samples": samples}
 
 
 def _is_wrong(task: Task, row: Row) -> bool:
-    return task.distance(row) >= 1 if task.distance else task.differs(row)
+    return task.inspection.distance(row) >= 1 if task.inspection.distance else task.inspection.differs(row)
 
 
 def _value(task: Task, row: Row) -> float | None:
-    if task.distance:
-        return round(task.distance(row), 4)
+    if task.inspection.distance:
+        return round(task.inspection.distance(row), 4)
     return max(row.scores) if isinstance(row.scores, list) and row.scores else None
 
 
@@ -54,7 +54,7 @@ def _draw(seed: int, guid: str) -> bytes:
 
 
 def _describe(task: Task, example: Example, row: Row, value: float | None) -> dict[str, Any]:
-    texts, gold, predicted = task.show(example, row)
+    texts, gold, predicted = task.inspection.show(example, row)
     shown = {name: " ".join(text.split()) for name, text in texts.items() if text}  # the first system turn is empty
     cut = {name: text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…" for name, text in shown.items()}
     return {"guid": row.guid, "texts": cut, "gold": gold, "predicted": predicted, "value": value}

@@ -16,8 +16,8 @@ from typing import Any
 
 from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import nfc
 from finetune.data.files import read_text
-from finetune.data.tables import nfc
 from finetune.examples import Example, Prediction
 from finetune.registry import find_task
 from finetune.task import Task
@@ -111,7 +111,7 @@ def match(task: Task, examples: Sequence[Example], predictions: Path, source: Pa
         raise BadInput(f"{predictions}: {_some(unknown)} not in {source}; are these predictions for another file?")
     for example in examples:
         value, scores = found[example.guid]
-        fault = task.fault(example, Prediction(nfc(value), scores))
+        fault = task.inspection.validate(example, Prediction(nfc(value), scores))
         if fault is not None:
             raise BadInput(f"{predictions}, {example.guid}: {fault}")
     return [found[guid] for guid in guids]

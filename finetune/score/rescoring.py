@@ -34,7 +34,7 @@ DRAWN_AT_ONCE = 50  # resamples, so that the counts of 10,000 rows take 4 MB
 
 def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[DrawnRows]) -> dict[str, NDArray[np.float64]]:
     """The metrics of ``task`` of each resample, (B); nan where one is undefined."""
-    prepare = FAST.get(task.name) if task.own is None else None
+    prepare = FAST.get(task.name) if task.custom is None else None
     score_drawn = prepare(rows) if prepare is not None else partial(_score_again, task, rows)
     remaining, found = iter(resamples), Scores()
     while drawn := list(islice(remaining, DRAWN_AT_ONCE)):
@@ -95,7 +95,7 @@ def _nli(rows: Sequence[Row]) -> ScoreDrawn:
 
 
 def _sts(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.similarity import numbers_of, score_pairs
+    from finetune.tasks.sts.metrics import numbers_of, score_pairs
 
     gold_N, predicted_N = numbers_of(rows)
     return _one_by_one(lambda rows_of: score_pairs(gold_N[rows_of], predicted_N[rows_of]))

@@ -152,7 +152,7 @@ def _refuse_others(first: Sequence[Row], second: Sequence[Row], one: str, other:
 
 def passages_of(task: Task, data: Path | None) -> Callable[[str], str] | None:
     """Guid to group from the official files below ``data``; None where there are none, or guids tell as much."""
-    if data is None or task.own is not None or task.group_of_guid is not str:
+    if data is None or task.custom is not None or task.group_of_guid is not str:
         return None
     files = [path for name in (task.files.dev, task.files.train) if (path := find_file(data, name)) is not None]
     groups = _groups_of_files(task.name, tuple(files))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify, identify_own
-from finetune.data.tables import nfc
+from finetune.data.custom_files import nfc
+from finetune.data.files import identify, identify_custom
 from finetune.examples import Example, Prediction, Row, Table
 from finetune.registry import find_task
 from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
@@ -65,12 +65,15 @@ def score_file(name: str, predictions: Path, gold: Path | None = None, samples: 
     else:
         examples = task.read(gold)
         rows = _pair(task, examples, predictions, gold)
-        groups, about = [task.group(example) for example in examples], (identify_own if task.own else identify)(gold)
+        groups, about = (
+            [task.group(example) for example in examples],
+            (identify_custom if task.custom else identify)(gold),
+        )
     rows, notes = in_nfc(rows)
     try:
         intervals = bootstrap(task, rows, groups, samples, SEED)
         notes += remarks(task, rows)
-        scored = Scored(len(rows), task.score(rows), intervals, task.tables(rows), about, tuple(notes))
+        scored = Scored(len(rows), task.score(rows), intervals, task.inspection.tables(rows), about, tuple(notes))
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(
             f"{predictions}: its golds and predictions do not have the form of {task.name} "
@@ -88,9 +91,9 @@ def read_rows(path: Path, task: Task | None = None) -> list[Row]:
     for record in records if task is not None else ():
         assert task is not None
         example = _stand_in(record["guid"], record["gold"])
-        fault = task.fault(example, Prediction(nfc(record["prediction"]), record.get("scores")))
+        fault = task.inspection.validate(example, Prediction(nfc(record["prediction"]), record.get("scores")))
         if fault is None and not (isinstance(record["gold"], dict) and "answers" in record["gold"]):  # of KLUE-MRC
-            fault = task.fault(example, Prediction(nfc(record["gold"])))
+            fault = task.inspection.validate(example, Prediction(nfc(record["gold"])))
         if fault is not None:
             raise BadInput(f"{path}, {record['guid']}: {fault}")
     for record in records:
@@ -134,7 +137,7 @@ def in_nfc(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
 
 def remarks(task: Task, rows: Sequence[Row]) -> list[str]:
     """One sentence for each thing that the metrics of the task pass over."""
-    kind = task.own["kind"] if task.own is not None else task.name
+    kind = task.custom["kind"] if task.custom is not None else task.name
     return [
         said.format(count, len(rows))
         for name, counts, said in REMARKS

@@ -23,9 +23,9 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import read_json
 from finetune.data.split import load_data
 from finetune.hyperparameters import Hyperparameters
-from finetune.queue.identity import Files, deciding
+from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import Job, folder_name, read_results
-from finetune.queue.watch import failures
+from finetune.queue.progress import failures
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs, check, finish_jobs, finish_trainings, precision_of
 from finetune.search.grid import Values, round_size, trial_count

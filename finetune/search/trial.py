@@ -20,8 +20,8 @@ from corpus.documents.accelerator import PrecisionName
 from corpus.documents.errors import BadInput
 from finetune.data.files import read_json, write_json
 from finetune.job import finetune_one, origin_of, settings_of
-from finetune.queue.claims import CLAIM_NAME
-from finetune.queue.identity import Files
+from finetune.queue.attempts import CLAIM_NAME
+from finetune.queue.fingerprint import Files
 from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.search.grid import Values

@@ -22,13 +22,9 @@ from numpy.typing import NDArray
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.files import format_json, read_records, text_of
-from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer, pad_inputs
-from finetune.hyperparameters import Hyperparameters
-from finetune.task import Files, HubLayout, Member, Merging, Task, table_36
-from finetune.tasks.new_text import use_of_texts
+from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Table, Tokenizer, pad_inputs
+from finetune.task import Ensembling, Inspection, MemberRecords, Task
 
-YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
-NLI_LABELS = ("entailment", "contradiction", "neutral")
 LARGEST = sys.float_info.max  # an int of JSON may be larger
 
 Golds = list[tuple[str, dict[str, Any], Any]]  # where (for messages), record and gold of each record of a file
@@ -163,7 +159,7 @@ def decode_labels(
     return [Prediction(labels[int(raw.argmax())], [float(f"{p:.7g}") for p in raw]) for raw in raws]
 
 
-def merge_labels(labels: Sequence[str], members: Sequence[Member]) -> list[Prediction]:
+def merge_labels(labels: Sequence[str], members: Sequence[MemberRecords]) -> list[Prediction]:
     """The likeliest label by the mean of the members' probabilities."""
     mean_NK = np.mean([[record["scores"] for record in member] for member in members], axis=0)
     return decode_labels(labels, (), (), mean_NK)
@@ -179,7 +175,7 @@ def predict_majority(
     return [Prediction(best, shares) for _ in examples]
 
 
-def fault_of_label(labels: Sequence[str], example: Example, prediction: Prediction) -> str | None:
+def validate_label(labels: Sequence[str], example: Example, prediction: Prediction) -> str | None:
     """One of ``labels``; ``scores``, where given, are a number for each of them."""
     value, scores = prediction
     if value not in labels:
@@ -201,7 +197,7 @@ def write_field(key: str, official: Path, values: Mapping[str, Any], target: Pat
     atomic_write(target, format_json([record | {key: values[record["guid"]]} for _, record in read_records(official)]))
 
 
-def show_fields(fields: Sequence[str], example: Example, row: Row) -> Shown:
+def show_fields(fields: Sequence[str], example: Example, row: Row) -> ErrorView:
     """The texts and the two labels."""
     return {name: example.inputs[name] for name in fields}, [row.gold], [row.prediction]
 
@@ -243,19 +239,9 @@ def _count_pairs(rows: Sequence[Row]) -> Counter[tuple[str, str]]:
     return Counter(map(attrgetter("gold", "prediction"), rows))
 
 
-def score_ynat(rows: Sequence[Row]) -> dict[str, float]:
-    """``macro_f1``, 0..100, of label names."""
-    return {"macro_f1": macro_f1(count_classes(rows).values())}
-
-
 def macro_f1(classes: Collection[ClassCount]) -> float:
     """0..100."""
     return 100 * sum(counts.f1 for counts in classes) / len(classes)
-
-
-def score_nli(rows: Sequence[Row]) -> dict[str, float]:
-    """``accuracy``, 0..100, of label names."""
-    return {"accuracy": 100 * sum(counts.right for counts in count_classes(rows).values()) / len(rows)}
 
 
 def class_rows(rows: Sequence[Row], labels: Sequence[str]) -> Table:
@@ -278,56 +264,24 @@ def class_tables(labels: Sequence[str], rows: Sequence[Row]) -> dict[str, Table]
     return {"classes": class_rows(rows, labels), "confusion": confusion}
 
 
-def make_label_task(labels: Sequence[str], key: str, **own: Any) -> Task:
-    """The record of a task with one of ``labels`` a text, under ``key`` of the official file; ``own``: the rest."""
+def label_inspection(labels: Sequence[str], fields: Sequence[str]) -> Inspection:
+    """The inspection of a task with one of ``labels`` for the texts ``fields``."""
+    return Inspection(
+        tables=partial(class_tables, labels),
+        trivial=partial(predict_majority, labels),
+        record=partial(record_gold, "class"),
+        validate=partial(validate_label, labels),
+        show=partial(show_fields, fields),
+    )
+
+
+def make_label_task(labels: Sequence[str], key: str, **fields: Any) -> Task:
+    """A task with one of ``labels`` per text, under ``key`` in the official file; ``fields``: its other fields."""
     shared: dict[str, Any] = {
+        "write": partial(write_field, key),
         "collate": collate_labels,
-        "record": partial(record_gold, "class"),
         "model": partial(build_labeller, labels),
         "decode": partial(decode_labels, labels),
-        "merging": Merging(partial(merge_labels, labels)),
-        "trivial": partial(predict_majority, labels),
-        "fault": partial(fault_of_label, labels),
-        "write": partial(write_field, key),
-        "tables": partial(class_tables, labels),
+        "ensembling": Ensembling(partial(merge_labels, labels)),
     }
-    return Task(**(shared | own))
-
-
-_TITLE, _PAIR = ("title",), ("premise", "hypothesis")
-
-YNAT = make_label_task(
-    YNAT_LABELS, "label",
-    name="ynat",
-    predicts="topic of a news headline, 7 classes",
-    files=Files("ynat-v1.1", "json"),
-    hub=HubLayout(("guid", "title", "label"), partial(convert_records, "label")),
-    dev_examples=9_107,
-    read=partial(read_texts, _TITLE, partial(read_labelled, "label", YNAT_LABELS)),
-    featurize=partial(featurize_texts, _TITLE, YNAT_LABELS, encode_texts),
-    score=score_ynat,
-    show=partial(show_fields, _TITLE),
-    use=use_of_texts(_TITLE, YNAT_LABELS),
-    select_by="macro_f1",
-    defaults=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
-    large=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.2, max_tokens=128),
-    paper_dev=table_36(macro_f1=(86.59, 85.53, 86.03, 87.21)),
-)  # fmt: skip
-KLUE_NLI = make_label_task(
-    NLI_LABELS, "gold_label",
-    name="klue-nli",
-    predicts="entailment, contradiction or neutral, of two sentences",
-    files=Files("klue-nli-v1.1", "json"),
-    hub=HubLayout(("guid", *_PAIR, "label"), partial(convert_records, "gold_label")),
-    dev_examples=3_000,
-    read=partial(read_texts, _PAIR, partial(read_labelled, "gold_label", NLI_LABELS)),
-    featurize=partial(featurize_texts, _PAIR, NLI_LABELS, encode_texts),
-    as_published={"featurize": partial(featurize_texts, _PAIR, NLI_LABELS, encode_pairs_as_published)},
-    score=score_nli,
-    show=partial(show_fields, _PAIR),
-    use=use_of_texts(_PAIR, NLI_LABELS),
-    select_by="accuracy",
-    defaults=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.1, max_tokens=128),
-    large=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.2, max_tokens=128),
-    paper_dev=table_36(accuracy=(79.87, 79.90, 85.50, 89.70)),
-)  # fmt: skip
+    return Task(**(shared | fields))

@@ -32,9 +32,9 @@ from finetune.examples import Feature
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Task
 from finetune.train.averaging import Averaging
+from finetune.train.batched_prediction import autocast, to_tensors
+from finetune.train.learning_rates import decay_by_layer, rate_at
 from finetune.train.memory import forget_peak, peak_mib
-from finetune.train.predict import autocast, to_tensors
-from finetune.train.rates import decay_by_layer, rate_at
 
 POOL_BATCHES = 50  # so many batches are sorted together; more would make batches alike from epoch to epoch
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.config import FRESH
-from finetune.queue.identity import deciding, digest
+from finetune.queue.fingerprint import deciding, digest
 from finetune.queue.jobs import Job, plan, read_results
 from launch.console import Table, say_duration
 from launch.recipe import OWN_MODEL, SAMPLE, Recipe
@@ -159,7 +159,7 @@ def _by_operations(job: Job, recipe: Recipe, run: Path, rate: float) -> float | 
     example = EXAMPLES.get(job.task, OTHER_EXAMPLES)
     examples = min(size / example.bytes, job.config.max_train_examples or math.inf)
     override = job.config.overrides.get(job.task)
-    epochs = (override and override.epochs) or task.published(hidden).epochs
+    epochs = (override and override.epochs) or task.hyperparameters_for(hidden).epochs
     per_token = layers * (6 * (4 * hidden**2 + 2 * hidden * inner) + 12 * LENGTH * hidden)
     return examples * example.tokens * epochs * per_token / rate
 

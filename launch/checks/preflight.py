@@ -167,7 +167,7 @@ def _check_encoder(name: str) -> Iterator[str]:
     plain = name.removeprefix(FRESH)
     if plain == OWN_MODEL:
         return
-    from finetune.encoder import check_encoder
+    from finetune.encoder.loading import check_encoder
 
     if Path(plain).exists() or plain.count("/") > 1 or _is_available(plain):
         check_encoder(name)

@@ -22,7 +22,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.locks import parse_process, read_lock_holder
 from corpus.documents.units import COUNTS_NAME
 from finetune.config import FinetuneConfig
-from finetune.queue.claims import CLAIM_NAME
+from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
 from launch.checks.finetune_jobs import has_settings_of
 from launch.cluster.events import (

@@ -27,7 +27,7 @@ from launch.demo.words import EXAMPLES, task_title, words_in
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
-    from finetune.saved_models.load import Kept
+    from finetune.saved_models.load import SavedModel
 
 log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
@@ -187,9 +187,9 @@ def _of_kept(text: str, loaded: Loaded, language: str) -> list[str]:
     ]
 
 
-def _predicted(kept: Kept, text: str, language: str) -> str:
+def _predicted(kept: SavedModel, text: str, language: str) -> str:
     """The prediction as HTML by what is in it, so that tasks of a user's own are shown as well."""
-    from finetune.inference.predict import lines_for_people, predict_texts, use_of
+    from finetune.inference.predict import format_lines, predict_texts
 
     try:
         [result] = predict_texts(kept, [text])
@@ -202,4 +202,4 @@ def _predicted(kept: Kept, text: str, language: str) -> str:
         return draw_tree(result["words"], result["prediction"]["heads"], result["prediction"]["types"], text)
     if "likeliest" in result:
         return panels.bars(list(result["likeliest"].items()))
-    return panels.plain(lines_for_people(use_of(kept), result))
+    return panels.plain(format_lines(kept.task.inference, result))

@@ -28,7 +28,7 @@ from launch.errors import LaunchError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase as Tokenizer
 
-    from finetune.saved_models.load import Kept
+    from finetune.saved_models.load import SavedModel
     from finetune.task import Task
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Loaded:
 
     tokenizers: dict[str, Tokenizer] = field(default_factory=dict)
     pretrained: dict[str, tuple[Any, Tokenizer]] = field(default_factory=dict)  # with a head that fills masks
-    kept: dict[str, Kept] = field(default_factory=dict)  # of tasks that read one sentence
+    kept: dict[str, SavedModel] = field(default_factory=dict)  # of tasks that read one sentence
 
 
 def look(folders: Sequence[Path]) -> list[Found]:
@@ -116,7 +116,7 @@ def load(found: Sequence[Found]) -> Loaded:
 
 
 def _load_tokenizer(item: Found, loaded: Loaded) -> tuple[Tokenizer, str]:
-    from finetune.encoder import load_tokenizer
+    from finetune.encoder.loading import load_tokenizer
 
     return load_tokenizer(str(item.path)), "a tokenizer"
 
@@ -128,7 +128,7 @@ def _load_pretrained(item: Found, loaded: Loaded) -> tuple[Tokenizer, str]:
         return tokenizer, "the tokenizer of a model without a head that fills masks"
     from transformers import AutoModelForMaskedLM
 
-    from finetune.encoder import check_encoder, load_pretrained
+    from finetune.encoder.loading import check_encoder, load_pretrained
 
     check_encoder(str(item.path))
     loaded.pretrained[item.name] = (load_pretrained(AutoModelForMaskedLM, str(item.path), tokenizer).eval(), tokenizer)
@@ -142,9 +142,9 @@ def _fills_masks(folder: Path) -> bool:
 
 def _load_kept(item: Found, loaded: Loaded) -> tuple[Tokenizer, str]:
     """Where its task wants more than one sentence, its tokenizer is shown alone."""
-    from finetune.saved_models.load import load_kept
+    from finetune.saved_models.load import load_model
 
-    kept = load_kept(item.path, "cpu")
+    kept = load_model(item.path, "cpu")
     if not _reads_a_sentence(kept.task):
         return kept.tokenizer, f"a kept model of {kept.task.name}, which wants more than a sentence: `malmoi predict`"
     loaded.kept[item.name] = kept
@@ -153,7 +153,7 @@ def _load_kept(item: Found, loaded: Loaded) -> tuple[Tokenizer, str]:
 
 def _reads_a_sentence(task: Task) -> bool:
     try:
-        return task.use is not None and task.use.accept("한 문장", "page") is not None
+        return task.inference.parse("한 문장", "page") is not None
     except BadInput:
         return False
 
@@ -195,7 +195,7 @@ def fill(model: Any, tokenizer: Tokenizer, text: str) -> list[list[tuple[str, fl
     """
     import torch
 
-    from finetune.encoder import has_segments, most_tokens
+    from finetune.encoder.loading import has_segments, most_tokens
 
     batch = tokenizer(text.replace(MASK, tokenizer.mask_token), return_tensors="pt")
     length, most = batch["input_ids"].shape[1], most_tokens(model.config)

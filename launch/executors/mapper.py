@@ -30,7 +30,7 @@ from launch.executors.plan import Plan, finished_units, missing_units
 from launch.executors.ray import execute_on_ray
 
 if TYPE_CHECKING:
-    from finetune.cluster import Cluster
+    from finetune.run_on_cluster import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def engine_cluster(config: LaunchConfig) -> Cluster | None:
     if config.engine == "local":
         return None
     check_engine(config)
-    from finetune.cluster import Cluster
+    from finetune.run_on_cluster import Cluster
 
     return Cluster(partial(run_tasks, config), config.cpus_per_task, config.gpus_per_task)
 

@@ -65,7 +65,7 @@ def read_scores(run: Path) -> list[Result]:
 def _is_stale(result: Result, run: Path) -> bool:
     """Whether the files of the encoder have changed since the training."""
     from finetune.config import FRESH
-    from finetune.queue.identity import digest
+    from finetune.queue.fingerprint import digest
 
     name = result["model"].removeprefix(FRESH)
     fresh = FRESH if name != result["model"] else ""

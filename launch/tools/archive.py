@@ -208,7 +208,7 @@ def _find_gold(task: Task, split: str, name: str, data: Path) -> Path:
     """The official file of a task and split in ``data``; for a custom task the file of the same name."""
     from finetune.data.files import find_file
 
-    expected = Path(name).name if task.own else task.files.of(split)
+    expected = Path(name).name if task.custom else task.files.of(split)
     path = find_file(data, expected) if expected else None
     if path is None:
         raise BadInput(f"{data}: {expected or 'the scored file'} is missing (plain or .zst)")
@@ -221,7 +221,7 @@ def _compare(
     """Differences from the scores in the archive, to the last digit."""
     from finetune.score.scores import defined, defined_tables
 
-    tables = defined_tables(task.tables(rows))
+    tables = defined_tables(task.inspection.tables(rows))
     made = as_read({"scores": defined(task.score(rows)), "tables": tables, "intervals": intervals})
     differences = notes + ([f"n: {stated['n']} stated, {len(rows)} here"] if len(rows) != stated["n"] else [])
     for key in ("scores", "intervals") if intervals is not None else ("scores",):

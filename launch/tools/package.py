@@ -161,9 +161,9 @@ def task_of(result: Mapping[str, Any], place: str) -> Task:
     from finetune.task_names import TASK_NAMES
 
     if result.get("own") is not None:
-        from finetune.tasks.own import own_task
+        from finetune.tasks.custom.task import custom_task
 
-        return own_task(result["own"], place)
+        return custom_task(result["own"], place)
     if result["task"] not in TASK_NAMES:
         raise BadInput(f"{place}: unknown task {result['task']!r:.60}")
     return TASKS[result["task"]].with_protocol("klue-baseline" if result["protocol"] == "klue-baseline" else "malmoi")

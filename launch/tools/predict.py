@@ -59,9 +59,9 @@ def predict(
         path.open("rb").close()
     set_up_console()
     from finetune.inference.predict import check_task
-    from finetune.saved_models.load import load_kept
+    from finetune.saved_models.load import load_model
 
-    kept = load_kept(model, device)
+    kept = load_model(model, device)
     check_task(kept, task, model)
     predict_file(kept, path, None if target == "-" else Path(target), as_json, batch_size)
 
@@ -69,10 +69,10 @@ def predict(
 def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: bool, batch_size: int | None) -> None:
     """Predict all of a file, or of standard input, and write the results; how many there were goes to the user."""
     from corpus.reading.files import file_format
-    from finetune.inference.predict import lines_for_people, use_of
+    from finetune.inference.predict import format_lines
     from launch.pii.streams import open_output, tell
 
-    use, counts = use_of(kept), Counter[str]()
+    inference, counts = kept.task.inference, Counter[str]()
     as_json = as_json or (target is not None and file_format(target).kind in (".jsonl", ".ndjson"))
     with open_output(target) as out:
         for results in results_of(kept, path, batch_size, counts):
@@ -82,7 +82,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
                 if as_json:
                     lines = [json.dumps(result, ensure_ascii=False)]
                 else:
-                    lines = [escape_controls(line, keep="\t") for line in lines_for_people(use, result)]
+                    lines = [escape_controls(line, keep="\t") for line in format_lines(inference, result)]
                 out.write("".join(line + "\n" for line in lines).encode())
             out.flush()
         if not counts["results"]:
@@ -106,7 +106,9 @@ def results_of(
     name, blocks = _name(path), decode_blocks(source_blocks(path), AUTO)
     head, blocks = look_at(blocks)
     form = form_of(head, kept.task.files.suffix)
-    if form == "official" or (kept.task.own is not None and path is not None and is_table(head, kept.task.own, path)):
+    if form == "official" or (
+        kept.task.custom is not None and path is not None and is_table(head, kept.task.custom, path)
+    ):
         with official_file(path, blocks, kept.task.files.suffix) as file:
             yield predict_official(kept, file, batch_size)
         return

@@ -134,9 +134,9 @@ def model_repository(folder: Path) -> Repository:
 
 
 def _check_saved(folder: Path) -> str:
-    from finetune.saved_models.load import load_kept
+    from finetune.saved_models.load import load_model
 
-    settings = load_kept(folder, "cpu").settings
+    settings = load_model(folder, "cpu").settings
     headline = settings.get("headline")
     score = (settings.get("scores") or {}).get(headline)
     return f"{settings['task']}" + (f", {headline} {score:.2f}" if score is not None else "")

@@ -118,7 +118,7 @@ def _download(base: Path, folder: Path) -> Path:
     name = base.as_posix()
     if base.exists() or name.startswith((".", "/", "~")) or name.count("/") != 1:
         return base
-    from finetune.encoder import load_tokenizer
+    from finetune.encoder.loading import load_tokenizer
 
     load_tokenizer(name).save_pretrained(folder)
     return folder

@@ -20,11 +20,11 @@ from benchmarks.finetune import (
 )
 from benchmarks.rivals import fixed_batches, pad_fully
 from corpus.documents.errors import BadInput
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import IGNORED, Example
 from finetune.inference.predict import predict_texts
 from finetune.registry import TASKS
-from finetune.saved_models.load import Kept
+from finetune.saved_models.load import SavedModel
 
 SENTENCES = ("한빛시에 비가 온다", "푸른들팀이 이겼다", "금리가 올랐다, 또", "새 산책로가 놓였다")
 
@@ -49,7 +49,7 @@ def test_fixed_batches_are_ours_with_more_padding(encoder: Path) -> None:
     task = TASKS["klue-ner"]
     features = task.featurize([tagged(text) for text in SENTENCES], load_tokenizer(str(encoder)), 64, True)
     plain = task.collate(features, 0)
-    (full,) = fixed_batches(task, features, range(4), task.defaults, 0)
+    (full,) = fixed_batches(task, features, range(4), task.published.hyperparameters, 0)
     width = plain["input_ids"].shape[1]
     assert {full[name].shape for name in ("input_ids", "attention_mask", "labels")} == {(4, 510)}
     for name, filler in (("input_ids", 0), ("attention_mask", 0), ("labels", IGNORED)):
@@ -69,7 +69,7 @@ def test_new_text_gets_what_a_pipeline_of_transformers_gives(name: str, keys: tu
     torch.manual_seed(1)
     model = task.model(str(encoder), tokenizer).eval()
     texts = [dict(zip(keys, (text, text[::-1]), strict=False)) for text in (*SENTENCES, SENTENCES[0] * 9)]
-    ours = predict_texts(Kept(task, tokenizer, model, {"max_tokens": 32, "precision": "fp32"}), texts)
+    ours = predict_texts(SavedModel(task, tokenizer, model, {"max_tokens": 32, "precision": "fp32"}), texts)
     theirs = predict_by_pipeline(name, model, tokenizer, texts, 32)
     for found, expected in zip(ours, theirs, strict=True):
         ranked = {entry["label"]: pytest.approx(entry["score"], abs=1e-5) for entry in expected[:3]}

@@ -43,7 +43,7 @@ FIELDS = ("lr", "epochs", "batch_size", "warmup_share", "weight_decay", "max_tok
 
 @pytest.mark.parametrize(("hidden", "table"), [(312, BASE), (768, BASE), (1_024, LARGE), (1_536, LARGE)])
 def test_each_task_and_size_gets_its_published_values(hidden: int, table: dict[str, tuple[float, ...]]) -> None:
-    found = {name: task.published(hidden).values() for name, task in TASKS.items()}
+    found = {name: task.hyperparameters_for(hidden).values() for name, task in TASKS.items()}
     assert {name: tuple(values[field] for field in FIELDS) for name, values in found.items()} == table
 
 
@@ -51,17 +51,17 @@ def test_published_values_lie_in_the_papers_grid_but_for_one() -> None:
     outside = {
         (name, size, field)
         for name, task in TASKS.items()
-        for size in ("defaults", "large")
+        for size in ("hyperparameters", "large")
         for field, values in PAPER_SPACE.items()
-        if getattr(getattr(task, size), field) not in values
+        if getattr(getattr(task.published, size), field) not in values
     }
     assert outside == {("klue-dp", "large", "epochs")}
 
 
 def test_optional_hyperparameters_are_recorded_only_if_they_differ_from_the_default() -> None:
     for task in TASKS.values():
-        assert tuple(task.defaults.recorded()) == FIELDS
-        assert tuple(task.large.recorded()) == FIELDS
+        assert tuple(task.published.hyperparameters.recorded()) == FIELDS
+        assert tuple(task.published.large.recorded()) == FIELDS
     on = Hyperparameters(average="swa", layer_decay=0.9).recorded()
     assert {name: on[name] for name in on.keys() - set(FIELDS)} == {"average": "swa", "layer_decay": 0.9}
 
@@ -74,9 +74,9 @@ def test_overrides_and_named_settings_change_single_hyperparameters(tiny_encoder
     )
     task = TASKS["klue-ner"]
     plain, swa = (settings_of(task, config.with_settings(name), folder) for name in ("", "swa"))
-    assert plain == task.defaults.replaced(max_tokens=300, layer_decay=0.9, lr=1e-4)
+    assert plain == task.published.hyperparameters.replaced(max_tokens=300, layer_decay=0.9, lr=1e-4)
     assert swa == plain.replaced(average="swa", swa_lr=1e-5, schedule="cyclic-cosine")
-    assert settings_of(TASKS["ynat"], config.with_settings("swa"), folder) == TASKS["ynat"].defaults
+    assert settings_of(TASKS["ynat"], config.with_settings("swa"), folder) == TASKS["ynat"].published.hyperparameters
 
 
 def test_an_average_of_a_single_epoch_is_refused(tiny_encoder) -> None:

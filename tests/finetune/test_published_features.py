@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from finetune.data.files import find_file, read_text
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.features import canonical, make_records
 from finetune.registry import TASKS
 from finetune.task_names import TASK_NAMES
@@ -40,7 +40,7 @@ def test_every_published_record_is_met(name: str, published: Records, shared: Ca
     tokenizer = load_tokenizer(str(shared("data/klue/vocab/klue-bert-base-vocab.txt")), task.special_tokens)
     by_length: dict[int, Records] = {}
     for record in (record for record in published if record["task"] == name):
-        by_length.setdefault(record.get("max_seq_length", task.defaults.max_tokens), []).append(record)
+        by_length.setdefault(record.get("max_seq_length", task.published.hyperparameters.max_tokens), []).append(record)
     assert by_length
     for max_tokens, expected in by_length.items():
         ours = make_records(task, [examples[record["guid"]] for record in expected], tokenizer, max_tokens)

@@ -49,9 +49,9 @@ def test_every_task_has_a_short_name_and_a_headline() -> None:
         task = find_task(short)
         assert task.name == name
         assert task.select_by in task.metrics
-        assert all(tuple(figures) == task.metrics for figures in task.paper_dev.values())
+        assert all(tuple(figures) == task.metrics for figures in task.published.dev_scores.values())
     ner = TASKS["klue-ner"]
-    assert (ner.metrics[0], ner.paper_dev["klue/roberta-base"][ner.metrics[0]]) == ("entity_macro_f1", 85.18)
+    assert (ner.metrics[0], ner.published.dev_scores["klue/roberta-base"][ner.metrics[0]]) == ("entity_macro_f1", 85.18)
     assert ner.files.dev == "klue-ner-v1.1/klue-ner-v1.1_dev.tsv"
 
 

@@ -170,7 +170,7 @@ def test_names_of_tasks_agree_everywhere() -> None:
     assert tuple(TASKS) == TASK_NAMES
     for name, task in TASKS.items():
         assert task.name == name
-        assert task.select_by in next(iter(task.paper_dev.values()))
+        assert task.select_by in next(iter(task.published.dev_scores.values()))
 
 
 def test_a_task_named_twice_is_refused() -> None:

@@ -70,8 +70,8 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.measuring\.(?:boundaries\.locate_|gold\.cut_at_)\w+": SMALL,
     r"tokenizer\.building\.(?:pruning\.count_parts|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
-    r"finetune\.(?:encoder|features|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
-    r"finetune\.config\.(?:full_name|sort_key)": NAMES,
+    r"finetune\.(?:encoder\.\w+|features|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
+    r"finetune\.task_names\..*": NAMES,
     r"finetune\.generative\.prompts\.labels\.(?:make_label_prompt|next_label)": NAMES,
     r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,
     r"finetune\.generative\.klue\..*|finetune\.generative\.kr_eval\.(?:export|files)\..*": NAMES,
@@ -84,11 +84,11 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
     r"finetune\.score\.predictions\.export_predictions": MODEL,
     r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",
-    r"finetune\.tasks\.(?:labels|own|own_files|similarity|\w+\.task|dp\.words|re\.markers|wos\.turns)\b.*": MODEL,
+    r"finetune\.tasks\.(?:labels|\w+\.task|\w+\.reader|re\.markers|wos\.ontology)\b.*": MODEL,
     r"finetune\.tasks\.(?:mrc\.windows\.tokenize|ner\.metrics\.score_entities)": MODEL,
-    r"finetune\.tasks\.new_text\.(?:accept_texts|use_of_texts|certainty)": "begins with names of columns or labels",
+    r"finetune\.tasks\.text_input\.(?:parse_texts|text_inference|certainty)": "begins with names of columns or labels",
     r"finetune\.tasks\.wos\.values\.(?:cut_readably|find_unknown)": MODEL,
-    r"finetune\.tasks\.wos\.merging\.merge": "begins with a word of the protocol",
+    r"finetune\.tasks\.wos\.ensemble\.merge": "begins with a word of the protocol",
 }
 
 
@@ -208,18 +208,18 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.encoding.line_to_utf8": lambda text: _called("corpus.reading.encoding.line_to_utf8")(
         _raw(text), "cp949"
     ),
-    "finetune.data.formats.name_bytes": lambda text: _called("finetune.data.formats.name_bytes")(_raw(text)),
+    "finetune.data.format_hints.name_bytes": lambda text: _called("finetune.data.format_hints.name_bytes")(_raw(text)),
     "corpus.reading.encoding.detect_encoding": lambda text: _called("corpus.reading.encoding.detect_encoding")(
         _raw(text)
     ),
     "corpus.reading.encoding: cp949": lambda text: _called("corpus.reading.encoding.detect_encoding")(
         text.encode("cp949", "ignore")
     ),
-    "finetune.tasks.ner.new.find_entities": lambda text: _called("finetune.tasks.ner.new.find_entities")(
+    "finetune.tasks.ner.inference.find_entities": lambda text: _called("finetune.tasks.ner.inference.find_entities")(
         text, ["B-PS", "I-PS", "O"] * len(text)
     ),
-    "finetune.tasks.re.new.read_markers": lambda text: _unless(
-        BadInput, "finetune.tasks.re.new.read_markers", text, "line 1"
+    "finetune.tasks.re.inference.read_markers": lambda text: _unless(
+        BadInput, "finetune.tasks.re.inference.read_markers", text, "line 1"
     ),
     "corpus.reading.containers.parse_json": lambda text: _unless(
         UnreadableRecord, "corpus.reading.containers.parse_json", text.encode("utf-8", "surrogatepass")
@@ -249,7 +249,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.hide: mask": partial(_hide, "mask"),
     "corpus.pii.hide: tag": partial(_hide, "tag"),
     "corpus.pii.hide: drop": partial(_hide, "drop"),
-    "finetune.tasks.dp.align.locate_words": lambda text: _called("finetune.tasks.dp.align.locate_words")(
+    "finetune.tasks.dp.alignment.locate_words": lambda text: _called("finetune.tasks.dp.alignment.locate_words")(
         text.split(" "), [(place, place + 1) for place in range(len(text))]
     ),
     "finetune.generative.prompts.answers.find_choice": partial(_answer, "ynat"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.card.korean import translate, translate_html
-from finetune.queue.identity import digest
+from finetune.queue.fingerprint import digest
 from launch.config import LaunchConfig
 from launch.report.blocks import Bars, Block, Pictures, Section, Table, Text
 from launch.report.charts import SMALL, Line, line_chart, ticks

@@ -71,7 +71,7 @@ def require_hf(name: str, option: str = "--method likelihood") -> None:
 def read_version(name: str) -> str:
     """A digest of what may change behind the same name: the files of a folder, or the server's address without keys."""
     if folder := local_folder(name):
-        from finetune.queue.identity import digest
+        from finetune.queue.fingerprint import digest
 
         return digest(str(folder))
     provider, _, rest = name.partition("/")

@@ -94,7 +94,7 @@ def klue_scorer(prompted: PromptedTask, examples: dict[str, Example]) -> Scorer:
             example = examples[str(state.sample_id)]
             value = prompt.parse(state.output.completion, example)
             prediction = prompt.unparsed(example) if value is None else value
-            is_wrong = TASKS[name].differs(Row(example.guid, example.gold, prediction))
+            is_wrong = TASKS[name].inspection.differs(Row(example.guid, example.gold, prediction))
             about = {"prediction": prediction, "gold": example.gold, "is_parsed": value is not None}
             return Score(value=0.0 if is_wrong else 1.0, answer=state.output.completion, metadata=about)
 

@@ -79,5 +79,5 @@ def _load_dev_only(task: Task, folder: Path, shots: int, config: FinetuneConfig)
         raise BadInput(f"{dev}: no labeled examples of {task.name}")
     kept = sample(examples, config.max_dev_examples, config.split_seed)
     split = "dev" if len(kept) == len(examples) else f"dev; {len(kept):,} of {len(examples):,} examples, by seed"
-    is_official = split == "dev" and len(kept) == task.dev_examples
+    is_official = split == "dev" and len(kept) == task.published.dev_examples
     return Data([], kept, split, is_official, {"dev": identify(dev)}, [], None)

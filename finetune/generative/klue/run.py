@@ -173,7 +173,7 @@ def write_result(
     result = {
         "task": task.name, "model": client.model, "settings": evaluation.settings, "seed": evaluation.seed,
         "protocol": "malmoi", "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows),
-        "n_train": 0, **_scores(prompted, rows), "tables": defined_tables(task.tables(rows)),
+        "n_train": 0, **_scores(prompted, rows), "tables": defined_tables(task.inspection.tables(rows)),
         "method": "likelihood" if client.is_likelihood else "generation", "shots": evaluation.shots,
         "parse_rate": 100 * sum(one.is_parsed for one in parsed) / len(parsed), "unanswered": costs["unanswered"],
         "tokens": tokens, "price": prices and (tokens["in"] * prices[0] + tokens["out"] * prices[1]) / 1e6,
@@ -198,13 +198,13 @@ def _scores(prompted: PromptedTask, rows: Sequence[Row]) -> dict[str, Any]:
     scores = task.score(rows)
     trivial: dict[str, Any] = dict.fromkeys(scores)
     if data.training:
-        guesses = task.trivial(data.training, data.scored)
+        guesses = task.inspection.trivial(data.training, data.scored)
         trivial = defined(task.score([Row(e.guid, e.gold, *g) for e, g in zip(data.scored, guesses, strict=True)]))
     intervals = bootstrap(task, rows, [task.group(example) for example in data.scored], SAMPLES, SEED)
     return {
         "headline": next(iter(scores)), "bootstrap_samples": SAMPLES, "scores": defined(scores),
         "intervals": {name: intervals.get(name) for name in scores}, "trivial": trivial,
-        "paper_dev": {model: dict(figures) for model, figures in task.paper_dev.items()},
+        "paper_dev": {model: dict(figures) for model, figures in task.published.dev_scores.items()},
     }  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import nfc
 from finetune.data.files import read_json
-from finetune.data.tables import nfc
 from finetune.generative.kr_eval.metrics import CORRELATIONS, METRICS, parse_number
 from finetune.generative.prompts.prompt import Message
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify_own, write_json
+from finetune.data.files import identify_custom, write_json
 from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
 from finetune.generative.kr_eval.answer_forms import Form, clean, detect_form
 from finetune.generative.kr_eval.files import TaskFile, read_task_file
@@ -57,7 +57,7 @@ def run_files(
         form = detect_form(task)
         result = {
             "task": task.name, "model": client.model, "method": "generation", "shots": shots, "n": len(own),
-            "file": identify_own(path), "output_length": task.output_length,
+            "file": identify_custom(path), "output_length": task.output_length,
             **score_answers(task, form, [answer.text or "" for answer in own], as_published, resamples),
             **sum_costs(own),
         }  # fmt: skip

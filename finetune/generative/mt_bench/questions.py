@@ -17,8 +17,8 @@ from typing import Any
 
 from corpus.documents.atomic_files import atomic_write, parse_json
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import nfc
 from finetune.data.files import read_text
-from finetune.data.tables import nfc
 
 BUILT_IN = Path(__file__).with_name("korean_questions.jsonl")  # eight, one per category: too few for a leaderboard
 NEEDS_REFERENCE = ("math", "reasoning", "coding")

@@ -8,7 +8,8 @@ from functools import partial
 from finetune.examples import Example
 from finetune.generative.prompts.answers import find_choice
 from finetune.generative.prompts.prompt import TaskPrompt, require_gold
-from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
+from finetune.tasks.nli.task import NLI_LABELS
+from finetune.tasks.ynat.task import YNAT_LABELS
 
 # label to demanded word, and other accepted names; "/": accepted with a sign, a space or nothing there
 YNAT_WORDS = {label: label for label in YNAT_LABELS}

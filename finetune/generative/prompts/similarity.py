@@ -13,7 +13,7 @@ from finetune.examples import Example
 from finetune.generative.prompts.answers import after_prefixes, bare, clean, doubts, lines_of, refuses
 from finetune.generative.prompts.labels import render_fields
 from finetune.generative.prompts.prompt import TaskPrompt
-from finetune.tasks.similarity import MOST_SIMILAR
+from finetune.tasks.sts.metrics import MOST_SIMILAR
 
 NUMBER = re.compile(
     r"(?<![A-Za-z0-9.,/])-?\d{1,9}(?:\.\d{1,20})?(?![A-Za-z0-9/%]|[.,]\d|\s?(?:개|번|명|가지|문장|단어|줄))"

@@ -14,7 +14,7 @@ from typing import Any
 from finetune.examples import Example
 from finetune.generative.prompts.answers import bare, clean, undecorate
 from finetune.generative.prompts.prompt import TaskPrompt, require_gold
-from finetune.tasks.wos.turns import SLOTS, split_state
+from finetune.tasks.wos.ontology import SLOTS, split_state
 from finetune.tasks.wos.values import restore_value
 
 EMPTY = "없음"

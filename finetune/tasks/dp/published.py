@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
-from finetune.task import Merging
-from finetune.tasks.dp.align import collate_words, cut_ids, keep_trainable, make_feature, name_arcs
-from finetune.tasks.dp.merging import keep, merge
+from finetune.task import Ensembling
+from finetune.tasks.dp.alignment import collate_words, cut_ids, keep_trainable, make_feature, name_arcs
+from finetune.tasks.dp.ensemble import merge, to_records
 from finetune.tasks.dp.metrics import DP_LABELS
-from finetune.tasks.dp.words import POS_IDS, POS_TAGS, read_sentences
+from finetune.tasks.dp.reader import POS_IDS, POS_TAGS, read_sentences
 
 
 def read(path: Path) -> list[Example]:
@@ -76,7 +76,7 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
 
 def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
     """Encoder and the published network, decoder LSTM and tag embedding included."""
-    from finetune.encoder import load_encoder
+    from finetune.encoder.module import load_encoder
     from finetune.heads.biaffine import BiaffineParser, PublishedReader
 
     reader = PublishedReader(load_encoder(encoder, tokenizer), len(POS_TAGS) + 1 if with_pos else None)
@@ -91,7 +91,7 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
     return name_arcs(examples, features, raws, [raw["arcs"].argmax(axis=1).tolist() for raw in raws])
 
 
-AS_PUBLISHED = {
+QUIRKS = {
     "read": read, "featurize": featurize, "collate": collate, "model": build, "decode": decode,
-    "merging": Merging(partial(merge, decode), keep),
+    "ensembling": Ensembling(partial(merge, decode), to_records),
 }  # fmt: skip

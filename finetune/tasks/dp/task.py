@@ -13,30 +13,34 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
+from finetune.config import FinetuneConfig
+from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
-from finetune.task import Files, HubLayout, Merging, Task, table_36
-from finetune.tasks.dp.align import chain_words, collate_words, featurize, make_record, name_arcs
-from finetune.tasks.dp.merging import keep, merge
+from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
+from finetune.tasks.dp.alignment import chain_words, collate_words, featurize, make_record, name_arcs
+from finetune.tasks.dp.ensemble import merge, to_records
+from finetune.tasks.dp.inference import INFERENCE, INFERENCE_WITHOUT_POS
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables
-from finetune.tasks.dp.new import USE, USE_WITHOUT_POS
-from finetune.tasks.dp.published import AS_PUBLISHED
+from finetune.tasks.dp.published import QUIRKS
+from finetune.tasks.dp.reader import COLUMNS, POS_TAGS, convert, read_sentences, validate_tree, write_trees
 from finetune.tasks.dp.tree import best_right_headed_trees
-from finetune.tasks.dp.words import COLUMNS, POS_TAGS, convert, fault_of_tree, read_sentences, write_trees
 
 
 def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
     """Encoder and parser; ``with_pos``: gold part-of-speech tags are inputs, as in all published scores."""
-    from finetune.encoder import load_encoder
+    from finetune.encoder.module import load_encoder
     from finetune.heads.biaffine import BiaffineParser, PlainReader
 
     reader = PlainReader(load_encoder(encoder, tokenizer), len(POS_TAGS) + 2 if with_pos else None)
     return BiaffineParser(reader, len(DP_LABELS))
 
 
-def leave_out_pos(task: Task) -> Task:
-    """KLUE-DP of either protocol from words alone, as a parser has to work where nobody has tagged the text."""
-    return replace(task, model=partial(task.model, with_pos=False), use=USE_WITHOUT_POS)  # type: ignore[call-arg]
+def configure(task: Task, config: FinetuneConfig) -> Task:
+    """Without gold part-of-speech tags (``finetune.pos_tags=false``) the parser reads words alone, as new text has."""
+    if config.pos_tags:
+        return task
+    build_without_tags = partial(task.model, with_pos=False)  # type: ignore[call-arg]
+    return replace(task, model=build_without_tags, inference=INFERENCE_WITHOUT_POS)
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -58,7 +62,7 @@ def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> 
     return [chain_words(example, *commonest) for example in examples]
 
 
-def show(example: Example, row: Row) -> Shown:
+def show(example: Example, row: Row) -> ErrorView:
     """The sentence, and the arcs of words whose head or type differs."""
     words = example.inputs["words"]
 
@@ -75,27 +79,25 @@ KLUE_DP = Task(
     name="klue-dp",
     predicts="head and relation of each word (eojeol)",
     files=Files("klue-dp-v1.1", "tsv"),
-    hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), convert),
-    dev_examples=2_000,
     read=read_sentences,
+    write=write_trees,
     featurize=featurize,
     collate=collate_words,
     model=build,
     decode=decode,
-    merging=Merging(partial(merge, decode), keep),
-    as_published=AS_PUBLISHED,
-    plain=leave_out_pos,
     score=score,
-    tables=tables,
-    trivial=predict_trivially,
-    record=make_record,
-    write=write_trees,
-    fault=fault_of_tree,
-    show=show,
-    use=USE,
     select_by="las_macro_f1",
+    published=Published(
+        dev_examples=2_000,
+        dev_scores=table_36(uas_macro_f1=(93.07, 92.45, 93.22, 93.74), las_macro_f1=(87.25, 86.61, 87.56, 87.91)),
+        hyperparameters=Hyperparameters(lr=5e-5, epochs=10, batch_size=32, warmup_share=0.1, max_tokens=256),
+        large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),
+        quirks=QUIRKS,
+    ),
+    inspection=Inspection(tables, predict_trivially, make_record, validate_tree, show),
+    hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), convert),
+    inference=INFERENCE,
+    ensembling=Ensembling(partial(merge, decode), to_records),
+    configure=configure,
     revision=2,  # POS tags in the published order
-    defaults=Hyperparameters(lr=5e-5, epochs=10, batch_size=32, warmup_share=0.1, max_tokens=256),
-    large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),
-    paper_dev=table_36(uas_macro_f1=(93.07, 92.45, 93.22, 93.74), las_macro_f1=(87.25, 86.61, 87.56, 87.91)),
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ from finetune.tasks.mrc.windows import (
     Target,
     keep_trainable,
     make_features,
-    record,
     tokenize,
     word_of_characters,
 )
@@ -124,7 +122,7 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
 
 def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """Encoder and a span head that cuts nothing off."""
-    from finetune.encoder import load_encoder
+    from finetune.encoder.module import load_encoder
     from finetune.heads.span import SpanFinder
 
     return SpanFinder(load_encoder(encoder, tokenizer), cuts=0)
@@ -201,8 +199,8 @@ def cut_out(found: str, words: str, is_lower: bool) -> str:
     return words[letters[before] : letters[after] + 1]
 
 
-AS_PUBLISHED = {
-    "featurize": featurize, "collate": collate, "model": build, "decode": decode,
-    "record": partial(record, is_misplaced), "tune": None, "thin": lambda task, share: task,
-    "merging": None,  # a span's text depends on its tokens, and "empty" on where there is none
+QUIRKS = {
+    "featurize": featurize, "collate": collate, "model": build, "decode": decode, "tune": None,
+    "configure": lambda task, config: task,
+    "ensembling": None,  # the text of a span depends on its tokens, and "empty" on where there is none
 }  # fmt: skip

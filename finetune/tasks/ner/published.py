@@ -14,7 +14,7 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Prediction, Tokenizer
-from finetune.tasks.ner.align import Alignment, Read, Sentence, encode_sentences, make_features
+from finetune.tasks.ner.alignment import Alignment, Read, Sentence, encode_sentences, make_features
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
 
 Decode = Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]

@@ -17,15 +17,26 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
-from finetune.data.formats import name_text
-from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
+from finetune.data.format_hints import name_text
+from finetune.examples import (
+    IGNORED,
+    ErrorView,
+    Example,
+    Feature,
+    Module,
+    Prediction,
+    Row,
+    Tokenizer,
+    pad_inputs,
+    pad_rows,
+)
 from finetune.hyperparameters import Hyperparameters
-from finetune.task import Files, HubLayout, Merging, Task, table_36
+from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
 from finetune.tasks.ner import published
-from finetune.tasks.ner.align import align_by_offsets, count_letters, encode_sentences, make_features, read_tags
-from finetune.tasks.ner.merging import keep, keep_with_ends, merge
+from finetune.tasks.ner.alignment import align_by_offsets, count_letters, encode_sentences, make_features, read_tags
+from finetune.tasks.ner.ensemble import merge, to_records, to_records_with_ends
+from finetune.tasks.ner.inference import INFERENCE, OUTSIDE, find_entities
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
-from finetune.tasks.ner.new import OUTSIDE, USE, find_entities
 
 
 def read(path: Path) -> list[Example]:
@@ -121,7 +132,7 @@ def record(
     return {"windows": windows, "labels": {"char_tags": example.gold}}
 
 
-def fault_of_tags(example: Example, prediction: Prediction, names: Sequence[str] = NER_TAGS) -> str | None:
+def validate_tags(example: Example, prediction: Prediction, names: Sequence[str] = NER_TAGS) -> str | None:
     """A list of tags, one a character that is not a space."""
     value, expected = prediction.value, count_letters(example)
     if not isinstance(value, list) or len(value) != expected:
@@ -146,7 +157,7 @@ def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
     return format_blocks(rows, f"klue-ner-v1_{split}", {"tokens": "CHAR", "ner_tags": "NE_TAG"})
 
 
-def show(example: Example, row: Row) -> Shown:
+def show(example: Example, row: Row) -> ErrorView:
     """The sentence, and the entities that the other side lacks."""
     text = example.inputs["text"]
     gold, predicted = (find_entities(text, tags) for tags in (row.gold, row.prediction))
@@ -157,36 +168,37 @@ def show(example: Example, row: Row) -> Shown:
 
 ENTITY_F1 = (84.42, 84.47, 85.18, 85.15)  # Table 36
 CHARACTER_F1 = (91.19, 91.00, 91.81, 91.55)
+PUBLISHED = Published(
+    dev_examples=5_000,
+    dev_scores=table_36(entity_macro_f1=ENTITY_F1, character_macro_f1=CHARACTER_F1),
+    hyperparameters=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.0, max_tokens=510),
+    large=Hyperparameters(lr=1e-5, epochs=3, batch_size=8, warmup_share=0.0, max_tokens=510),
+)
+QUIRKS = {
+    "featurize": published.featurize,
+    "decode": partial(published.decode_with_ends, decode),
+    "ensembling": Ensembling(merge, to_records_with_ends),
+    "select_by": "character_macro_f1_with_specials",  # what the published code prints as character F1
+    "published": PUBLISHED._replace(
+        dev_scores=table_36(entity_macro_f1=ENTITY_F1, character_macro_f1_with_specials=CHARACTER_F1)
+    ),
+}
 
 KLUE_NER = Task(
     name="klue-ner",
-    predicts="entities of 6 types, a tag for each character that is no space",
+    predicts="entities of 6 types, one tag per character except spaces",
     files=Files("klue-ner-v1.1", "tsv"),
-    hub=HubLayout(("sentence", "tokens", "ner_tags"), convert),
-    dev_examples=5_000,
     read=read,
+    write=write,
     featurize=featurize,
     collate=collate,
     model=build,
     decode=decode,
-    merging=Merging(merge, keep),
-    as_published={
-        "featurize": published.featurize,
-        "decode": partial(published.decode_with_ends, decode),
-        "merging": Merging(merge, keep_with_ends),
-        "select_by": "character_macro_f1_with_specials",  # what the published code prints as character F1
-        "paper_dev": table_36(entity_macro_f1=ENTITY_F1, character_macro_f1_with_specials=CHARACTER_F1),
-    },
     score=score,
-    tables=tables,
-    trivial=predict_nothing,
-    record=record,
-    write=write,
-    fault=fault_of_tags,
-    show=show,
-    use=USE,
     select_by="character_macro_f1",
-    defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.0, max_tokens=510),
-    large=Hyperparameters(lr=1e-5, epochs=3, batch_size=8, warmup_share=0.0, max_tokens=510),
-    paper_dev=table_36(entity_macro_f1=ENTITY_F1, character_macro_f1=CHARACTER_F1),
+    published=PUBLISHED._replace(quirks=QUIRKS),
+    inspection=Inspection(tables, predict_nothing, record, validate_tags, show),
+    hub=HubLayout(("sentence", "tokens", "ner_tags"), convert),
+    inference=INFERENCE,
+    ensembling=Ensembling(merge, to_records),
 )

@@ -13,14 +13,14 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
-from finetune.examples import Example, Feature, Row, Shown, Tokenizer
+from finetune.examples import ErrorView, Example, Feature, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
-from finetune.task import Files, HubLayout, table_36
+from finetune.task import Files, HubLayout, Published, table_36
 from finetune.tasks import labels
-from finetune.tasks.re import published, types
+from finetune.tasks.re import entity_types, published
+from finetune.tasks.re.inference import INFERENCE
 from finetune.tasks.re.markers import MARKERS, Span, continuation, featurize_marked, keep_markers, mark_entities
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
-from finetune.tasks.re.new import USE
 
 ENTITIES = ("subject_entity", "object_entity")
 
@@ -34,7 +34,7 @@ def read(path: Path, with_types: bool = False) -> list[Example]:
         subject, object_ = (_span(record, key, where) for key in ENTITIES)
         inputs = {"sentence": sentence, "subject": subject, "object": object_}
         if with_types:
-            inputs["types"] = tuple(types.type_of(record[key], f"{where}: '{key}'") for key in ENTITIES)
+            inputs["types"] = tuple(entity_types.type_of(record[key], f"{where}: '{key}'") for key in ENTITIES)
         examples.append(Example(record["guid"], gold, inputs))
     return examples
 
@@ -69,7 +69,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     return featurize_marked(mark_entities, continuation, keep_markers, examples, tokenizer, max_tokens)
 
 
-def show(example: Example, row: Row) -> Shown:
+def show(example: Example, row: Row) -> ErrorView:
     """The sentence, its two entities and both relations."""
     sentence = example.inputs["sentence"]
     subject, object_ = (sentence[slice(*example.inputs[name])] for name in ("subject", "object"))
@@ -81,21 +81,20 @@ KLUE_RE = labels.make_label_task(
     name="klue-re",
     predicts="relation of two marked entities, 30 classes",
     files=Files("klue-re-v1.1", "json"),
-    hub=HubLayout(
-        ("guid", "sentence", "subject_entity", "object_entity", "label"), partial(labels.convert_records, "label")
-    ),
-    dev_examples=7_765,
     read=read,
     featurize=featurize,
-    as_published={"featurize": published.featurize, "adapt": lambda task, config: task},
-    adapt=types.adapt,
-    special_tokens=MARKERS,
     score=score,
-    tables=tables,
-    show=show,
-    use=USE,
     select_by="micro_f1",
-    defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
-    large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),
-    paper_dev=table_36(micro_f1=(65.58, 61.54, 66.01, 69.99), auprc=(68.11, 60.79, 69.56, 75.05)),
+    special_tokens=MARKERS,
+    published=Published(
+        dev_examples=7_765,
+        dev_scores=table_36(micro_f1=(65.58, 61.54, 66.01, 69.99), auprc=(68.11, 60.79, 69.56, 75.05)),
+        hyperparameters=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
+        large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),
+        quirks={"featurize": published.featurize, "configure": lambda task, config: task},
+    ),
+    inspection=labels.label_inspection(RE_LABELS, ())._replace(tables=tables, show=show),
+    hub=HubLayout(("guid", "sentence", *ENTITIES, "label"), partial(labels.convert_records, "label")),
+    inference=INFERENCE,
+    configure=entity_types.configure,
 )  # fmt: skip

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
-from finetune.tasks.wos.turns import GATES, NONE, PTR, SLOTS, join_turns, split_state
+from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, split_state
+from finetune.tasks.wos.reader import join_turns
 
 STEPS = 10  # tokens of a generated value, its end included; longer values are cut
 TEACHER_FORCING = 0.5  # share of training batches
@@ -73,7 +74,7 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
     sees the first context only; half of the batches are fed their own words; the sum of a slot's pieces counts
     padding up to the longest slot name; any special token ends a value, and so does the tenth step.
     """
-    from finetune.encoder import load_encoder
+    from finetune.encoder.module import load_encoder
     from finetune.heads.dialogue import Design, StateGenerator
 
     names = [slot.replace("-", " ") for slot in SLOTS]

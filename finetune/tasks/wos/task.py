@@ -16,28 +16,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
-from finetune.hyperparameters import Hyperparameters
-from finetune.task import Files, HubLayout, Merging, Task, table_36
-from finetune.tasks.wos import published
-from finetune.tasks.wos.merging import keep, merge
-from finetune.tasks.wos.metrics import score, tables
-from finetune.tasks.wos.new import USE
-from finetune.tasks.wos.turns import (
-    FOLDER,
-    GATES,
-    NAME,
-    NONE,
-    PTR,
-    SLOTS,
-    SPOKEN,
-    convert,
-    find_slot,
-    join_turns,
-    read,
-    split_state,
-    write,
+from finetune.examples import (
+    IGNORED,
+    ErrorView,
+    Example,
+    Feature,
+    Module,
+    Prediction,
+    Row,
+    Tokenizer,
+    pad_inputs,
+    pad_rows,
 )
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
+from finetune.tasks.wos import published
+from finetune.tasks.wos.ensemble import merge, to_records
+from finetune.tasks.wos.inference import INFERENCE
+from finetune.tasks.wos.metrics import score, tables
+from finetune.tasks.wos.ontology import FOLDER, GATES, NAME, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
+from finetune.tasks.wos.reader import convert, join_turns, read, write
 from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value
 
 log = logging.getLogger(__name__)
@@ -93,7 +91,7 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
 
 def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """Encoder and dialogue state generator."""
-    from finetune.encoder import load_encoder
+    from finetune.encoder.module import load_encoder
     from finetune.heads.dialogue import Design, StateGenerator
 
     names = [slot.replace("-", " ") for slot in SLOTS]
@@ -149,7 +147,7 @@ def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> 
     return [Prediction([]) for _ in examples]
 
 
-def fault_of_state(example: Example, prediction: Prediction) -> str | None:
+def validate_state(example: Example, prediction: Prediction) -> str | None:
     """A list of domain-slot-value."""
     value = prediction.value
     for entry in value if isinstance(value, list) else [None]:
@@ -159,7 +157,7 @@ def fault_of_state(example: Example, prediction: Prediction) -> str | None:
     return None
 
 
-def show(example: Example, row: Row) -> Shown:
+def show(example: Example, row: Row) -> ErrorView:
     """The last two turns, and the entries that the other side lacks."""
     *_, system, user = example.inputs["turns"]
     missed = [value for value in row.gold if value not in row.prediction]
@@ -170,34 +168,42 @@ WOS = Task(
     name="wos",
     predicts="dialogue state after each user turn, 45 slots",
     files=Files(FOLDER, "json"),
-    hub=HubLayout(("guid", "domains", "dialogue"), convert, f"{FOLDER}/{NAME}", "values of WoS are spelt as generated"),
-    dev_examples=7_224,
     read=read,
+    write=write,
     featurize=featurize,
     collate=collate,
     model=build,
     decode=decode,
-    merging=Merging(partial(merge, ""), partial(keep, value_of)),
-    as_published={
-        "featurize": published.featurize, "model": published.build, "decode": published.decode,
-        "merging": Merging(partial(merge, "none"), partial(keep, published.value_of)),
-    },
     score=score,
-    tables=tables,
-    trivial=predict_trivially,
-    record=record,
-    write=write,
-    fault=fault_of_state,
-    show=show,
-    use=USE,
-    differs=lambda row: set(row.gold) != set(row.prediction),
+    select_by="slot_micro_f1",
+    published=Published(
+        dev_examples=7_224,
+        dev_scores=table_36(joint_goal_acc=(49.34, 45.92, 47.40, 50.25), slot_micro_f1=(92.07, 91.25, 91.67, 92.03)),
+        hyperparameters=Hyperparameters(
+            lr=3e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510
+        ),
+        large=Hyperparameters(
+            lr=2e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510, accumulation=2
+        ),
+        quirks={
+            "featurize": published.featurize, "model": published.build, "decode": published.decode,
+            "ensembling": Ensembling(partial(merge, "none"), partial(to_records, published.value_of)),
+        },
+    ),
+    inspection=Inspection(
+        tables=tables,
+        trivial=predict_trivially,
+        record=record,
+        validate=validate_state,
+        show=show,
+        differs=lambda row: set(row.gold) != set(row.prediction),
+    ),
+    hub=HubLayout(
+        ("guid", "domains", "dialogue"), convert, f"{FOLDER}/{NAME}", "generated values of WoS are not normalized"
+    ),
+    inference=INFERENCE,
+    ensembling=Ensembling(partial(merge, ""), partial(to_records, value_of)),
     group=lambda example: str(example.inputs["dialogue"]),
     group_of_guid=lambda guid: guid.rpartition("-")[0],
-    select_by="slot_micro_f1",
     revision=2,  # inputs are normalized, queries projected
-    defaults=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510),
-    large=Hyperparameters(
-        lr=2e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510, accumulation=2
-    ),
-    paper_dev=table_36(joint_goal_acc=(49.34, 45.92, 47.40, 50.25), slot_micro_f1=(92.07, 91.25, 91.67, 92.03)),
 )  # fmt: skip

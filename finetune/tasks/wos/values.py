@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from finetune.examples import Tokenizer
-from finetune.tasks.wos.turns import squeeze
+from finetune.tasks.wos.ontology import squeeze
 
 UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does not know, or broken bytes
 

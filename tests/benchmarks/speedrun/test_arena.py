@@ -18,7 +18,7 @@ from benchmarks.speedrun.probes import Probes, compared_probes, probe_config
 from benchmarks.speedrun.run import run_speedrun
 from benchmarks.speedrun.standings import share_until_reading, spent_until, standings, times_faster
 from corpus.documents.errors import BadInput
-from finetune.tasks.labels import YNAT_LABELS
+from finetune.tasks.ynat.task import YNAT_LABELS
 from launch.errors import LaunchError
 from pretrain.engine.start import start_engine
 from pretrain.engine.world import World

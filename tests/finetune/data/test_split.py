@@ -122,7 +122,8 @@ def test_a_whole_official_dev_file_is_recognised(shared, tmp_path: Path) -> None
 
 
 def test_a_part_of_dev_is_not_the_official_dev(tmp_path: Path) -> None:
-    task = replace(TASKS["ynat"], dev_examples=10)
+    ynat = TASKS["ynat"]
+    task = replace(ynat, published=ynat.published._replace(dev_examples=10))
     write_ynat(tmp_path, "train", 30)
     write_ynat(tmp_path, "dev", 10)
     assert load_data(task, tmp_path, FinetuneConfig()).is_official_dev

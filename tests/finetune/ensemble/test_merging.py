@@ -11,13 +11,13 @@ import pytest
 from finetune.examples import Prediction
 from finetune.registry import TASKS
 from finetune.tasks.dp.metrics import DP_LABELS
-from finetune.tasks.labels import NLI_LABELS
 from finetune.tasks.ner.metrics import NER_TAGS
-from finetune.tasks.wos.turns import GATES, SLOTS
+from finetune.tasks.nli.task import NLI_LABELS
+from finetune.tasks.wos.ontology import GATES, SLOTS
 
 
 def merge(task: str, *members: Sequence[dict[str, Any]], protocol: Any = "malmoi") -> list[Prediction]:
-    merging = TASKS[task].with_protocol(protocol).merging
+    merging = TASKS[task].with_protocol(protocol).ensembling
     assert merging is not None
     return merging.merge(members)
 

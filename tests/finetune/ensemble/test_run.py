@@ -164,6 +164,6 @@ def test_a_recipe_makes_its_ensembles_and_trains_again_what_kept_no_scores(
 def test_ensembles_need_no_torch() -> None:
     code = (
         "import sys, finetune.ensemble.run, launch.tools.ensemble\nfrom finetune.registry import TASKS\n"
-        "[task.merging for task in TASKS.values()]\nsys.exit('torch' in sys.modules)"
+        "[task.ensembling for task in TASKS.values()]\nsys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,9 +14,10 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from finetune.inference.predict import TaskModel, check_task, lines_for_people, predict_official, predict_texts
-from finetune.registry import TASKS
-from finetune.tasks.dp.new import last_tags
+from finetune.config import FinetuneConfig
+from finetune.inference.predict import TaskModel, check_task, format_lines, predict_official, predict_texts
+from finetune.registry import TASKS, task_of
+from finetune.tasks.dp.inference import last_tags
 from launch.sample.unpack import unpack
 from tests.finetune.conftest import build_tiny_encoder
 
@@ -52,11 +53,11 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def kept(encoder) -> Callable[[str], Any]:
-    """A model of a task with random weights, as ``load_kept`` gives one."""
+    """A model of a task with random weights, as ``load_model`` gives one."""
     folder, plain = encoder
 
     def load(name: str, *, pos_tags: bool = True) -> Any:
-        task = TASKS[name] if pos_tags else TASKS[name].plain(TASKS[name])
+        task = TASKS[name] if pos_tags else task_of(name, FinetuneConfig(pos_tags=False))
         tokenizer = deepcopy(plain)
         tokenizer.add_tokens(list(task.special_tokens), special_tokens=True)
         torch.manual_seed(1)
@@ -117,13 +118,13 @@ def test_lines_columns_nfd_and_blanks_keep_their_order(name: str, kept) -> None:
 def test_people_read_the_text_and_what_was_found(name: str, kept) -> None:
     model = kept(name)
     (result,) = predict_texts(model, [LINES[name][0]])
-    lines = list(lines_for_people(model.task.use, result))
+    lines = list(format_lines(model.task.inference, result))
     shown = LINES[name][0].split("\t")[-1 if name == "wos" else 0]
     for marker in TASKS["klue-re"].special_tokens:
         shown = shown.replace(marker, "")
     assert shown in "\n".join(lines)
-    assert (lines[-1] == "") == model.task.use.is_block
-    assert next(lines_for_people(model.task.use, {"prediction": None})) == "(empty)"
+    assert (lines[-1] == "") == model.task.inference.is_block
+    assert next(format_lines(model.task.inference, {"prediction": None})) == "(empty)"
 
 
 def test_entities_are_given_by_their_characters(kept) -> None:
@@ -144,7 +145,7 @@ def test_spans_of_a_decomposed_sentence_move_with_its_text(kept) -> None:
 
 
 def test_a_parser_without_tags_does_not_ask_the_analyser(kept, monkeypatch) -> None:
-    monkeypatch.setattr("finetune.tasks.dp.new.last_tags", lambda words: pytest.fail("asked"))
+    monkeypatch.setattr("finetune.tasks.dp.inference.last_tags", lambda words: pytest.fail("asked"))
     (result,) = predict_texts(kept("klue-dp", pos_tags=False), [LINES["klue-dp"][0]])
     assert result["prediction"]["heads"][-1] == 0
 

@@ -81,8 +81,8 @@ def kill_at(moment: int, counter: Path, victim: Callable[[], int]) -> None:
             os.kill(victim(), signal.SIGKILL)
 
     job.train = counted(job.train)
-    job.keep_or_discard = counted(job.keep_or_discard)
-    job.settle_best = counted(job.settle_best)
+    job.save_or_remove = counted(job.save_or_remove)
+    job.keep_best = counted(job.keep_best)
     for name in ("fsync", "fsync_tree"):
         setattr(whole_files, name, counted(getattr(whole_files, name)))
 

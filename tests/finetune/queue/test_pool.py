@@ -16,16 +16,16 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.queue import pool
-from finetune.queue.attempts import Outcome, attempt, is_out_of_memory
-from finetune.queue.claims import claimed
+from finetune.queue.attempts import Outcome, attempt, claim, is_out_of_memory
+from finetune.queue.gpu_slots import gpu_slots
 from finetune.queue.jobs import Job
-from finetune.queue.pool import KILLED_TWICE, Slot, finish, gpu_slots
+from finetune.queue.pool import KILLED_TWICE, Slot, finish
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from finetune.queue.claims import claimed
-with claimed(Path(sys.argv[1])) as is_ours:
+from finetune.queue.attempts import claim
+with claim(Path(sys.argv[1])) as is_ours:
     print(is_ours, flush=True)
     time.sleep(60)
 """
@@ -117,7 +117,7 @@ def test_a_job_of_another_command_is_waited_for_and_taken_when_that_is_killed(
 
 
 def test_a_claim_leaves_no_file_and_holds_against_a_second_in_the_same_process(tmp_path: Path) -> None:
-    with claimed(tmp_path) as first, claimed(tmp_path) as second:
+    with claim(tmp_path) as first, claim(tmp_path) as second:
         assert (first, second) == (True, False)
     assert not list(tmp_path.iterdir())
 

@@ -18,16 +18,17 @@ from pydantic import ValidationError
 from corpus.documents.errors import BadInput
 from finetune import job
 from finetune.config import FinetuneConfig
-from finetune.encoder import find_encoder, load_tokenizer
+from finetune.encoder.loading import load_tokenizer
+from finetune.encoder.module import find_encoder
 from finetune.queue import pool
 from finetune.queue.attempts import Outcome
 from finetune.queue.jobs import Job, plan
-from finetune.queue.names import alone, named
 from finetune.queue.pool import KILLED_TWICE, Slot, finish
+from finetune.queue.settings_names import alone, named
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, run
 from finetune.saved_models.save import Trained
-from finetune.saved_models.start import START_NAME, save_start
+from finetune.saved_models.start_encoder import START_NAME, save_start
 from tests.finetune.queue.test_kills import contents, disturb, finished
 
 SETTINGS: dict[str, Any] = {

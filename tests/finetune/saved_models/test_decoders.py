@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from transformers import AutoModel, LlamaConfig
 
 from finetune.run import FinetuneInputs, run
-from finetune.saved_models.load import load_kept
+from finetune.saved_models.load import load_model
 from finetune.score.scores import read_rows
+from tests.finetune.encoder.test_kinds import SIZES, llama_like
 from tests.finetune.saved_models.conftest import configure
-from tests.finetune.saved_models.test_kept import predict_again
-from tests.finetune.test_encoder_kinds import SIZES, llama_like
+from tests.finetune.saved_models.test_load import predict_again
 
 
 @pytest.fixture
@@ -43,5 +43,5 @@ def test_a_kept_decoder_predicts_what_its_training_predicted_and_needs_no_peft(
         assert scores["recipe"]["lora"]["rank"] == 2
         assert 0 < scores["parameters"]["trained"] < scores["parameters"]["all"]
         assert not [name for name in load_file(folder / "model" / "model.safetensors") if "lora" in name]
-        kept = load_kept(folder / "model", "cpu")
+        kept = load_model(folder / "model", "cpu")
         assert predict_again(kept, config, sample_inputs.data) == read_rows(folder / "predictions.jsonl"), task

@@ -12,7 +12,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.run import FinetuneInputs, run
 from finetune.saved_models import export
-from finetune.saved_models.load import load_kept
+from finetune.saved_models.load import load_model
 from tests.finetune.saved_models.conftest import configure
 
 LABEL_TASKS = ("ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re")
@@ -24,7 +24,7 @@ needs_onnx = pytest.mark.skipif(
 def probabilities(folder: Path, texts: list[str]) -> np.ndarray:
     import onnxruntime
 
-    kept = load_kept(folder.parent / "model", "cpu")
+    kept = load_model(folder.parent / "model", "cpu")
     batch = kept.tokenizer(texts, padding=True, return_tensors="np", return_token_type_ids=True)
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
     (logits,) = session.run(None, {wanted.name: batch[wanted.name].astype(np.int64) for wanted in session.get_inputs()})
@@ -38,7 +38,7 @@ def test_onnx_gives_the_probabilities_of_the_kept_model(trained: Path, tmp_path:
     shutil.copytree(trained / "ynat" / "model" / "seed-1" / "model", folder)
     assert export.export_onnx(str(folder), tmp_path / "onnx") < 1e-4
     texts = ["서울에 비", "한빛은행 금리 인하 서울 경제 뉴스", "가"]
-    kept = load_kept(folder, "cpu")
+    kept = load_model(folder, "cpu")
     expected = kept.model.predict(**kept.tokenizer(texts, padding=True, return_tensors="pt"))
     assert probabilities(tmp_path / "onnx", texts) == pytest.approx(np.stack(expected), abs=1e-4)
 

@@ -13,8 +13,8 @@ from transformers import AutoModel
 
 from finetune.config import FinetuneConfig
 from finetune.run import FinetuneInputs, run
-from finetune.saved_models.load import load_kept
-from finetune.saved_models.save import Trained, save_kept, settle_best
+from finetune.saved_models.load import load_model
+from finetune.saved_models.save import Trained, keep_best, save_model
 from tests.finetune.saved_models.conftest import configure
 
 BEST = FinetuneConfig(save="best")
@@ -44,14 +44,14 @@ def test_the_best_seed_stays_in_any_order_and_the_lower_one_of_equals(trained: P
             continue
         home = tmp_path / str(number)
         for seed in order:
-            settle_best(finish(trained, home, seed, scores[seed]), BEST)
+            keep_best(finish(trained, home, seed, scores[seed]), BEST)
         assert models(home) == ["seed-2"]
         assert not list(home.rglob(".model-removed-*"))
         cards.add((home / "seed-2" / "model" / "README.md").read_text("utf-8"))
     (card,) = cards
     assert "of 4 trainings that differ in the seed alone, this one scored highest" in card
     assert "| **2** | 70.00 |" in card and "| 4 | undefined |" in card
-    load_kept(home / "seed-2", "cpu")
+    load_model(home / "seed-2", "cpu")
 
 
 def test_only_alike_and_finished_trainings_compare(trained: Path, tmp_path: Path) -> None:
@@ -59,15 +59,15 @@ def test_only_alike_and_finished_trainings_compare(trained: Path, tmp_path: Path
     finish(trained, tmp_path, 2, 70.0, protocol="klue-baseline", recipe={"protocol": "klue-baseline"})
     running = finish(trained, tmp_path, 3, 90.0)
     (running / "scores.json").unlink()
-    settle_best(first, BEST)
-    settle_best(first, FinetuneConfig(save="all"))
+    keep_best(first, BEST)
+    keep_best(first, FinetuneConfig(save="all"))
     assert models(tmp_path) == ["seed-1", "seed-2", "seed-3"]
 
 
 def test_a_better_result_without_its_model_takes_nobody_elses_away(trained: Path, tmp_path: Path) -> None:
     better = finish(trained, tmp_path, 1, 90.0)
     shutil.rmtree(better / "model")
-    settle_best(finish(trained, tmp_path, 2, 10.0), BEST)
+    keep_best(finish(trained, tmp_path, 2, 10.0), BEST)
     assert models(tmp_path) == ["seed-2"]
 
 
@@ -80,7 +80,7 @@ def test_a_run_keeps_what_its_recipe_says(
     folders = sorted(tmp_path.glob("ynat/model/seed-*/model"))
     assert len(folders) == kept
     for folder in folders:
-        load_kept(folder, "cpu")
+        load_model(folder, "cpu")
     if save == "best":
         scores = {
             seed: json.loads((tmp_path / "ynat" / "model" / f"seed-{seed}" / "scores.json").read_text())["scores"][
@@ -96,7 +96,7 @@ def test_a_model_that_cannot_be_written_leaves_nothing_and_the_old_one_stays(
 ) -> None:
     folder = tmp_path / "seed-1"
     shutil.copytree(trained / "klue-dp" / "model" / "seed-1", folder)
-    kept, result = load_kept(folder, "cpu"), json.loads((folder / "scores.json").read_text("utf-8"))
+    kept, result = load_model(folder, "cpu"), json.loads((folder / "scores.json").read_text("utf-8"))
     before = {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
     model: Any = kept.model
 
@@ -105,11 +105,11 @@ def test_a_model_that_cannot_be_written_leaves_nothing_and_the_old_one_stays(
 
     monkeypatch.setattr("transformers.modeling_utils.safe_save_file", fill_disk)
     with pytest.raises(OSError, match=r"No space left on device.*model"):
-        save_kept(folder / "model", Trained(model.net, kept.tokenizer), result)
+        save_model(folder / "model", Trained(model.net, kept.tokenizer), result)
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in (folder / "model").iterdir()} == before
     assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == ["model"]
-    save_kept(folder / "model", Trained(model.net, kept.tokenizer), result)
+    save_model(folder / "model", Trained(model.net, kept.tokenizer), result)
     after = {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
     assert after == before  # the same training, the same bytes
     AutoModel.from_pretrained(folder / "model")

@@ -12,9 +12,10 @@ from finetune.registry import TASKS
 from finetune.score.bootstrap import bootstrap, draw
 from finetune.score.rescoring import FAST, rescore
 from finetune.tasks.dp.metrics import DP_LABELS
-from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
 from finetune.tasks.ner.metrics import NER_TAGS
+from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
+from finetune.tasks.ynat.task import YNAT_LABELS
 
 Rng = np.random.Generator
 

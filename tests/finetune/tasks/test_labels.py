@@ -15,8 +15,9 @@ from finetune.data.files import find_file
 from finetune.examples import Example, Row
 from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
-from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
-from finetune.train.predict import predict, to_tensors
+from finetune.tasks.nli.task import NLI_LABELS
+from finetune.tasks.ynat.task import YNAT_LABELS
+from finetune.train.batched_prediction import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 
 RECORDS: dict[str, list[dict[str, Any]]] = {
@@ -145,9 +146,9 @@ def test_a_long_pair_keeps_both_sides_and_both_separators(examples_of, tiny_enco
 
 def test_trivial_predictions_are_the_majority_and_the_mean(examples_of) -> None:
     examples = [Example("", gold, {}) for gold in ("경제", "세계", "세계")]
-    assert [p.value for p in TASKS["ynat"].trivial(examples, examples)] == ["세계"] * 3
+    assert [p.value for p in TASKS["ynat"].inspection.trivial(examples, examples)] == ["세계"] * 3
     sts = examples_of("klue-sts")
-    assert [p.value for p in TASKS["klue-sts"].trivial(sts, sts)] == pytest.approx([3.0] * 3)
+    assert [p.value for p in TASKS["klue-sts"].inspection.trivial(sts, sts)] == pytest.approx([3.0] * 3)
 
 
 @pytest.mark.parametrize("task", NAMES)
@@ -210,7 +211,7 @@ def test_label_scores_and_tables_equal_those_of_scikit_learn() -> None:
         }
         for name, value in TASKS[task].score(rows).items():
             assert value == pytest.approx(expected[name])
-        tables = TASKS[task].tables(rows)
+        tables = TASKS[task].inspection.tables(rows)
         columns = precision_recall_fscore_support(gold, predicted, labels=list(labels), zero_division=0)
         for key, column in zip(("precision", "recall", "f1"), columns, strict=False):
             assert [line[key] for line in tables["classes"]] == pytest.approx(list(100 * column))
@@ -239,7 +240,7 @@ def test_similarity_scores_equal_those_of_scikit_learn_and_numpy() -> None:
 
 def test_similarity_errors_are_given_by_band_of_gold() -> None:
     rows = [Row("", 0.0, 1.0), Row("", 0.9, 0.9), Row("", 1.0, 4.0), Row("", 5.0, 4.0)]
-    assert TASKS["klue-sts"].tables(rows)["gold similarity"] == [
+    assert TASKS["klue-sts"].inspection.tables(rows)["gold similarity"] == [
         {"gold": "0-1", "n": 2, "mean error": 0.5, "rmse": pytest.approx(0.5**0.5)},
         {"gold": "1-2", "n": 1, "mean error": 3.0, "rmse": 3.0},
         {"gold": "4-5", "n": 1, "mean error": -1.0, "rmse": 1.0},

@@ -13,10 +13,10 @@ from sklearn.metrics import f1_score
 
 from finetune.examples import Row
 from finetune.tasks import labels
-from finetune.tasks import similarity as sts
 from finetune.tasks.mrc import metrics as mrc
 from finetune.tasks.ner import metrics as ner
 from finetune.tasks.re import metrics as re
+from finetune.tasks.sts import metrics as sts
 
 
 def noisy_sentences(count: int, length: int, seed: int) -> list[Row]:

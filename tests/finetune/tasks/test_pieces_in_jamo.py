@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from corpus.documents.errors import BadInput
 from finetune.config import ProtocolName
 from finetune.data.files import find_file
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.registry import find_task
 from finetune.tasks.re.markers import MARKERS

@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 
 from finetune.examples import Row
-from finetune.tasks import labels
-from finetune.tasks import similarity as sts
 from finetune.tasks.dp import metrics as dp
 from finetune.tasks.mrc import metrics as mrc
 from finetune.tasks.ner import metrics as ner
+from finetune.tasks.nli.task import score_nli
 from finetune.tasks.re import metrics as re
+from finetune.tasks.sts import metrics as sts
 from finetune.tasks.wos import metrics as wos
+from finetune.tasks.ynat.task import score_ynat
 
 SCORES = {
-    "ynat": labels.score_ynat,
-    "klue-nli": labels.score_nli,
+    "ynat": score_ynat,
+    "klue-nli": score_nli,
     "klue-sts": sts.score,
     "klue-ner": ner.score,
     "klue-re": re.score,

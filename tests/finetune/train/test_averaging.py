@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS

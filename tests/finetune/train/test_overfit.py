@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from finetune.data.files import find_file
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example, Feature
 from finetune.hyperparameters import Hyperparameters
 from finetune.job import to_rows
 from finetune.registry import find_task
 from finetune.task import Task
-from finetune.train.predict import predict
+from finetune.train.batched_prediction import predict
 from finetune.train.trainer import seed_everything, train
 from launch.sample.unpack import read_archive
 from tests.finetune.conftest import build_tiny_encoder, certain

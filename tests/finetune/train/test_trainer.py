@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example, Feature
 from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
 from finetune.task import Task
-from finetune.train.predict import predict
+from finetune.train.batched_prediction import predict
 from finetune.train.trainer import POOL_BATCHES, Selection, Training, order_by_length, seed_everything, train
 
 YNAT = TASKS["ynat"]
@@ -203,7 +203,7 @@ def slots_per_token(task: Task, features: Sequence[Feature]) -> float:
 def test_batches_of_real_pairs_hold_little_padding(shared, klue_tokenizer) -> None:
     task = TASKS["klue-sts"]
     examples = task.read(shared("data/klue/official/klue-sts-v1.1/klue-sts-v1.1_dev.json"))
-    features = task.featurize(examples, klue_tokenizer, task.defaults.max_tokens, True)
+    features = task.featurize(examples, klue_tokenizer, task.published.hyperparameters.max_tokens, True)
     assert slots_per_token(task, features) <= 1.1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from finetune.queue.identity import deciding, digest
+from finetune.queue.fingerprint import deciding, digest
 from finetune.queue.jobs import folder_name, plan
 from launch.checks.finetune_jobs import Jobs, jobs_left
 from launch.recipe import Recipe, load_recipe

@@ -194,8 +194,8 @@ def test_damaged_metrics_raise_no_error(torn: bytes, tmp_path: Path) -> None:
 
 def test_jobs_are_counted_by_host(tmp_path: Path) -> None:
     from finetune.config import FinetuneConfig
-    from finetune.queue.claims import claimed
-    from finetune.queue.identity import deciding
+    from finetune.queue.attempts import claim
+    from finetune.queue.fingerprint import deciding
 
     config = FinetuneConfig.model_validate({"tasks": ["ynat", "klue-ner"], "models": ["model"], "seeds": [1, 2, 3]})
     home = begin(tmp_path, "finetune", **config.model_dump(mode="json"))
@@ -215,7 +215,7 @@ def test_jobs_are_counted_by_host(tmp_path: Path) -> None:
     elsewhere = home / "klue-ner" / "model" / "seed-3"
     elsewhere.mkdir()
     (elsewhere / "claim.lock").write_text('["node-b.invalid", 7, 1]', "utf-8")
-    with claimed(home / "ynat" / "model" / "seed-3"):
+    with claim(home / "ynat" / "model" / "seed-3"):
         state = read_run(tmp_path)
     jobs = state["jobs"]
     assert (jobs["planned"], jobs["done"], jobs["left"], jobs["failed"], jobs["abandoned"]) == (6, 1, 5, 1, 1)

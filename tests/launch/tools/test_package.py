@@ -35,7 +35,7 @@ def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: i
     train, dev = (klue / task.files.of(split) for split in ("train", "dev"))
     scored_on = train if more.get("recipe", {}).get("held_out_share") else dev
     examples = task.read(scored_on)[:: more.pop("every", 1)]
-    found = task.trivial(task.read(train)[:40], examples)
+    found = task.inspection.trivial(task.read(train)[:40], examples)
     if name == "klue-re":
         found = [prediction._replace(scores=[1 / 30] * 30) for prediction in found]
     rows = [Row(e.guid, e.gold, *p) for e, p in zip(examples, found, strict=True)]
@@ -44,7 +44,7 @@ def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: i
         "task": name, "model": model, "settings": "", "seed": seed, "protocol": "malmoi", "split": "dev",
         "is_official_dev": False, "n": len(rows), "n_train": 40, "headline": next(iter(scores)),
         "bootstrap_samples": SAMPLES, "scores": defined(scores), "trivial": defined(scores), "recipe": {},
-        "intervals": bootstrap(task, rows, groups, SAMPLES, 42), "tables": defined_tables(task.tables(rows)),
+        "intervals": bootstrap(task, rows, groups, SAMPLES, 42), "tables": defined_tables(task.inspection.tables(rows)),
         "data": {"train": identify(train), "dev": identify(dev)}, "selected": None, "versions": {}, **more,
     }  # fmt: skip
     folder = run / "finetune" / name / model.replace("/", "-").strip("-") / f"seed-{seed}"

@@ -18,9 +18,9 @@ import malmoi
 from corpus.documents.errors import BadInput
 from finetune.inference.predict import TaskModel
 from finetune.registry import TASKS
-from finetune.saved_models.load import Kept, load_kept
-from finetune.tasks.labels import YNAT_LABELS
-from finetune.tasks.own import own_task
+from finetune.saved_models.load import SavedModel, load_model
+from finetune.tasks.custom.task import custom_task
+from finetune.tasks.ynat.task import YNAT_LABELS
 from launch.tools.predict import LINES_AT_ONCE, form_of, line_blocks, predict_file, results_of
 from tests.command import run_command
 from tests.finetune.conftest import build_tiny_encoder
@@ -42,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> Kept:
-    return load_kept(folder, "cpu")
+def model(folder: Path) -> SavedModel:
+    return load_model(folder, "cpu")
 
 
 def results(model: Any, path: Path | None, target: Path, batch_size: int | None = None) -> list[dict[str, Any]]:
@@ -102,8 +102,8 @@ def test_official_files_are_told_by_their_content(model: Any, tmp_path: Path) ->
         predict_file(model, tmp_path / "broken.json.gz", None, False, None)
 
 
-def test_tables_of_an_own_task_are_read_as_in_training(model: Kept, tmp_path: Path) -> None:
-    task = own_task({"name": "mine", "kind": "label", "text": "headline", "labels": list(YNAT_LABELS)})
+def test_tables_of_an_own_task_are_read_as_in_training(model: SavedModel, tmp_path: Path) -> None:
+    task = custom_task({"name": "mine", "kind": "label", "text": "headline", "labels": list(YNAT_LABELS)})
     mine = replace(model, task=task)
     titles = [title for title in TITLES if title]
     contents = {
@@ -209,7 +209,7 @@ def test_the_command_takes_a_folder_and_a_name_on_the_hub(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["ner", "FOLDER", "in.txt"], ["a model of ynat, not of ner"]),
+        (["ner", "FOLDER", "in.txt"], ["a model for ynat, not for ner"]),
         (["ynat", "nowhere/at/all", "in.txt"], ["no such folder"]),
         (["ynat", "FOLDER", "missing.txt"], ["missing.txt"]),
         (["ynat", "FOLDER", "."], ["a folder"]),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.registry import TASKS
-from finetune.saved_models.load import load_kept
-from finetune.saved_models.save import Trained, save_kept
+from finetune.saved_models.load import load_model
+from finetune.saved_models.save import Trained, save_model
 from launch.errors import LaunchError, is_user_error
 from launch.tools.push import find_repository, upload
 from tests.finetune.conftest import build_tiny_encoder
@@ -33,7 +33,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     home = tmp_path_factory.mktemp("models")
     name, _ = build_tiny_encoder(home, ["서울에 비가 온다"])
     tokenizer = load_tokenizer(name)
-    save_kept(home / "seed-1" / "model", Trained(TASKS["ynat"].model(name, tokenizer), tokenizer), RESULT)
+    save_model(home / "seed-1" / "model", Trained(TASKS["ynat"].model(name, tokenizer), tokenizer), RESULT)
     (Path(name) / "README.md").write_text("---\nlanguage: ko\n---\n", "utf-8")
     for folder in (Path(name), home / "seed-1" / "model"):
         (folder / "manifest.json").write_text('{"place": "/home/somebody"}')
@@ -55,7 +55,7 @@ def test_what_was_pushed_loads_again(hub: Hub, folders: dict[str, Path], tmp_pat
     upload(find_repository(folders["kept"]), "someone/topics", private=True, token=TOKEN)
     for name, content in hub.files["someone/topics", "main"].items():
         (tmp_path / name).write_bytes(content)
-    assert load_kept(tmp_path, "cpu").settings["scores"] == {"macro_f1": 61.25}
+    assert load_model(tmp_path, "cpu").settings["scores"] == {"macro_f1": 61.25}
     assert hub.private == {"someone/topics": True}
 
 

@@ -52,7 +52,7 @@ def test_a_run_or_its_corpus_can_be_the_text(place: Path, capfd: pytest.CaptureF
 def test_the_base_can_be_on_the_hub(place: Path, capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     extend(capfd, "someone/absent", "text.txt", "--out", "new").refused("someone/absent: no tokenizer")
-    monkeypatch.setattr("finetune.encoder._read_tokenizer", lambda name: AutoTokenizer.from_pretrained("base"))
+    monkeypatch.setattr("finetune.encoder.loading._read_tokenizer", lambda name: AutoTokenizer.from_pretrained("base"))
     outcome = extend(capfd, "someone/wordpiece", "text.txt", "--pieces", "3", "--out", "new")
     assert outcome.code == 0, outcome.errors
     old, new = (Path(folder, "vocab.txt").read_text("utf-8") for folder in ("base", "new"))

@@ -123,7 +123,7 @@ def test_any_answer_gives_a_prediction_of_the_form_of_the_task_or_none(name, ans
     example = sample(name, "dev")[0]
     value = PROMPTS[name].parse(answer, example)
     value = PROMPTS[name].unparsed(example) if value is None else value
-    assert TASKS[name].fault(example, Prediction(value)) is None
+    assert TASKS[name].inspection.validate(example, Prediction(value)) is None
 
 
 @pytest.mark.parametrize("name", PROMPTS)
@@ -131,7 +131,7 @@ def test_what_does_not_parse_is_right_nowhere(name, sample):
     task, prompt = TASKS[name], PROMPTS[name]
     for example in sample(name, "dev"):
         if name != "klue-ner" or prompt.render_gold(example) != "없음":
-            assert task.differs(Row(example.guid, example.gold, prompt.unparsed(example)))
+            assert task.inspection.differs(Row(example.guid, example.gold, prompt.unparsed(example)))
 
 
 def test_lines_lose_their_markdown():

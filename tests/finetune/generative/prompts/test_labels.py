@@ -6,8 +6,9 @@ import pytest
 
 from finetune.examples import Example
 from finetune.generative.prompts.prompt import PROMPTS
-from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
+from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
+from finetune.tasks.ynat.task import YNAT_LABELS
 
 LABELS = {"ynat": YNAT_LABELS, "klue-nli": NLI_LABELS, "klue-re": RE_LABELS}
 SENTENCE = "한빛은행 윤슬 대표가 윤슬의 고향에서 말했다."

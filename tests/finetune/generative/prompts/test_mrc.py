@@ -7,8 +7,8 @@ import pytest
 from finetune.data.files import find_file
 from finetune.examples import Example, Row
 from finetune.generative.prompts.mrc import KLUE_MRC
+from finetune.tasks.mrc.reader import read
 from finetune.tasks.mrc.task import KLUE_MRC as TASK
-from finetune.tasks.mrc.task import read
 
 CONTEXT = (
     '화가 김도윤은 2004년 부산에서 태어나 지분 3.1％를 가졌다. 그는 ‘빨강’이라는 모임에서 "푸른 밤(Blue)"을 그렸다. '

@@ -10,7 +10,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.examples import Example
 from finetune.generative.prompts.prompt import PROMPTS, build_messages, draw_shots
-from finetune.tasks.labels import YNAT_LABELS
+from finetune.tasks.ynat.task import YNAT_LABELS
 
 YNAT = PROMPTS["ynat"]
 

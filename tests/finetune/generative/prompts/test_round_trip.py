@@ -9,7 +9,7 @@ import pytest
 from finetune.examples import Prediction, Row
 from finetune.generative.prompts.prompt import PROMPTS
 from finetune.registry import TASKS
-from finetune.tasks.ner.new import find_entities
+from finetune.tasks.ner.inference import find_entities
 
 EXAMPLES = 1_000  # of a training file; dev files are taken whole
 
@@ -19,7 +19,9 @@ def check(name, examples):
     prompt, task = PROMPTS[name], TASKS[name]
     parsed = [prompt.parse(prompt.render_gold(example), example) for example in examples]
     assert None not in parsed
-    assert {task.fault(example, Prediction(value)) for example, value in zip(examples, parsed, strict=True)} == {None}
+    assert {
+        task.inspection.validate(example, Prediction(value)) for example, value in zip(examples, parsed, strict=True)
+    } == {None}
     rows = [Row(example.guid, example.gold, value) for example, value in zip(examples, parsed, strict=True)]
     figures = {metric: round(value, 2) for metric, value in task.score(rows).items() if not math.isnan(value)}
     assert figures

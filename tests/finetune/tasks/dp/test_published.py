@@ -40,7 +40,7 @@ def chain(words):
 def labels_of(path, tokenizer, max_tokens=256):
     examples = PUBLISHED.read(path)
     features = PUBLISHED.featurize(examples, tokenizer, max_tokens, False)
-    return [PUBLISHED.record(e, [f], max_tokens) for e, f in zip(examples, features, strict=True)]
+    return [PUBLISHED.inspection.record(e, [f], max_tokens) for e, f in zip(examples, features, strict=True)]
 
 
 def test_a_word_without_sub_words_shifts_the_words_after_it(quirks, klue_tokenizer, tmp_path):

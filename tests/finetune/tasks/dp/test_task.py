@@ -10,11 +10,12 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
 from finetune.examples import IGNORED, Example, Row
-from finetune.tasks.dp.align import locate_words
-from finetune.tasks.dp.task import KLUE_DP, leave_out_pos
-from finetune.tasks.dp.words import POS_IDS, POS_TAGS, UNKNOWN_POS
-from finetune.train.predict import to_tensors
+from finetune.tasks.dp.alignment import locate_words
+from finetune.tasks.dp.reader import POS_IDS, POS_TAGS, UNKNOWN_POS
+from finetune.tasks.dp.task import KLUE_DP, configure
+from finetune.train.batched_prediction import to_tensors
 
 HEADER = "## 칼럼명 : INDEX\tWORD_FORM\tLEMMA\tPOS\tHEAD\tDEPREL\n"
 SENTENCES = """## made-up-0\t민지는 새 책을 읽었다.
@@ -101,7 +102,7 @@ def test_a_file_without_labels_has_no_gold_and_can_be_predicted(dev_file, tiny_e
     assert KLUE_DP.featurize(examples, tokenizer, 256, True) == []  # nothing to learn from
     features = KLUE_DP.featurize(examples, tokenizer, 256, False)
     assert [feature["heads"] for feature in features] == [[IGNORED] * 4, [IGNORED] * 2, [IGNORED] * 4]
-    values = {e.guid: tree.value for e, tree in zip(examples, KLUE_DP.trivial([], examples), strict=True)}
+    values = {e.guid: tree.value for e, tree in zip(examples, KLUE_DP.inspection.trivial([], examples), strict=True)}
     KLUE_DP.write(dev_file, values, dev_file)
     assert {example.guid: example.gold for example in KLUE_DP.read(dev_file)} == values
 
@@ -113,7 +114,7 @@ def test_labels_in_some_sentences_only_are_an_error(dev_file):
 
 
 def test_predictions_are_written_in_the_official_layout(dev_file, examples, tmp_path):
-    trees = KLUE_DP.trivial(examples, examples)
+    trees = KLUE_DP.inspection.trivial(examples, examples)
     values = {example.guid: tree.value for example, tree in zip(examples, trees, strict=True)}
     KLUE_DP.write(dev_file, values, tmp_path / "out.tsv")
     assert {example.guid: example.gold for example in KLUE_DP.read(tmp_path / "out.tsv")} == values
@@ -201,7 +202,7 @@ def test_gold_targets_decode_to_the_gold_trees(examples, tiny_encoder, protocol)
 def test_a_record_says_what_a_model_sees_and_learns(examples, tiny_encoder):
     _, tokenizer = tiny_encoder(SENTENCES)
     (feature,) = KLUE_DP.featurize(examples[:1], tokenizer, 11, False)
-    labels = KLUE_DP.record(examples[0], [feature], 11)["labels"]
+    labels = KLUE_DP.inspection.record(examples[0], [feature], 11)["labels"]
     assert labels == {
         "word_starts": [1, 4, 5], "word_ends": [3, 4, 6], "heads": [None, 3, None], "types": [None, "DP", None],
         "pos": ["JX", "MMA", "JKO"],
@@ -215,7 +216,11 @@ def test_training_lowers_the_loss_and_learns_the_trees(examples, tiny_encoder, v
         for name, size in {"WORDS": 256, "ARC": 128, "TYPE": 128}.items():
             monkeypatch.setattr(f"finetune.heads.biaffine.{name}", size)
     examples[2].inputs["pos"][-1] = "SF"
-    task = leave_out_pos(KLUE_DP) if variant == "without tags" else KLUE_DP.with_protocol(variant)
+    task = (
+        configure(KLUE_DP, FinetuneConfig(pos_tags=False))
+        if variant == "without tags"
+        else KLUE_DP.with_protocol(variant)
+    )
     folder, tokenizer = tiny_encoder(SENTENCES, "roberta")
     torch.manual_seed(1)
     model = task.model(folder, tokenizer).train()
@@ -265,7 +270,7 @@ def test_scores_depend_on_neither_batch_mates_nor_padding(examples, tiny_encoder
 
 
 def test_trivial_trees_chain_the_words(examples):
-    predictions = KLUE_DP.trivial(examples, examples)
+    predictions = KLUE_DP.inspection.trivial(examples, examples)
     assert predictions[0].value == {"heads": [2, 3, 4, 0], "types": ["NP_SBJ"] * 3 + ["VP"]}
     rows = [Row(e.guid, e.gold, p.value) for e, p in zip(examples, predictions, strict=True)]
     assert 0 < KLUE_DP.score(rows)["uas_micro_f1"] < 100

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from finetune.data.files import read_text
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.tasks.mrc.published import ANSWER_TOKENS, BEST, best_of_best, cut_out
 from finetune.tasks.mrc.task import KLUE_MRC
-from finetune.train.predict import to_tensors
+from finetune.train.batched_prediction import to_tensors
 
 PUBLISHED = KLUE_MRC.with_protocol("klue-baseline")
 CONTEXT = "민지는 1987년에 부산(釜山)에서 태어나 서울로 이사했다."

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example, Row
-from finetune.tasks.mrc.task import ANSWER_TOKENS, KLUE_MRC, best_span
-from finetune.train.predict import to_tensors
+from finetune.tasks.mrc.decoding import ANSWER_TOKENS, best_span
+from finetune.tasks.mrc.task import KLUE_MRC
+from finetune.train.batched_prediction import to_tensors
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, raws_of, round_trip
 
 
@@ -168,7 +169,7 @@ def test_a_misplaced_answer_is_evaluated_but_not_trained_on(write, tiny_encoder,
     assert "1 questions are left out" in caplog.text
     features = task.featurize(examples, tokenizer, 128, False)
     assert len(features) == 1
-    assert task.record(examples[0], features, 128)["windows"] == []
+    assert task.inspection.record(examples[0], features, 128)["windows"] == []
 
 
 def test_the_best_span_equals_a_search_over_all_pairs():
@@ -192,7 +193,7 @@ def test_a_blank_context_is_unanswerable(tiny_encoder, protocol):
     _, tokenizer = tiny_encoder([TEXT])
     features = task.featurize([example], tokenizer, 128, False)
     assert task.decode([example], features, list(raws_of(features))) == [("", {"null": None})]
-    assert task.record(example, features, 128)["windows"][0]["context_chars"] is None
+    assert task.inspection.record(example, features, 128)["windows"][0]["context_chars"] is None
 
 
 def test_training_learns_answers_and_where_particles_begin(write, tmp_path, tiny_encoder, wordpiece):
@@ -245,7 +246,7 @@ def test_an_encoder_without_segments_needs_no_segment_ids(examples, tiny_encoder
 
 
 def test_trivially_no_question_has_an_answer(examples):
-    assert score(examples, KLUE_MRC.trivial(examples, examples))["exact_match"] == 25
+    assert score(examples, KLUE_MRC.inspection.trivial(examples, examples))["exact_match"] == 25
 
 
 def test_written_predictions_are_an_official_file_again(write, tmp_path):

@@ -86,7 +86,7 @@ def test_windows_are_described_by_what_they_show(tiny_encoder):
     example = Example("x", {"answers": []}, {"question": "가", "context": context, "start": None})
     _, tokenizer = tiny_encoder([context])
     features = KLUE_MRC.featurize([example], tokenizer, 134, False)
-    record = KLUE_MRC.record(example, features, 134)
+    record = KLUE_MRC.inspection.record(example, features, 134)
     assert (record["max_seq_length"], record["labels"]) == (134, {"is_impossible": True})
     for window, (first, last) in zip(record["windows"], [(0, 130), (128, 180)], strict=True):
         assert window["context_tokens"] == [first, last]

@@ -140,7 +140,7 @@ def test_a_long_sentence_loses_its_end_and_is_scored_without_it(tiny_encoder) ->
     assert prediction.scores == {"ends": ["O", "O"], "characters": 4}
     row = Row("0", example.gold, prediction.value, json.loads(json.dumps(prediction.scores)))
     assert TASK.score([row])["entity_macro_f1"] == 100  # the gold is cut, too: its last entity is one letter long
-    assert TASK.tables([row])["characters left out"] == [{"sentences": 1, "characters": 2}]
+    assert TASK.inspection.tables([row])["characters left out"] == [{"sentences": 1, "characters": 2}]
     with pytest.raises(ValueError, match="'characters' is -1, of 6"):
         TASK.score([row._replace(scores={"ends": ["O", "O"], "characters": -1})])
 
@@ -208,6 +208,6 @@ def test_table_36_stands_beside_the_character_f1_that_the_published_code_prints(
     assert KLUE_NER.metrics == ("entity_macro_f1", "character_macro_f1")
     assert published.metrics == ("entity_macro_f1", "character_macro_f1_with_specials")
     assert published.select_by == "character_macro_f1_with_specials"
-    assert [list(row.values()) for row in published.paper_dev.values()] == [
-        list(row.values()) for row in KLUE_NER.paper_dev.values()
+    assert [list(row.values()) for row in published.published.dev_scores.values()] == [
+        list(row.values()) for row in KLUE_NER.published.dev_scores.values()
     ]

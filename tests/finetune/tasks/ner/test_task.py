@@ -16,7 +16,7 @@ from finetune.examples import IGNORED, Example, Row
 from finetune.hyperparameters import Hyperparameters
 from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.tasks.ner.task import KLUE_NER, collate, decode, featurize, read, write
-from finetune.train.predict import predict, to_tensors
+from finetune.train.batched_prediction import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 from tests.finetune.conftest import certain
 
@@ -104,8 +104,8 @@ def test_a_test_file_has_no_gold_and_can_be_predicted(tmp_path: Path, unlabelled
         (feature,) = task.featurize([example], tokenizer, 64, False)
         (prediction,) = task.decode([example], [feature], [certain([12, 0, 1, 2, 12])])
         assert prediction.value == ["B-PS", "I-PS", "B-LC"]
-        assert task.record(example, [feature], 64)["labels"]["char_tags"] is None
-    assert KLUE_NER.trivial([], [example])[0].value == ["O", "O", "O"]
+        assert task.inspection.record(example, [feature], 64)["labels"]["char_tags"] is None
+    assert KLUE_NER.inspection.trivial([], [example])[0].value == ["O", "O", "O"]
     write(path, {example.guid: prediction.value}, target)
     assert read(target)[0].gold == ["B-PS", "I-PS", "B-LC"]
 
@@ -206,7 +206,7 @@ def test_a_sentence_longer_than_the_encoder_becomes_several_features(examples: l
     features = featurize(examples[:1], tokenizer, 5, False)
     assert [len(feature["input_ids"]) for feature in features] == [5, 5, 4]
     assert round_trip(examples, tokenizer, 5) == [example.gold for example in examples]
-    record = KLUE_NER.record(examples[0], features, 5)
+    record = KLUE_NER.inspection.record(examples[0], features, 5)
     assert [window["tags"] for window in record["windows"]][2] == [None, "O", "O", None]
     assert record["labels"] == {"char_tags": examples[0].gold}
 
@@ -214,7 +214,7 @@ def test_a_sentence_longer_than_the_encoder_becomes_several_features(examples: l
 def test_tables_count_entities_by_type_and_length() -> None:
     gold = ["B-PS", "I-PS", "O", "B-LC", "B-LC", *["B-OG"], *["I-OG"] * 5]
     predicted = ["B-PS", "I-PS", "O", "B-LC", "I-LC", *["B-OG"], *["I-OG"] * 5]
-    tables = KLUE_NER.tables([Row("0", gold, predicted), Row("1", ["B-DT"], ["O"])])
+    tables = KLUE_NER.inspection.tables([Row("0", gold, predicted), Row("1", ["B-DT"], ["O"])])
     by_type = {row["type"]: [row[key] for key in ("gold", "predicted", "right")] for row in tables["entity types"]}
     assert by_type == {"PS": [1, 1, 1], "LC": [2, 1, 0], "OG": [1, 1, 1], "DT": [1, 0, 0], "TI": [0] * 3, "QT": [0] * 3}
     lengths = {
@@ -285,7 +285,7 @@ def test_inputs_and_golds_equal_the_published_ones(dev: list[Example], klue_toke
     assert len(examples) == len(expected) > 0
     for example, feature in zip(examples, featurize(examples, klue_tokenizer, 510, False), strict=True):
         published = expected[example.guid]
-        record = KLUE_NER.record(example, [feature], 510)
+        record = KLUE_NER.inspection.record(example, [feature], 510)
         assert record["input_ids"] == published["input_ids"]
         assert record["token_type_ids"] == published["token_type_ids"]
         assert record["labels"]["char_tags"] == published["labels"]["char_tags"]

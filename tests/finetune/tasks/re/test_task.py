@@ -20,7 +20,7 @@ from finetune.examples import Example, Row
 from finetune.hyperparameters import Hyperparameters
 from finetune.tasks.re.markers import MARKERS, keep_markers, mark_entities
 from finetune.tasks.re.task import KLUE_RE, featurize, read
-from finetune.train.predict import predict, to_tensors
+from finetune.train.batched_prediction import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 from tests.finetune.conftest import build_wordpiece
 

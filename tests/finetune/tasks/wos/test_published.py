@@ -7,12 +7,12 @@ import json
 import pytest
 
 from finetune.data.files import read_text
-from finetune.encoder import load_tokenizer
+from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
+from finetune.tasks.wos.ontology import GATES, SLOTS, read_ontology
 from finetune.tasks.wos.published import STEPS, make_published_speller
 from finetune.tasks.wos.task import WOS
-from finetune.tasks.wos.turns import GATES, SLOTS, read_ontology
-from finetune.train.predict import to_tensors
+from finetune.train.batched_prediction import to_tensors
 
 PUBLISHED = WOS.with_protocol("klue-baseline")
 

@@ -11,9 +11,9 @@ import torch
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Row
+from finetune.tasks.wos.ontology import SLOTS, find_ontology
 from finetune.tasks.wos.task import WOS
-from finetune.tasks.wos.turns import SLOTS, find_ontology
-from finetune.train.predict import to_tensors
+from finetune.train.batched_prediction import to_tensors
 
 DIALOGUES = [
     {
@@ -136,7 +136,7 @@ def test_a_file_without_states_has_no_gold_and_trains_nothing(write, tiny_encode
     assert [example.gold for example in examples] == [None] * 4
     assert task.featurize(examples, tokenizer, 200, True) == []
     features = task.featurize(examples, tokenizer, 200, False)
-    assert "labels" not in task.record(examples[0], features[:1], 200)
+    assert "labels" not in task.inspection.record(examples[0], features[:1], 200)
     raws = [{"gates": [0] * len(SLOTS), "values": {}}] * 4
     assert [prediction.value for prediction in task.decode(examples, features, raws)] == [[]] * 4
 
@@ -161,7 +161,7 @@ def test_the_oldest_tokens_are_cut_and_cls_stays(examples, tiny_encoder):
 def test_a_record_shows_gates_values_and_what_is_spelt(examples, tiny_encoder):
     _, tokenizer = tiny_encoder([TEXT])
     feature = WOS.featurize(examples, tokenizer, 200, False)[1]
-    record = WOS.record(examples[1], [feature], 200)
+    record = WOS.inspection.record(examples[1], [feature], 200)
     assert record["labels"]["slots"]["식당-주차 가능"] == {"gate": "yes", "value": "yes", "target_ids": []}
     spelt = record["labels"]["slots"]["식당-지역"]["target_ids"]
     assert tokenizer.convert_ids_to_tokens(spelt) == ["서", "##울", "동", "##쪽", "[SEP]"]
@@ -188,7 +188,9 @@ def test_training_lowers_the_loss_and_learns_the_states(examples, tiny_encoder):
 
 
 def test_trivially_every_state_is_empty(examples):
-    rows = [Row(e.guid, e.gold, p.value) for e, p in zip(examples, WOS.trivial(examples, examples), strict=True)]
+    rows = [
+        Row(e.guid, e.gold, p.value) for e, p in zip(examples, WOS.inspection.trivial(examples, examples), strict=True)
+    ]
     assert WOS.score(rows) == {"joint_goal_acc": 25, "slot_micro_f1": 25, "slot_pooled_f1": 0}
 
 

@@ -8,8 +8,8 @@ from tokenizers.models import BPE, Unigram
 from transformers import PreTrainedTokenizerFast
 
 from finetune.examples import Example
+from finetune.tasks.wos.ontology import GATES, PTR, SLOTS, read_ontology, squeeze
 from finetune.tasks.wos.task import MAX_STEPS, WOS
-from finetune.tasks.wos.turns import GATES, PTR, SLOTS, read_ontology, squeeze
 from finetune.tasks.wos.values import UNKNOWN, cut_readably, make_speller, restore_value
 
 DEV = "data/klue/derived/wos-v1.1/wos-v1.1_dev.json.zst"

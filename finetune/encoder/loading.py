@@ -1,0 +1,234 @@
+"""Any Hugging Face encoder (BERT, RoBERTa, XLM-R, ELECTRA, DeBERTa, ModernBERT and kin) or decoder (GPT-2, GPT-NeoX,
+Llama, Qwen, Gemma and kin), its tokenizer, its limits.
+
+Weights are read from safetensors only and as float32; no code from a model folder is run. Segment ids are passed on
+only where the encoder has segments: a RoBERTa with BERT-style inputs has one segment type and would fail on the second.
+Heads read what a text says from the state of [CLS]; in a decoder that state has seen nothing, so that of the last token
+stands in its place (``Encoder``).
+What is neither, or comes without its weights, is refused: random weights would give scores that look like others.
+Legend: ``B`` texts, ``L`` positions, ``H`` hidden.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    BertTokenizer,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
+
+from corpus.documents.errors import BadInput, first_line
+from corpus.documents.model_files import (
+    INDEX_NAME,
+    check_model_files,
+    check_sizes,
+    check_weight_index,
+    quiet_transformers,
+    refuse_links,
+)
+from finetune.config import FRESH, MODEL_INFO_NAME
+from finetune.encoder.special_tokens import name_roles, wrap_texts
+
+# These count positions from the padding id plus one, so they hold fewer tokens than positions.
+_POSITIONS_AFTER_PADDING = {
+    "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "data2vec-text",
+    "roberta-prelayernorm", "xmod",
+}  # fmt: skip
+_ENCODER_KINDS = frozenset(MODEL_FOR_MASKED_LM_MAPPING_NAMES)  # what fills masks reads in both directions
+_DECODER_KINDS = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - _ENCODER_KINDS - {"xlnet"}  # whose [CLS] stands last
+_JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")  # a syllable in NFD
+_MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
+
+
+def check_encoder(name: str) -> None:
+    """Open what is cheap to open (configuration, tokenizer, names of files), so that a long run does not fail late;
+    ``BadInput`` for no encoder, or one whose tokenizer or weights cannot be used."""
+    config, tokenizer = load_config(name), load_tokenizer(name)
+    _refuse_other_padding(name, config, tokenizer)
+    if len(tokenizer) > int(config.vocab_size):
+        raise BadInput(
+            f"{name}: its tokenizer has {len(tokenizer):,} pieces, but config.json {config.vocab_size:,} embeddings; "
+            "give the tokenizer that the model was trained with"
+        )
+    if not name.startswith(FRESH) and Path(name).is_dir():
+        check_model_files(Path(name), name)
+
+
+def load_config(name: str) -> PreTrainedConfig:
+    """Configuration of an encoder folder or Hub name; ``BadInput`` if there is none, or the model is no encoder."""
+    name = name.removeprefix(FRESH)
+    if Path(name).is_dir():
+        refuse_links(Path(name), name)
+    if Path(name).exists():
+        check_sizes(Path(name), name)
+    try:
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    except Exception as error:  # the library raises what it likes for values it does not expect
+        raise BadInput(f"{name}: not an encoder that transformers can load ({first_line(error)})") from None
+    kind = config.model_type
+    if config.is_encoder_decoder or not (kind in _ENCODER_KINDS or reads_one_way(config)):
+        raise BadInput(
+            f"{name}: a model of type {kind!r} is not an encoder; give a BERT, RoBERTa, ELECTRA or the like, or a "
+            "decoder of text such as GPT-2, Llama, Qwen or Gemma"
+        )
+    return config
+
+
+def reads_one_way(config: PreTrainedConfig) -> bool:
+    """Whether it is a decoder of text alone, made to read from left to right; so may a BERT or RoBERTa be."""
+    if config.model_type in _ENCODER_KINDS:
+        return bool(getattr(config, "is_decoder", False))
+    return config.model_type in _DECODER_KINDS and config.get_text_config() is config
+
+
+def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedTokenizerBase:
+    """The fast tokenizer of an encoder, ``special_tokens`` added; ``BadInput`` if there is none, it gives no character
+    offsets, or it lacks a token that inputs are made with."""
+    name = name.removeprefix(FRESH)
+    tokenizer = _read_vocabulary(Path(name)) if name.endswith(".txt") else _read_tokenizer(name)
+    if not tokenizer.is_fast:
+        raise BadInput(f"{name}: its tokenizer gives no character offsets; save a fast one (tokenizer.json) beside it")
+    if missing := name_roles(tokenizer):
+        raise BadInput(f"{name}: its tokenizer has no {', '.join(missing)}; name them in its tokenizer_config.json")
+    wrap_texts(tokenizer)
+    if special_tokens:
+        tokenizer.add_tokens(list(special_tokens), special_tokens=True)
+    return tokenizer
+
+
+def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    if Path(name).is_dir():
+        refuse_links(Path(name), name)
+    try:
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    except Exception as error:  # the libraries raise what they like for files they cannot read
+        raise BadInput(f"{name}: no tokenizer that transformers can load ({first_line(error)})") from None
+
+
+def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
+    """Cased WordPiece over the entries of a ``vocab.txt``, as klue/bert-base has it."""
+    if not path.is_file():
+        raise BadInput(f"{path}: no such file; give a vocab.txt or the folder of a tokenizer")
+    if _JAMO.search(path.read_text("utf-8", "ignore")):
+        raise BadInput(f"{path}: its pieces are in NFD and need the settings beside them; give the folder")
+    try:
+        return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
+    except Exception as error:
+        raise BadInput(f"{path}: not one piece a line in UTF-8 ({first_line(error)}); give a vocab.txt") from None
+
+
+def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | None = None, **settings: Any) -> Any:
+    """``kind.from_pretrained`` (an Auto class) with the rules above; heads it lacks start at random, without a warning.
+
+    Of a kept model the encoder is taken, not the head.
+    After ``FRESH`` in ``name`` the weights are drawn at random as the architecture says. Embeddings grow where
+    ``tokenizer`` knows more tokens than they (markers that a task adds).
+    """
+    config = load_config(name)
+    if tokenizer is not None:
+        _refuse_other_padding(name, config, tokenizer)
+    if name.startswith(FRESH):
+        with _told_in_one_sentence(name):
+            config.update(settings)
+            model = kind.from_config(config, dtype=torch.float32)
+    else:
+        model = read_weights(kind, name, **settings)
+        if (Path(name) / MODEL_INFO_NAME).is_file():  # its head is another task's, also where its size would fit
+            for part in model.children():
+                if part is not model.base_model is not model:
+                    draw_again(part, model)
+    if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    return model
+
+
+@torch.no_grad()
+def draw_again(part: nn.Module, model: Any) -> None:
+    """Random weights, in place, for a part of a model of transformers, as its architecture draws them."""
+    for weight in part.parameters():
+        vars(weight)["_is_hf_initialized"] = False  # what was loaded would be spared
+    part.apply(model._init_weights)
+
+
+def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: Any) -> Any:
+    """``kind.from_pretrained`` of safetensors only; ``BadInput`` where weights of the encoder are missing, or any of a
+    model that ``is_whole``."""
+    if Path(name).is_dir():
+        check_model_files(Path(name), name)
+    elif index := _index_on_hub(name):
+        check_weight_index(index, name)
+    with _told_in_one_sentence(name), quiet_transformers():
+        model, found = kind.from_pretrained(
+            name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
+            ignore_mismatched_sizes=True, **settings,
+        )  # fmt: skip
+    _refuse_random_weights(name, model, found, is_whole)
+    return model
+
+
+def _index_on_hub(name: str) -> Path | None:
+    """The index of a Hub model's weights; None where it has none, or the Hub cannot be asked, as loading will say."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(name, INDEX_NAME))
+    except Exception:  # the Hub's client raises many kinds
+        return None
+
+
+def _refuse_other_padding(name: str, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Such an encoder gives no position to its padding id, which in this tokenizer would be a token of the text."""
+    if config.model_type in _POSITIONS_AFTER_PADDING and config.pad_token_id != tokenizer.pad_token_id:
+        raise BadInput(
+            f"{name}: pad_token_id is {config.pad_token_id} in config.json, but the tokenizer pads with "
+            f"{tokenizer.pad_token_id}; correct the one that is wrong"
+        )
+
+
+def _refuse_random_weights(name: str, model: Any, found: Mapping[str, Any], is_whole: bool) -> None:
+    """A head may start at random unless the model ``is_whole``, an encoder may not."""
+    keys = [*found["missing_keys"], *(entry[0] for entry in found["mismatched_keys"])]
+    inside = f"{model.base_model_prefix}." if model.base_model is not model else ""
+    absent = [key for key in sorted(keys) if key.startswith(inside) and not any(part in key for part in _MADE_FRESH)]
+    if absent := sorted(keys) if is_whole else absent:
+        part = "model" if is_whole else "encoder"
+        raise BadInput(
+            f"{name}: {len(absent)} weights of the {part} are missing or of another size, the first is {absent[0]}; "
+            "config.json and model.safetensors do not belong together"
+        )
+
+
+def has_segments(config: PreTrainedConfig) -> bool:
+    """Whether the encoder takes segment ids 0 and 1."""
+    return int(getattr(config, "type_vocab_size", 0) or 0) > 1
+
+
+def most_tokens(config: PreTrainedConfig) -> int | None:
+    """Longest input of the encoder in tokens, None where it sets no limit; of one with relative or rotary positions,
+    which could read more, what it was made for."""
+    positions = int(getattr(config, "max_position_embeddings", None) or 0)
+    unused = int(config.pad_token_id or 0) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
+    return positions - unused if positions > 0 else None
+
+
+@contextmanager
+def _told_in_one_sentence(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # by what is wrong with config.json or the files of weights
+        why = first_line(error)
+        raise BadInput(f"{name}: its weights cannot be loaded ({why}); give a whole checkpoint") from error

@@ -1,0 +1,146 @@
+"""What a person watching a queue sees: a table on a terminal, else a line a job; the same lines in ``jobs.log``.
+
+Time left is by the mean of the finished jobs of a task, or of all where a task has none yet.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from corpus.documents.escaping import escape_controls, escape_message
+from finetune.queue.attempts import Outcome
+from finetune.queue.jobs import Job
+
+log = logging.getLogger(__name__)
+
+LOG_NAME = "jobs.log"
+
+
+class Progress:
+    """The state of a queue: ``began`` and ``ended`` tell it, ``shown`` shows it.
+
+    Args:
+        found: how many further jobs were finished before.
+        slots: how many jobs run side by side.
+        price: of one device and hour; None: no cost is shown.
+    """
+
+    def __init__(self, jobs: Sequence[Job], found: int, slots: int, log_file: Path, price: float | None) -> None:
+        self._left = dict.fromkeys(jobs)
+        self._found, self._done, self._failed = found, 0, 0
+        self._total, self._slots, self._price, self._log_file = len(jobs) + found, max(slots, 1), price, log_file
+        self._running: dict[Job, float] = {}
+        self._seconds: dict[str, list[float]] = defaultdict(list)
+        self._last: list[str] = []
+        self._start = time.monotonic()
+
+    def began(self, job: Job) -> None:
+        self._running[job] = time.monotonic()
+
+    def ended(self, outcome: Outcome) -> None:
+        """One line for a result or a failure; a job that is to be tried again only stops running."""
+        began = self._running.pop(outcome.job, self._start)
+        if outcome.result is None and outcome.failure is None:
+            return
+        self._left.pop(outcome.job, None)
+        if outcome.result is None:
+            self._failed += 1
+            line = f"{outcome.job}: failed: {outcome.failure}"
+        else:
+            self._done += 1
+            self._seconds[outcome.job.task].append(time.monotonic() - began)
+            line = describe(outcome.result)
+        self._last = [*self._last[-2:], line]
+        self._write(f"{line} ({self._summary()})", logging.WARNING if outcome.failure else logging.INFO)
+        if outcome.trace:
+            log.error("%s", outcome.trace)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Around the work: a live table where there is a terminal."""
+        if not sys.stderr.isatty():
+            yield
+            return
+        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+        with Live(get_renderable=self._table, console=console, refresh_per_second=1, transient=True):
+            yield
+
+    def seconds_left(self) -> float | None:
+        """Until the last job is done, by those that are; None before the first."""
+        known = [value for values in self._seconds.values() for value in values]
+        if not known:
+            return None
+        of_task, of_any = {task: fmean(values) for task, values in self._seconds.items()}, fmean(known)
+        now = time.monotonic()
+        left = [of_task.get(job.task, of_any) - (now - self._running.get(job, now)) for job in list(self._left)]
+        return sum(max(seconds, 0.0) for seconds in left) / min(self._slots, max(len(left), 1))
+
+    def _summary(self) -> str:
+        said = f"{self._found + self._done} of {self._total} done"
+        said += f", {self._failed} failed" if self._failed else ""
+        left = self.seconds_left()
+        if self._left and left is not None:
+            said += f", eta {timedelta(seconds=round(left))}"
+        if self._price is not None:
+            spent = time.monotonic() - self._start
+            so_far, whole = (s / 3600 * self._slots * self._price for s in (spent, spent + (left or 0.0)))
+            said += f", cost {so_far:,.2f}" + (f" of about {whole:,.2f}" if self._left and left is not None else "")
+        return said
+
+    def _table(self) -> Group:
+        waiting = len(self._left) - len(self._running)
+        title = f"finetune: {self._summary()}, {len(self._running)} running, {waiting} left"
+        table = Table(show_header=False, box=None)
+        for job, began in list(self._running.items()):
+            table.add_row(str(timedelta(seconds=round(time.monotonic() - began))), Text(escape_controls(str(job))))
+        for line in self._last:
+            table.add_row("", Text(escape_controls(line), style="dim"))
+        return Group(Text(title), table)
+
+    def _write(self, line: str, level: int) -> None:
+        log.log(level, "%s", line)
+        self._log_file.parent.mkdir(parents=True, exist_ok=True)
+        with self._log_file.open("a", encoding="utf-8") as file:
+            file.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} {escape_message(line)}\n")
+
+
+def describe(result: Mapping[str, Any]) -> str:
+    """One line for people: ``ynat, model, seed 42: macro_f1 61.20 (trivial 6.13), 500 examples, 8.1 s``."""
+    if "told" in result:  # a trial says its own
+        return str(result["told"])
+    name = result["headline"]
+    value, trivial = (
+        "undefined" if result[kind][name] is None else f"{result[kind][name]:.2f}" for kind in ("scores", "trivial")
+    )
+    who = ", ".join(part for part in (result["task"], result["model"], result["settings"]) if part)
+    counts = result.get("parameters", {"trained": 0, "all": 0})
+    is_partial = counts["trained"] < counts["all"]  # as with LoRA
+    trained = (
+        f", {counts['trained']:,} of {counts['all']:,} parameters, {result['peak_mib']:,} MiB" if is_partial else ""
+    )
+    return (
+        f"{who}, seed {result['seed']}: {name} {value} (trivial {trivial}), "
+        f"{result['n']:,} examples, {result['seconds']} s{trained}"
+    )
+
+
+def failures(outcomes: Iterable[Outcome], total: int) -> str:
+    """The sentence with which a stage ends that could not finish all its jobs."""
+    lines = [f"  {outcome.job}: {outcome.failure}" for outcome in outcomes]
+    return "\n".join([
+        f"{len(lines)} of {total} jobs failed; what is finished is kept, and the same command tries them again:", *lines
+    ])  # fmt: skip

@@ -1,0 +1,170 @@
+"""The jobs of a run over the machines of a cluster: every task works on the one list and ends when nothing is free.
+
+```
+command ── n tasks ──▶ claim a job, train it, leave scores.json or failed.json ──┐
+   ▲                     nothing free: end, and give the machine back            │
+   └──────── all tasks have ended: what killed ones left is handed in once more ─┘
+```
+Choice: who takes which job is settled by the claims alone, so no machine waits for the list of another, and a command
+on any other machine may help. The price: file locks must hold between the machines (docs/clusters.md); where they do
+not, jobs are trained twice, with the same result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, NamedTuple
+
+from corpus.documents.accelerator import PrecisionName, find_device
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
+from finetune.data.files import read_json, write_json
+from finetune.job import find_result, find_trained, finetune_one, origin_of, settings_of
+from finetune.queue.attempts import Outcome
+from finetune.queue.fingerprint import Files, deciding
+from finetune.queue.gpu_slots import slots_of
+from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job
+from finetune.queue.pool import MOST_DEATHS, finish
+from finetune.queue.progress import describe
+from finetune.queue.settings_names import named
+from finetune.registry import task_of
+from finetune.saved_models.save import keep_best
+from finetune.task import Task
+
+log = logging.getLogger(__name__)
+
+FOLDER_NAME = ".cluster"  # of plans and logs
+FOLLOW_SECONDS = 5.0
+
+
+class Cluster(NamedTuple):
+    """``run(work, most, folder)`` calls ``work(number, scratch)`` in at most so many tasks, plans and logs below
+    ``folder``, and returns when all have ended, with a sentence for each that did not end well."""
+
+    run: Callable[[Callable[[int, Path], dict[str, Any]], int, Path], list[str]]
+    cores: int
+    gpus: int
+
+
+class Share(NamedTuple):
+    """What a process must know to work on jobs: ``files`` by task, ``data``: their folder, ``out``: that of the run."""
+
+    jobs: Sequence[Job]
+    files: Mapping[str, Files]
+    precision: PrecisionName
+    data: Path
+    out: Path
+
+    def find(self, job: Job) -> dict[str, Any] | None:
+        """The result of a job that is finished."""
+        return find_result(job, *self._known_of(job))
+
+    def _known_of(self, job: Job) -> tuple[Task, Path, str]:
+        task = task_of(job.task, job.config)
+        origin = origin_of(job, task, self.precision, settings_of(task, job.config, job.encoder), self.files)
+        return task, self.out, origin["fingerprint"]
+
+    def keeping_starts(self) -> Share:
+        """The same jobs, those marked from which one starts that is yet to be trained."""
+        left = (job for job in self.jobs if job.start and find_trained(job, *self._known_of(job)) is None)
+        sources = {job.start for job in left}
+        return self._replace(jobs=[replace(job, is_start=job in sources) for job in self.jobs])
+
+    def failure_of(self, job: Job) -> str | None:
+        """Why another task could not finish it."""
+        path = job.folder(self.out) / FAILED_NAME
+        return read_json(path)["failure"] if path.is_file() else None
+
+    def work(self, job: Job, *, parts: int) -> dict[str, Any]:
+        """Finish a job unless another task has, or has failed."""
+        if (failure := self.failure_of(job)) is not None:
+            raise BadInput(failure)
+        return self.find(job) or finetune_one(job, self.precision, self.data, self.out, parts)
+
+
+def precision_on_cluster(config: FinetuneConfig) -> PrecisionName:
+    """What all tasks train in; ``BadInput`` where each would have to choose for itself."""
+    if config.precision != "auto":
+        return config.precision
+    raise BadInput(
+        "finetune.precision=auto asks the machine that trains, which on a cluster is not this one; set it to fp32 or "
+        "bf16, so that all tasks train alike"
+    )
+
+
+def finish_on_cluster(
+    left: Sequence[Job], share: Share, cluster: Cluster, price: float | None
+) -> tuple[list[dict[str, Any]], list[Outcome]]:
+    """Results of the jobs, and what came of those that failed."""
+    results: dict[Job, dict[str, Any]] = {}
+    failed: dict[Job, str] = {}
+    reasons: list[str] = []
+    work = partial(work_off, share=share, cores=cluster.cores, gpus=cluster.gpus)
+    for _ in range(MOST_DEATHS):
+        with _followed(left, share):
+            open_jobs = len(left) - len(results) - len(failed)
+            reasons = cluster.run(work, open_jobs, share.out.absolute() / FOLDER_NAME)
+        for reason in reasons:
+            log.warning("%s", reason)
+        results = {job: result for job in left if (result := share.find(job)) is not None}
+        failed = {job: why for job in left if job not in results and (why := share.failure_of(job)) is not None}
+        if len(results) + len(failed) == len(left):
+            break
+        left_over = len(left) - len(results) - len(failed)
+        log.warning("%d of %d jobs were left by the tasks", left_over, len(left))
+    for job in results:
+        keep_best(job.folder(share.out), job.config)
+    hours = sum(result["seconds"] for result in results.values()) / 3600
+    log.info("%.2f device hours%s", hours, f", cost {hours * price:,.2f}" if price is not None else "")
+    nobody = f"no task finished it; {next(iter(reasons), 'none says why')}"
+    unfinished = [job for job in left if job not in results]
+    return list(results.values()), [Outcome(job, failure=failed.get(job, nobody)) for job in unfinished]
+
+
+def work_off(number: int, scratch: Path, *, share: Share, cores: int, gpus: int) -> dict[str, Any]:
+    """One task: jobs of the list, as long as one is free; what came of each is told by the files in its folder."""
+    config, out = share.jobs[0].config, share.out
+    device = find_device(config.device, "finetune.device")
+    if gpus and device.type == "cpu":
+        raise BadInput(f"launch.gpus_per_task={gpus}: torch sees no GPU in this task; correct it, or its environment")
+    recipes = {job: deciding(job.task, job.config, share.precision, share.files) for job in share.jobs}
+    done = 0
+    with named(share.jobs, recipes, out):  # the command may be gone by now
+        slots = slots_of(device, cores, apart=True)  # apart: a killed process is seen, and its job taken again
+        for outcome in finish(share.jobs, share.work, out, lambda job: None, slots, waits=False):
+            if outcome.stops is not None:
+                raise outcome.stops
+            if outcome.result is not None:
+                log.info("%s", describe(outcome.result))
+                done += 1
+            elif outcome.failure is not None and share.failure_of(outcome.job) is None:
+                log.error("%s: failed: %s\n%s", outcome.job, outcome.failure, outcome.trace)
+                write_json(outcome.job.folder(out) / FAILED_NAME, {"failure": outcome.failure, "trace": outcome.trace})
+    return {"done": done}
+
+
+@contextmanager
+def _followed(jobs: Sequence[Job], share: Share) -> Iterator[None]:
+    """A line for each result that appears meanwhile."""
+    stop, waiting = Event(), [job for job in jobs if share.find(job) is None]
+
+    def follow() -> None:
+        while not stop.wait(FOLLOW_SECONDS):
+            for job in [job for job in waiting if (job.folder(share.out) / SCORES_NAME).is_file()]:
+                if (result := share.find(job)) is not None:
+                    waiting.remove(job)
+                    log.info("%s (%d of %d done)", describe(result), len(jobs) - len(waiting), len(jobs))
+
+    thread = Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,309 @@
+"""Files of own tasks as examples: one reader for each kind, and the way back. See ``finetune.data.custom_files``.
+
+A text is an input under the name of its column. Without a ``guid`` column an example is named by file and line, which
+is where to look for it. In a file without the label's column nothing has a gold (a test file).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+from corpus.documents.atomic_files import atomic_write, parse_json
+from corpus.documents.errors import BadInput
+from finetune.custom_config import CustomColumns
+from finetune.data.custom_files import Record, Words, holds_words, nfc, read_table, read_words, write_table
+from finetune.examples import Example
+from finetune.tasks.labels import is_finite_number
+from finetune.tasks.ner.inference import find_entities
+
+log = logging.getLogger(__name__)
+
+MARKS = {"B": "B", "I": "I", "S": "B", "U": "B", "E": "I", "L": "I"}  # BIOES and BILOU as BIO
+OUTSIDE = "O"
+
+
+def read_classes(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
+    """Texts and their class; ``known``: all classes, None: any."""
+    column = columns.label or "label"
+
+    def gold_of(record: Record) -> str:
+        label = text_in(record, column, may_be_number=True)
+        if known is not None and label not in known:
+            raise BadInput(f"{record.where}: no label {label!r} in training; there are {', '.join(known)}")
+        return label
+
+    return _read_pairs(columns, column, gold_of, path)
+
+
+def read_numbers(columns: CustomColumns, path: Path) -> list[Example]:
+    """Two texts and their number."""
+    column = columns.label or "label"
+
+    def gold_of(record: Record) -> float:
+        value = record.values[column]
+        try:
+            number = float(value) if isinstance(value, str) else value
+        except ValueError:
+            number = None
+        if not is_finite_number(number):
+            raise BadInput(f"{record.where}: column {column!r} should hold a number, found {value!r:.60}")
+        return float(number)
+
+    return _read_pairs(columns, column, gold_of, path)
+
+
+def _read_pairs(columns: CustomColumns, column: str, gold_of: Callable[[Record], Any], path: Path) -> list[Example]:
+    fields = columns.text if isinstance(columns.text, tuple) else (columns.text or "text",)
+    records = read_table(path, fields)
+    labelled = _has_golds(records, column)
+    return [
+        Example(
+            guid_of(columns, record, path),
+            gold_of(record) if labelled else None,
+            {name: text_in(record, name) for name in fields},
+        )
+        for record in records
+    ]
+
+
+def _has_golds(records: Sequence[Record], column: str) -> bool:
+    without = [record for record in records if column not in record.values]
+    if 0 < len(without) < len(records):
+        raise BadInput(f"{without[0].where}: no {column!r}, which other rows have; label all rows of a file or none")
+    return not without
+
+
+def guid_of(columns: CustomColumns, record: Record | Words, path: Path) -> str:
+    """The name of an example: the column that the recipe names, or ``dev.csv:17``."""
+    if columns.guid is not None and isinstance(record, Record):
+        return text_in(record, columns.guid, may_be_number=True)
+    return (isinstance(record, Words) and record.name) or f"{path.name}:{record.line}"
+
+
+def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
+    """The text of a column in NFC; ``BadInput`` for none, or for anything else."""
+    if column not in record.values:
+        raise BadInput(f"{record.where}: no column {column!r}; there are {', '.join(map(str, record.values))}")
+    value = record.values[column]
+    if may_be_number and isinstance(value, bool | int):
+        return str(value).lower()
+    if not isinstance(value, str) or not value.strip():
+        raise BadInput(f"{record.where}: column {column!r} should hold a text, found {value!r:.60}; remove the row")
+    return normalize("NFC", value.strip() if may_be_number else value)
+
+
+def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
+    """Sentences with a tag for each letter that is no space; ``known``: all types, None: any."""
+    if columns.spans is None and columns.text is None and holds_words(path, [columns.tokens or "tokens"]):
+        return _from_words(columns, [(words, words.words, words.tags) for words in read_words(path)], known, path)
+    if columns.spans is None and columns.text is None:
+        token_column, tag_column = columns.tokens or "tokens", columns.tags or "tags"
+        records = read_table(path, [token_column])
+        labelled = _has_golds(records, tag_column)
+        return _from_words(
+            columns,
+            [(r, list_in(r, token_column), list_in(r, tag_column) if labelled else []) for r in records],
+            known, path,
+        )  # fmt: skip
+    text_column, span_column = columns.text or "text", columns.spans or "spans"
+    assert isinstance(text_column, str)
+    records = read_table(path, [text_column])
+    labelled = _has_golds(records, span_column)
+    examples = []
+    for record in records:
+        text = text_in(record, text_column)
+        tags = _tags_of_spans(record, text, record.values[text_column], span_column) if labelled else None
+        examples.append(Example(guid_of(columns, record, path), tags, {"text": text}))
+        _refuse_unknown(record.where, tags or (), known)
+    return examples
+
+
+def list_in(record: Record, column: str) -> list[str]:
+    """Words or tags of a cell: a list, a list as JSON, or parted by spaces."""
+    value = record.values[column]
+    if isinstance(value, str) and value.startswith("["):
+        value = _json_in(record, column)
+    found = value.split() if isinstance(value, str) else value
+    if not isinstance(found, list) or not found or not all(isinstance(item, str) and item for item in found):
+        raise BadInput(f"{record.where}: column {column!r} should hold words, found {value!r:.60}")
+    return [normalize("NFC", item) for item in found]
+
+
+def _json_in(record: Record, column: str) -> Any:
+    value = record.values[column]
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value or "[]")
+    except ValueError:
+        raise BadInput(f"{record.where}: column {column!r} should hold JSON, found {value!r:.60}") from None
+
+
+def _from_words(
+    columns: CustomColumns,
+    sentences: Sequence[tuple[Record | Words, list[str], list[str]]],
+    known: Sequence[str] | None,
+    path: Path,
+) -> list[Example]:
+    """Words are joined by a space, unless all of the file are single letters, spaces among them (KLUE-NER)."""
+    is_spelt = all(len(word) == 1 for _, words, _ in sentences for word in words)
+    has_tags = any(any(tags) for _, _, tags in sentences)
+    examples, mended = [], 0
+    for place, words, tags in sentences:
+        if has_tags and (len(tags) != len(words) or not all(tags)):
+            raise BadInput(f"{place.where}: {len(words)} words but {sum(map(bool, tags))} tags; expected one each")
+        text = ("" if is_spelt else " ").join(words)
+        if not text.strip():
+            raise BadInput(f"{place.where}: a sentence of spaces only; remove it")
+        letters = [tag for pair in zip(words, tags, strict=True) for tag in _spread(*pair, place.where)] if tags else []
+        mended += _begin_all(letters)
+        _refuse_unknown(place.where, letters, known)
+        examples.append(Example(guid_of(columns, place, path), letters if has_tags else None, {"text": text}))
+    if mended:
+        log.warning("%s: %d entities begin with I-; they are read as B-", path, mended)
+    return examples
+
+
+def _spread(word: str, tag: str, where: str) -> list[str]:
+    """The tags of a word's letters."""
+    count = sum(not letter.isspace() for letter in word)
+    mark, _, kind = tag.partition("-")
+    if tag == OUTSIDE:
+        return [OUTSIDE] * count
+    if mark not in MARKS or not kind:
+        raise BadInput(f"{where}: tag {tag!r}; expected O, B-TYPE or I-TYPE")
+    return [f"{MARKS[mark]}-{kind}", *[f"I-{kind}"] * (count - 1)][:count]
+
+
+def _begin_all(tags: list[str]) -> int:
+    """Makes B- of each I- that goes on with nothing; returns how many."""
+    mended = 0
+    for place, tag in enumerate(tags):
+        if tag.startswith("I-") and (not place or tags[place - 1][2:] != tag[2:]):
+            tags[place] = f"B-{tag[2:]}"
+            mended += 1
+    return mended
+
+
+def _refuse_unknown(where: str, tags: Sequence[str], known: Sequence[str] | None) -> None:
+    odd = next((tag for tag in tags if tag != OUTSIDE and known is not None and tag[2:] not in known), None)
+    if odd is not None:
+        raise BadInput(f"{where}: no type {odd[2:]!r} in training; there are {', '.join(known or ())}")
+
+
+def _tags_of_spans(record: Record, text: str, raw: str, column: str) -> list[str]:
+    """Offsets count characters of the file's own text, which may be NFD; the last one is the first after."""
+    tags = [OUTSIDE] * len(text)
+    spans = _json_in(record, column)
+    for span in spans if isinstance(spans, list) else [None]:
+        begin, end, kind = _span_of(span, record, column)
+        is_inside = end <= len(raw)
+        begin, end = (len(normalize("NFC", raw[:place])) for place in (begin, end))
+        if not is_inside or not 0 <= begin < end <= len(text) or any(tag != OUTSIDE for tag in tags[begin:end]):
+            raise BadInput(
+                f"{record.where}: span {span!r:.60} is empty, overlaps another, or ends after the {len(text)} "
+                "characters of its text"
+            )
+        tags[begin:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - begin - 1)]
+        first = next((place for place in range(begin, end) if not text[place].isspace()), None)
+        if first is not None:
+            tags[first] = f"B-{kind}"
+    return [tag for letter, tag in zip(text, tags, strict=True) if not letter.isspace()]
+
+
+def _span_of(span: Any, record: Record, column: str) -> tuple[int, int, str]:
+    """``[0, 2, "LC"]`` or ``{"start": 0, "end": 2, "label": "LC"}``."""
+    match [span.get(name) for name in ("start", "end", "label")] if isinstance(span, dict) else span:
+        case [int(begin), int(end), str(kind)] if 0 <= begin < end and kind:
+            return begin, end, normalize("NFC", kind)
+    raise BadInput(f"{record.where}: column {column!r} should hold a list of [start, end, label], found {span!r:.60}")
+
+
+def read_answers(columns: CustomColumns, path: Path) -> list[Example]:
+    """Questions, passages and answers, "" for none; an answer without its place must stand in the passage once."""
+    question, context = columns.question or "question", columns.context or "context"
+    column = columns.answer or "answer"
+    records = read_table(path, [question, context])
+    labelled = _has_golds(records, column)
+    examples = []
+    for record in records:
+        passage = text_in(record, context)
+        texts, starts = _answers_in(record, column, columns, passage) if labelled else ([], [])
+        inputs = {"question": text_in(record, question), "context": passage, "start": starts[0] if starts else None}
+        gold = {"answers": texts, "question_type": None} if labelled else None
+        examples.append(Example(guid_of(columns, record, path), gold, inputs))
+    return examples
+
+
+def _answers_in(record: Record, column: str, columns: CustomColumns, passage: str) -> tuple[list[str], list[int]]:
+    start, raw = columns.start, record.values[columns.context or "context"]
+    value: Any = record.values[column]
+    places: Any = record.values.get(start or "start")
+    if isinstance(value, dict):  # as the Hub has SQuAD: {"text": […], "answer_start": […]}
+        value, places = value.get("text"), value.get("answer_start")
+    elif start is not None and value and places is None:
+        raise BadInput(f"{record.where}: no column {start!r}; there are {', '.join(map(str, record.values))}")
+    texts = value if isinstance(value, list) else [value] if value not in ("", None) else []
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise BadInput(f"{record.where}: column {column!r} should hold words of the passage, found {value!r:.60}")
+    texts = [nfc(text) for text in texts]
+    if places in ("", None):
+        return texts, [_only_place(text, passage, record.where) for text in texts]
+    listed = places if isinstance(places, list) else [places]
+    numbers = [int(place) if isinstance(place, str) and place.isdecimal() else place for place in listed]
+    if len(numbers) != len(texts) or not all(type(number) is int and 0 <= number < len(raw) for number in numbers):
+        raise BadInput(f"{record.where}: expected the number of each answer's first character, found {places!r:.60}")
+    return texts, [len(normalize("NFC", raw[:number])) for number in numbers]
+
+
+def _only_place(text: str, passage: str, where: str) -> int:
+    count = passage.count(text)
+    if count != 1:
+        raise BadInput(
+            f"{where}: answer {text!r:.60} stands {count} times in its passage; add a column 'start' with the number "
+            "of its first character"
+        )
+    return passage.find(text)
+
+
+def write_values(columns: CustomColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
+    """A file again with the predicted values in the place of its labels."""
+    has_words = columns.kind == "tagging" and columns.spans is columns.text is None
+    if has_words and holds_words(source, [columns.tokens or "tokens"]):
+        _write_words(columns, source, values, target)
+        return
+    records = read_table(source, ())
+    found = [_predicted(columns, record, values[guid_of(columns, record, source)]) for record in records]
+    write_table(source, target, [{**record.values, **new} for record, new in zip(records, found, strict=True)])
+
+
+def _predicted(columns: CustomColumns, record: Record, value: Any) -> dict[str, Any]:
+    if columns.kind == "span":
+        return {columns.answer or "answer": value}
+    if columns.kind != "tagging":
+        return {columns.label or "label": value}
+    if columns.spans is columns.text is None:
+        return {columns.tags or "tags": _tags_of_words(list_in(record, columns.tokens or "tokens"), value)}
+    column = str(columns.text or "text")
+    text = text_in(record, column)
+    spans = [[begin, end, kind] for kind, begin, end in find_entities(text, value) if not kind.startswith("(")]
+    return {column: text, columns.spans or "spans": spans}
+
+
+def _tags_of_words(words: Sequence[str], tags: Sequence[str]) -> list[str]:
+    """The tag of each word's first letter."""
+    letters = iter(tags)
+    by_word = [[next(letters) for letter in word if not letter.isspace()] for word in words]
+    return [found[0] if found else OUTSIDE for found in by_word]
+
+
+def _write_words(columns: CustomColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
+    lines = []
+    for sentence in read_words(source):
+        tags = _tags_of_words(sentence.words, values[guid_of(columns, sentence, source)])
+        lines += [f"{word}\t{tag}" for word, tag in zip(sentence.words, tags, strict=True)] + [""]
+    atomic_write(target, "\n".join(lines))

@@ -1,0 +1,175 @@
+"""Tasks of a user's own, built of the heads, metrics and decodings of KLUE's: a class, a number, entities, an answer.
+
+``finetune.custom`` describes kind, files and columns; classes, entity types and the scale of numbers are read from the
+training file. Both together are the definition, JSON that a saved model stores: ``custom_task`` builds the same task
+from it without the data. Hyperparameters are those of the KLUE task of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from corpus.documents.errors import BadInput
+from finetune.custom_config import CustomColumns, CustomTask
+from finetune.examples import ErrorView, Example, Row
+from finetune.metrics import pearson, spearman
+from finetune.task import Ensembling, Files, HubLayout, Published, Task
+from finetune.tasks import labels
+from finetune.tasks.custom.reader import read_answers, read_classes, read_entities, read_numbers, write_values
+from finetune.tasks.mrc.task import KLUE_MRC
+from finetune.tasks.ner import ensemble
+from finetune.tasks.ner import metrics as entities
+from finetune.tasks.ner import task as ner
+from finetune.tasks.nli.task import KLUE_NLI, score_nli
+from finetune.tasks.sts.metrics import MOST_SIMILAR
+from finetune.tasks.sts.task import KLUE_STS
+from finetune.tasks.text_input import text_inference
+from finetune.tasks.ynat.task import YNAT, score_ynat
+
+MOST_LABELS = 1_000
+PREDICTS = {
+    "label": "class of a text", "pair": "class of two texts", "similarity": "a number for two texts",
+    "tagging": "entities in a text", "span": "answer to a question as a span of the passage, or none",
+}  # fmt: skip
+
+
+def define(name: str, own: CustomTask) -> dict[str, Any]:
+    """The definition of an own task: its columns, and what its train file (or dev, where that is divided) adds."""
+    path = Path(own.train or own.dev)
+    columns = CustomColumns(**own.model_dump(exclude={"train", "dev", "test"}))
+    found: dict[str, Any] = {}
+    if own.kind == "similarity":
+        golds = [example.gold for example in read_numbers(columns, path)]
+        found["scale"] = max(golds) - min(golds) if None not in golds else 0.0
+    elif own.kind != "span" and own.labels is None:
+        read = read_entities if own.kind == "tagging" else read_classes
+        found["labels"] = _labels_of(read(columns, None, path), own.kind, path)
+    return {"name": name, **columns.model_dump(mode="json", exclude_none=True), **found}
+
+
+def _labels_of(examples: Sequence[Example], kind: str, path: Path) -> list[str]:
+    golds = [example.gold for example in examples if example.gold is not None]
+    if kind == "tagging":
+        found = {tag.partition("-")[2] for gold in golds for tag in gold} - {""}
+        least = 1
+    else:
+        found, least = set(golds), 2
+    if not least <= len(found) <= MOST_LABELS:
+        what = f"{len(found):,} different labels" + (f", {min(found)!r}" if len(found) == 1 else "")
+        raise BadInput(f"{path}: {what}; expected {least} to {MOST_LABELS:,}; is it the right column?")
+    return sorted(found)
+
+
+def custom_task(definition: Any, place: str = "own task", files: Mapping[str, str] | None = None) -> Task:
+    """The task that a definition describes; ``BadInput`` with ``place`` where it is none. ``files``: split to path."""
+    given = dict(definition) if isinstance(definition, Mapping) else {}
+    name, scale = given.pop("name", None), given.pop("scale", 0.0)
+    try:
+        columns = CustomColumns.model_validate(given)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(["own", *map(str, problem["loc"])])
+        raise BadInput(f"{place}: {key} cannot be used ({problem['msg']}); save the model again") from None
+    has_labels = bool(columns.labels) or columns.kind in ("similarity", "span")
+    if not isinstance(name, str) or not labels.is_finite_number(scale) or not has_labels:
+        raise BadInput(f"{place}: own has no name, or not the labels or the scale of its kind; save the model again")
+    base, changes = MAKERS[columns.kind](columns, float(scale))
+    published = Published(0, {}, base.published.hyperparameters, base.published.large)
+    return replace(
+        base, name=name, predicts=PREDICTS[columns.kind], files=Files(name, "", files or {}), published=published,
+        hub=HubLayout((), lambda rows, split: ""),
+        custom=dict(definition), write=partial(write_values, columns), **changes,
+    )  # fmt: skip
+
+
+def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    names, fields = columns.labels or (), fields_of(columns)
+    return YNAT, {
+        "read": partial(read_classes, columns, names),
+        "featurize": partial(labels.featurize_texts, fields, names, labels.encode_texts),
+        "model": partial(labels.build_labeller, names),
+        "decode": partial(labels.decode_labels, names),
+        "score": lambda rows: score_ynat(rows) | score_nli(rows),
+        "select_by": "macro_f1",
+        "inspection": labels.label_inspection(names, fields),
+        "inference": text_inference(fields, names),
+        "ensembling": Ensembling(partial(labels.merge_labels, names)),
+    }
+
+
+def _pair_classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    return KLUE_NLI, _classes(columns, scale)[1]
+
+
+def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    fields = fields_of(columns)
+    unit = scale / MOST_SIMILAR or 1.0  # an error is a fifth of the scale, as in KLUE-STS
+
+    def show(example: Example, row: Row) -> ErrorView:
+        return {name: example.inputs[name] for name in fields}, [f"{row.gold:.4g}"], [f"{row.prediction:.4g}"]
+
+    return KLUE_STS, {
+        "read": partial(read_numbers, columns),
+        "featurize": partial(labels.featurize_texts, fields, None, labels.encode_texts),
+        "score": score_numbers,
+        "select_by": "pearsonr",
+        "inspection": KLUE_STS.inspection._replace(
+            tables=lambda rows: {}, show=show, distance=lambda row: abs(row.gold - row.prediction) / unit
+        ),
+        "inference": text_inference(fields, None),
+    }
+
+
+def _entities(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    types = columns.labels or ()
+    names = tags_of(types)
+    functions: dict[str, Callable[..., Any]] = {"featurize": ner.featurize, "model": ner.build, "decode": ner.decode}
+    inspected: dict[str, Callable[..., Any]] = {
+        "record": ner.record, "validate": ner.validate_tags, "tables": entities.tables,
+    }  # fmt: skip
+    return ner.KLUE_NER, {
+        **{field: partial(function, names=names) for field, function in functions.items()},
+        "read": partial(read_entities, columns, types),
+        "score": partial(entities.score_entities, names),
+        "select_by": "entity_macro_f1",
+        "inspection": ner.KLUE_NER.inspection._replace(
+            **{field: partial(function, names=names) for field, function in inspected.items()}
+        ),
+        "ensembling": Ensembling(partial(ensemble.merge, names=names), partial(ensemble.to_records, names=names)),
+    }
+
+
+def _answers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    return KLUE_MRC, {"read": partial(read_answers, columns)}
+
+
+MAKERS: Mapping[str, Callable[[CustomColumns, float], tuple[Task, dict[str, Any]]]] = {
+    "label": _classes, "pair": _pair_classes, "similarity": _numbers, "tagging": _entities, "span": _answers,
+}  # fmt: skip
+
+
+def fields_of(columns: CustomColumns) -> tuple[str, ...]:
+    """The columns of the texts, which are also the names of an example's inputs."""
+    return columns.text if isinstance(columns.text, tuple) else (columns.text or "text",)
+
+
+def tags_of(types: Sequence[str]) -> tuple[str, ...]:
+    """All tags by id: B- and I- of each type, O last."""
+    return (*(f"{mark}-{name}" for name in types for mark in "BI"), ner.OUTSIDE)
+
+
+def score_numbers(rows: Sequence[Row]) -> dict[str, float]:
+    """``pearsonr`` and ``spearmanr``, -100..100, nan where either side is constant."""
+    gold_N = np.array([row.gold for row in rows], dtype=float)
+    predicted_N = np.array([row.prediction for row in rows], dtype=float)
+    return {
+        "pearsonr": pearson(gold_N, predicted_N),
+        "spearmanr": spearman(gold_N, predicted_N),
+    }

@@ -1,0 +1,130 @@
+"""What both protocols of KLUE-DP make of a sentence: a feature, a batch, a record, and predictions from its raw output.
+
+A protocol chooses where words are (sub-word positions), which heads may be targets, and how heads follow from scores.
+Legend: ``n`` words that are kept, all but those after the longest input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finetune.examples import IGNORED, Example, Feature, Prediction, Tokenizer, pad_inputs, pad_rows
+from finetune.tasks.dp.metrics import DP_LABELS, TYPE_IDS
+from finetune.tasks.dp.reader import POS_IDS, ROOT_POS, UNKNOWN_POS
+
+
+def locate_words(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """First and last sub-word of each word of a sentence, joined by one space; 0, [CLS], for a word without one.
+
+    A sub-word belongs to the words of its first and its last character; the space before a word, which some tokenizers
+    count into a sub-word or make one of its own, belongs to none.
+    """
+    word_of = [number for number, word in enumerate(words) for _ in word]  # of each letter, spaces not counted
+    is_letter = (flag for word in words for flag in (*[1] * len(word), 0))
+    letters = list(accumulate(is_letter, initial=0))  # before each position
+    first, last = dict[int, int](), dict[int, int]()
+    for position, (begin, end) in enumerate(offsets):
+        if letters[begin] < letters[end]:
+            for word in (word_of[letters[begin]], word_of[letters[end] - 1]):
+                first.setdefault(word, position)
+                last[word] = position
+    return [first.get(word, 0) for word in range(len(words))], [last.get(word, 0) for word in range(len(words))]
+
+
+def cut_ids(ids: list[int], max_tokens: int) -> list[int]:
+    """The first sub-words and the last, which is [SEP]."""
+    return ids if len(ids) <= max_tokens else [*ids[: max_tokens - 1], ids[-1]]
+
+
+def make_feature(
+    number: int, example: Example, ids: list[int], first: Sequence[int], last: Sequence[int], *, right_only: bool
+) -> Feature:
+    """One sentence from the sub-word positions of its words; position 0 is the root, [CLS]. A gold head after the cut,
+    or one to the left of its word where ``right_only``, is no target."""
+    n = len(first)
+    gold = example.gold or {"heads": [IGNORED] * n, "types": DP_LABELS[:1] * n}
+    heads = [
+        head if head == 0 or (word if right_only else 0) < head <= n else IGNORED
+        for word, head in enumerate(gold["heads"][:n], start=1)
+    ]
+    return {
+        "input_ids": ids,
+        "example": number,
+        "first": [0, *first],
+        "last": [0, *last],
+        "pos": [ROOT_POS, *(POS_IDS.get(tag, UNKNOWN_POS) for tag in example.inputs["pos"][:n])],
+        "heads": heads,
+        "types": [
+            IGNORED if head == IGNORED else TYPE_IDS[name] for head, name in zip(heads, gold["types"][:n], strict=True)
+        ],
+    }
+
+
+def keep_trainable(features: list[Feature], is_training: bool) -> list[Feature]:
+    """Without sentences that have no target, when training."""
+    return [f for f in features if not is_training or any(head != IGNORED for head in f["heads"])]
+
+
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
+    """One feature a sentence. Words after ``max_tokens`` are left out, but for the first; a gold head that cannot be
+    (after the cut, or to the left of its word) is no target."""
+    encoded = tokenizer(
+        [" ".join(example.inputs["words"]) for example in examples], return_offsets_mapping=True,
+        return_attention_mask=False, return_token_type_ids=False,
+    )  # fmt: skip
+    features = []
+    for number, (ids, offsets) in enumerate(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)):
+        first, last = locate_words(examples[number].inputs["words"], offsets)
+        if len(ids) > max_tokens:
+            n = max(1, next((word for word, position in enumerate(last) if position >= max_tokens - 1), len(last)))
+            first, last = first[:n], [min(position, max_tokens - 2) for position in last[:n]]
+        features.append(make_feature(number, examples[number], cut_ids(ids, max_tokens), first, last, right_only=True))
+    return keep_trainable(features, is_training)
+
+
+def collate_words(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+    """Batch as ``BiaffineParser.forward`` describes it."""
+    fillers = {"first": 0, "last": 0, "pos": ROOT_POS, "heads": IGNORED, "types": IGNORED}
+    return {
+        **pad_inputs(features, pad_id),
+        **{key: pad_rows([feature[key] for feature in features], filler) for key, filler in fillers.items()},
+        "lengths": np.array([len(feature["heads"]) for feature in features]),
+    }
+
+
+def make_record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+    """What the model sees of a sentence and learns from it; null where a word has no target."""
+    (feature,) = features
+    return {
+        "input_ids": feature["input_ids"],
+        "labels": {
+            "word_starts": feature["first"][1:],
+            "word_ends": feature["last"][1:],
+            "heads": [None if head == IGNORED else head for head in feature["heads"]],
+            "types": [None if number == IGNORED else DP_LABELS[number] for number in feature["types"]],
+            "pos": example.inputs["pos"][: len(feature["heads"])],
+        },
+    }
+
+
+def chain_words(example: Example, inner: str, last: str) -> Prediction:
+    """Every word hangs on its right neighbour; the last is the root."""
+    words = len(example.inputs["words"])
+    return Prediction({"heads": [*range(2, words + 1), 0], "types": [*[inner] * (words - 1), last]})
+
+
+def name_arcs(
+    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], trees: Sequence[Sequence[int]]
+) -> list[Prediction]:
+    """Predictions of the chosen heads, each with the best type of its arc; words after the cut are chained."""
+    predictions = [chain_words(example, "NP", "VP") for example in examples]
+    for feature, raw, heads in zip(features, raws, trees, strict=True):
+        value, n = predictions[feature["example"]].value, len(heads)
+        value["heads"][:n] = heads
+        value["types"][:n] = [DP_LABELS[number] for number in raw["types"][np.arange(n), heads].tolist()]
+    return predictions

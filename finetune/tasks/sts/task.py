@@ -1,0 +1,111 @@
+"""KLUE-STS: similarity of two sentences from 0 to 5, the mean of the annotators (paper 3.2).
+
+Scored by Pearson correlation, nan for a constant prediction, and by F1 of "similar", both sides made binary at 3 (3
+itself is similar). Predictions are not clipped to 0..5: that would change the correlation. Legend: ``N`` pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from corpus.documents.errors import BadInput
+from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Ensembling, Files, HubLayout, Inspection, MemberRecords, Published, Task, table_36
+from finetune.tasks import labels
+from finetune.tasks.sts.metrics import MOST_SIMILAR, SIMILAR_FROM, score, tables
+from finetune.tasks.text_input import text_inference
+
+FIELDS = ("sentence1", "sentence2")
+
+
+def similarity_of(record: Mapping[str, Any], where: str) -> float:
+    """``real-label`` of a record, 0..5."""
+    found = record["labels"]
+    value = found.get("real-label") if isinstance(found, dict) else None
+    if not labels.is_finite_number(value) or not 0 <= value <= MOST_SIMILAR:
+        raise BadInput(f"{where}: 'labels' should hold 'real-label', a number from 0 to 5, found {value!r}")
+    return float(value)
+
+
+def build(encoder: str, tokenizer: Tokenizer) -> Module:
+    """Encoder and a head with one output; squared error."""
+    from finetune.heads.labels import load_text_regressor
+
+    return load_text_regressor(encoder, tokenizer)
+
+
+def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+    """The numbers as they are."""
+    return [Prediction(float(f"{raw:.7g}")) for raw in raws]
+
+
+def merge(members: Sequence[MemberRecords]) -> list[Prediction]:
+    """The mean of the members' numbers."""
+    return decode((), (), np.mean([[record["prediction"] for record in member] for member in members], axis=0))
+
+
+def predict_mean(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
+    """Baseline: the mean of the training pairs (no correlation is defined for a constant)."""
+    mean = fmean(example.gold for example in training)
+    return [Prediction(mean) for _ in examples]
+
+
+def validate_number(example: Example, prediction: Prediction) -> str | None:
+    """A finite number."""
+    value = prediction.value
+    return None if labels.is_finite_number(value) else f"expected a finite number, found {value!r:.60}"
+
+
+def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The official file again with predicted ``labels``: clipped to 0..5, the scale of the official layout."""
+    clipped = {guid: min(max(float(value), 0.0), MOST_SIMILAR) for guid, value in values.items()}
+    predicted = {
+        guid: {"label": round(value, 1), "real-label": value, "binary-label": int(value >= SIMILAR_FROM)}
+        for guid, value in clipped.items()
+    }
+    labels.write_field("labels", official, predicted, target)
+
+
+def show(example: Example, row: Row) -> ErrorView:
+    """Both sentences and both numbers."""
+    return {name: example.inputs[name] for name in FIELDS}, [f"{row.gold:.2f}"], [f"{row.prediction:.2f}"]
+
+
+KLUE_STS = Task(
+    name="klue-sts",
+    predicts="similarity of two sentences, 0 to 5",
+    files=Files("klue-sts-v1.1", "json"),
+    read=partial(labels.read_texts, FIELDS, partial(labels.read_golds, "labels", similarity_of)),
+    write=write,
+    featurize=partial(labels.featurize_texts, FIELDS, None, labels.encode_texts),
+    collate=labels.collate_labels,
+    model=build,
+    decode=decode,
+    score=score,
+    select_by="pearsonr",
+    published=Published(
+        dev_examples=519,
+        dev_scores=table_36(pearsonr=(91.01, 91.23, 92.70, 93.26), f1=(83.44, 85.54, 85.54, 85.60)),
+        hyperparameters=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
+        large=Hyperparameters(lr=2e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
+        quirks={"featurize": partial(labels.featurize_texts, FIELDS, None, labels.encode_pairs_as_published)},
+    ),
+    inspection=Inspection(
+        tables=tables,
+        trivial=predict_mean,
+        record=partial(labels.record_gold, "score"),
+        validate=validate_number,
+        show=show,
+        distance=lambda row: abs(row.gold - row.prediction),
+    ),
+    hub=HubLayout(("guid", *FIELDS, "labels"), partial(labels.convert_records, "label")),
+    inference=text_inference(FIELDS, None),
+    ensembling=Ensembling(merge),
+)

@@ -1,0 +1,75 @@
+"""New text for a task: what becomes of a line or a record, and how a label or a number is told (``finetune.task.Use``).
+
+A plain line holds the task's texts in order, parted by tabs; a record of JSON has them under their names. Text goes to
+NFC. What other tasks make of new text stands in the ``new.py`` of their folders.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from corpus.documents.errors import BadInput
+from finetune.examples import Example, Prediction
+from finetune.task import Inference, RawInput
+
+ONE_TEXT = ("text", "sentence")  # other names of the text of a task that has one
+LIKELIEST = 3  # labels told with their probabilities
+
+
+def nfc(text: str) -> str:
+    """The text in NFC, which models and offsets here are made for."""
+    return unicodedata.normalize("NFC", text)
+
+
+def parse_texts(columns: Sequence[str], raw: RawInput, where: str) -> dict[str, Any] | None:
+    """The texts of ``columns``; one text may also stand under "text" or "sentence"."""
+    if isinstance(raw, str):
+        raw = raw.split("\t") if len(columns) > 1 else [raw]
+    if not isinstance(raw, Mapping):
+        if len(raw) != len(columns):
+            names = ", a tab, ".join(columns)
+            raise BadInput(f"{where}: expected {names}; found {len(raw)} columns; for others give JSON lines")
+        raw = dict(zip(columns, raw, strict=True))
+    texts = {column: nfc(_text_under(column, raw, len(columns) == 1, where)) for column in columns}
+    return texts if all(text.strip() for text in texts.values()) else None
+
+
+def _text_under(column: str, record: Mapping[str, Any], is_only: bool, where: str) -> str:
+    names = (column, *ONE_TEXT) if is_only else (column,)
+    key = next((name for name in names if name in record), column)
+    if key not in record:
+        found = ", ".join(map(str, record)) or "nothing"
+        raise BadInput(f"{where}: no '{column}'; a record has it as a text (found: {found:.80})")
+    if not isinstance(record[key], str):
+        raise BadInput(f"{where}: '{key}' should be a text, found {record[key]!r:.60}")
+    return str(record[key])
+
+
+def certainty(labels: Sequence[str], prediction: Prediction) -> dict[str, Any]:
+    """``probability`` of the predicted label, and ``likeliest``, the first labels with theirs."""
+    if not prediction.scores:
+        return {}
+    ranked = sorted(zip(labels, prediction.scores, strict=True), key=lambda pair: -pair[1])
+    return {"probability": max(prediction.scores), "likeliest": dict(ranked[:LIKELIEST])}
+
+
+def text_inference(columns: Sequence[str], labels: Sequence[str] | None) -> Inference:
+    """For a task with one of ``labels``, or a number where there are none, for each text or pair."""
+
+    def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
+        texts = {column: example.inputs[column] for column in columns}
+        return {**texts, **(certainty(labels, prediction) if labels else {})}
+
+    def format_lines(result: Mapping[str, Any]) -> list[str]:
+        found = [result["prediction"], share(result)] if labels else [f"{result['prediction']:.2f}"]
+        return ["\t".join([*found, *(result[column] for column in columns)])]
+
+    return Inference(partial(parse_texts, columns), to_result, format_lines)
+
+
+def share(result: Mapping[str, Any]) -> str:
+    """``0.93``."""
+    return f"{result['probability']:.2f}"

@@ -1,0 +1,83 @@
+"""The 45 slots of WoS v1.1, the gates of a slot, and ``ontology.json`` with the values of each slot (KLUE paper 3.8).
+
+The ontology is optional: with it a generated value gets its official spelling (``finetune.tasks.wos.values``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.errors import BadInput
+from finetune.data.files import read_json
+
+FOLDER, NAME = "wos-v1.1", "ontology.json"  # as in the KLUE repository
+
+
+SLOTS = (
+    "관광-경치 좋은", "관광-교육적", "관광-도보 가능", "관광-문화 예술", "관광-역사적", "관광-이름", "관광-종류",
+    "관광-주차 가능", "관광-지역", "숙소-가격대", "숙소-도보 가능", "숙소-수영장 유무", "숙소-스파 유무",
+    "숙소-예약 기간", "숙소-예약 명수", "숙소-예약 요일", "숙소-이름", "숙소-인터넷 가능", "숙소-조식 가능",
+    "숙소-종류", "숙소-주차 가능", "숙소-지역", "숙소-헬스장 유무", "숙소-흡연 가능", "식당-가격대", "식당-도보 가능",
+    "식당-야외석 유무", "식당-예약 명수", "식당-예약 시간", "식당-예약 요일", "식당-이름", "식당-인터넷 가능",
+    "식당-종류", "식당-주류 판매", "식당-주차 가능", "식당-지역", "식당-흡연 가능", "지하철-도착지",
+    "지하철-출발 시간", "지하철-출발지", "택시-도착 시간", "택시-도착지", "택시-종류", "택시-출발 시간", "택시-출발지",
+)  # fmt: skip
+
+
+GATES = ("none", "dontcare", "ptr", "yes", "no")
+
+
+SPOKEN = ("dontcare", "yes", "no")  # values that a gate alone says
+
+
+NONE, PTR = GATES.index("none"), GATES.index("ptr")
+
+
+# Slot to whitespace-free spelling to the values spelt so (월드컵경기장역 and 월드컵 경기장역 are two).
+Ontology = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def squeeze(text: str) -> str:
+    """The text without white space."""
+    return "".join(text.split())
+
+
+def find_ontology(path: Path) -> Path | None:
+    """``ontology.json`` beside a data file, or in a benchmark folder that lies beside the file's own."""
+    beside = path.absolute().parent.parent.parent.glob(f"*/{FOLDER}") if path.absolute().parent.name == FOLDER else ()
+    names = [folder / name for folder in (path.parent, *sorted(beside)) for name in (NAME, f"{NAME}.zst")]
+    return next((name for name in names if name.is_file()), None)
+
+
+def read_ontology(path: Path) -> Ontology:
+    """All values of each slot; ``BadInput`` if that is no map from the 45 slots to lists of texts."""
+    values = read_json(path)
+    if not isinstance(values, dict) or set(values) != set(SLOTS):
+        odd = sorted(set(values) ^ set(SLOTS))[:3] if isinstance(values, dict) else type(values).__name__
+        raise BadInput(f"{path}: expected a map with the {len(SLOTS)} slots of WoS v1.1; differs in {odd}")
+    ontology: dict[str, dict[str, list[str]]] = {slot: {} for slot in SLOTS}
+    for slot, texts in values.items():
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise BadInput(f"{path}: values of {slot!r} are not a list of texts")
+        for text in texts:
+            ontology[slot].setdefault(squeeze(text), []).append(text)
+    return ontology
+
+
+def find_slot(entry: Any) -> tuple[str, str] | None:
+    """``"식당-예약 시간-18:30"`` as slot and value, which may hold hyphens itself; None for anything else."""
+    parts = entry.split("-", 2) if isinstance(entry, str) else []
+    slot = "-".join(parts[:2])
+    return (slot, parts[2]) if len(parts) == 3 and slot in SLOTS and parts[2] else None
+
+
+def split_state(entry: Any, place: str) -> tuple[str, str]:
+    """``find_slot``; ``BadInput`` where there is none."""
+    found = find_slot(entry)
+    if found is None:
+        raise BadInput(
+            f"{place}: state {entry!r} is not domain-slot-value with one of the {len(SLOTS)} slots of WoS v1.1"
+        )
+    return found

@@ -1,0 +1,94 @@
+"""WoS v1.1: dialogues as user turns, turns as model inputs, states, the 45 slots and the ontology (KLUE paper 3.8).
+
+An example is a user turn with all turns before it. The model sees `[CLS] earlier turns [SEP] system turn [SEP] user
+turn [SEP]`, every turn closed by [SEP], an empty history and the empty first system turn, too; the oldest tokens are
+cut off (paper 5.1; published so). The ontology is optional: with it a value gets back its own spaces
+(``finetune.tasks.wos.values``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.atomic_files import atomic_write
+from corpus.documents.errors import BadInput
+from finetune.data.files import format_json, read_json, read_records
+from finetune.data.format_hints import name_text
+from finetune.examples import Example
+from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
+
+log = logging.getLogger(__name__)
+
+
+def read(path: Path) -> list[Example]:
+    """User turns of an official file, guid ``<dialogue>-<number of the user turn>``.
+
+    ``inputs``: ``dialogue``; ``turns``, all texts so far, system and user in turns, the first one empty; ``ontology``.
+    The gold is the list under "state", or None in a file where no turn has one.
+    """
+    where = find_ontology(path)
+    if where is None:
+        log.warning("%s: no ontology.json beside it; values are spelt as generated, their spaces may be wrong", path)
+    ontology = read_ontology(where) if where else {}
+    records = read_records(path)
+    dialogues = (record["dialogue"] for _, record in records if isinstance(record.get("dialogue"), list))
+    labelled = any(isinstance(turn, dict) and "state" in turn for dialogue in dialogues for turn in dialogue)
+    examples = [example for place, record in records for example in _read_dialogue(record, ontology, labelled, place)]
+    if not examples:
+        raise BadInput(f"{path}: no user turn found; expected the WoS v1.1 format")
+    return examples
+
+
+def _read_dialogue(record: Mapping[str, Any], ontology: Ontology, labelled: bool, place: str) -> Iterator[Example]:
+    if not isinstance(record.get("dialogue"), list):
+        said = name_text(format_json([record]))
+        raise BadInput(f"{place}: expected a list of turns under 'dialogue'" + (f"; {said}" if said else ""))
+    turns, users = [""], 0
+    for turn in record["dialogue"]:
+        role = "user" if len(turns) % 2 else "sys"
+        if not isinstance(turn, dict) or turn.get("role") != role or not isinstance(turn.get("text"), str):
+            raise BadInput(f"{place}: turn {len(turns)} of 'dialogue' should have role {role!r} and a text")
+        turns.append(turn["text"])
+        if role == "user":
+            gold = _gold_of(turn, f"{place}, turn {len(turns) - 1}") if labelled else None
+            inputs = {"dialogue": record["guid"], "turns": tuple(turns), "ontology": ontology}
+            yield Example(f"{record['guid']}-{users}", gold, inputs)
+            users += 1
+
+
+def _gold_of(turn: Mapping[str, Any], place: str) -> list[str]:
+    if not isinstance(turn.get("state"), list):
+        raise BadInput(f"{place}: expected a list under 'state'")
+    slots = [split_state(entry, place)[0] for entry in turn["state"]]
+    if len(set(slots)) < len(slots):
+        log.warning("%s: 'state' has two values of one slot; the last one is learned, both are scored", place)
+    return list(turn["state"])
+
+
+def join_turns(
+    turns: Sequence[str], pieces: Mapping[str, Sequence[int]], begin: int, end: int, max_tokens: int
+) -> list[int]:
+    """Ids of a dialogue so far, at most ``max_tokens``; ``begin`` and ``end`` are [CLS], always kept, and [SEP]."""
+    history = turns if len(turns) > 2 else ("", *turns)  # an empty history has its [SEP], too
+    ids = [token for text in history for token in (*pieces[text], end)]
+    return [begin, *ids[-(max_tokens - 1) :]]
+
+
+def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The official file again, the predicted state of each guid under "state" of its user turn."""
+    dialogues = read_json(source)
+    for dialogue in dialogues:
+        users = [turn for turn in dialogue["dialogue"] if turn["role"] == "user"]
+        for number, turn in enumerate(users):
+            turn["state"] = list(values[f"{dialogue['guid']}-{number}"])
+    atomic_write(target, format_json(dialogues))
+
+
+def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
+    """The Hub's rows as an official file, where only the user's turns have a state."""
+    for turn in (turn for row in rows for turn in row["dialogue"] if turn["role"] == "sys"):
+        turn.pop("state", None)
+    return format_json(rows)

@@ -1,0 +1,130 @@
+"""What an encoder must bring: weights, a tokenizer with its tokens, a kind that reads in both directions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedTokenizerFast,
+    T5Config,
+    XLNetConfig,
+)
+
+from corpus.documents.errors import BadInput
+from finetune.encoder.loading import check_encoder, load_pretrained, load_tokenizer
+from finetune.encoder.module import load_encoder
+from finetune.queue.fingerprint import digest
+
+
+def test_markers_are_added_once_and_the_embeddings_grow(tiny_encoder) -> None:
+    folder = tiny_encoder(["서울에"])[0]
+    entries = len(load_tokenizer(folder))
+    tokenizer = load_tokenizer(folder, ("<subj>", "</subj>"))
+    assert len(tokenizer) == entries + 2
+    assert tokenizer.tokenize("서<subj>울</subj>") == ["서", "<subj>", "울", "</subj>"]
+    plain, grown = load_encoder(folder).encoder, load_encoder(folder, tokenizer).encoder
+    weights = [model.get_input_embeddings().weight for model in (plain, grown)]  # type: ignore[operator]
+    assert [len(weight) for weight in weights] == [entries, entries + 2]
+    assert torch.equal(weights[0], weights[1][:entries])
+
+
+def refuse(folder: str | Path, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        check_encoder(str(folder))
+
+
+@pytest.mark.parametrize("config", [XLNetConfig(), T5Config()])
+def test_models_that_are_no_encoders_are_refused(config: PreTrainedConfig, tmp_path: Path) -> None:
+    config.save_pretrained(tmp_path)
+    refuse(tmp_path, f"a model of type '{config.model_type}' is not an encoder")
+
+
+def test_code_in_a_model_folder_is_not_run(tiny_encoder) -> None:
+    folder = Path(tiny_encoder(["서울에"])[0])
+    (folder / "own.py").write_text("raise SystemExit('ran')", "utf-8")
+    own = {"model_type": "own", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}}
+    (folder / "config.json").write_text(json.dumps(own), "utf-8")
+    refuse(folder, "not an encoder that transformers can load")
+
+
+@pytest.mark.parametrize("role", ["pad_token", "cls_token", "sep_token"])
+def test_a_tokenizer_without_a_needed_token_is_refused(role: str, tiny_encoder) -> None:
+    folder = Path(tiny_encoder(["서울에"])[0])
+    settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    del settings[role]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+    refuse(folder, f"its tokenizer has no {role}")
+
+
+def test_a_slow_tokenizer_is_refused(tiny_encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tiny_encoder(["서울에"])[0]
+    monkeypatch.setattr(PreTrainedTokenizerFast, "is_fast", False)
+    refuse(folder, "its tokenizer gives no character offsets")
+
+
+def test_weights_must_be_safetensors_and_there(tiny_encoder) -> None:
+    folder = Path(tiny_encoder(["서울에"])[0])
+    weights = folder / "model.safetensors"
+    torch.save(load_file(weights), folder / "pytorch_model.bin")
+    weights.unlink()
+    refuse(folder, "only pytorch_model.bin, a pickle")
+    (folder / "pytorch_model.bin").unlink()
+    with pytest.raises(BadInput, match=r"its weights cannot be loaded: model\.safetensors is missing"):
+        load_encoder(str(folder))
+
+
+def test_an_encoder_with_random_weights_is_refused_but_a_fresh_head_is_not(tiny_encoder) -> None:
+    folder = Path(tiny_encoder(["서울에"])[0])
+    model = load_pretrained(AutoModelForSequenceClassification, str(folder), num_labels=5)
+    assert model.classifier.weight.shape == (5, 32)
+    weights = load_file(folder / "model.safetensors")
+    pooled = {name: weight for name, weight in weights.items() if not name.startswith("pooler")}
+    save_file(pooled, folder / "model.safetensors", {"format": "pt"})
+    load_encoder(str(folder))
+    first = "encoder.layer.0.output.dense.weight"
+    save_file({n: w for n, w in pooled.items() if n != first}, folder / "model.safetensors", {"format": "pt"})
+    for kind in (AutoModel, AutoModelForSequenceClassification):
+        with pytest.raises(BadInput, match=rf"1 weights of the encoder are missing .*{first}"):
+            load_pretrained(kind, str(folder))
+
+
+def test_positions_that_skip_a_token_of_the_text_are_refused(tiny_encoder) -> None:
+    folder = Path(tiny_encoder(["가"], "roberta")[0])
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, "pad_token_id": 1}), "utf-8")
+    refuse(folder, "pad_token_id is 1 in config.json, but the tokenizer pads with 0")
+
+
+def test_a_folder_without_an_encoder_is_named(tmp_path: Path) -> None:
+    refuse(tmp_path, r"config.json is missing")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}', "utf-8")
+    with pytest.raises(BadInput, match="its weights cannot be loaded"):
+        load_encoder(str(tmp_path))
+
+
+def test_the_digest_changes_with_the_weights(tiny_encoder) -> None:
+    folder = tiny_encoder(["서울에"])[0]
+    before = digest(folder)
+    weights = Path(folder) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    assert digest(folder) != before
+
+
+def test_a_fresh_encoder_has_the_architecture_and_random_weights(tiny_encoder) -> None:
+    name, tokenizer = tiny_encoder(["가나"])
+    torch.manual_seed(5)
+    fresh, again = load_encoder(f"fresh:{name}", tokenizer), load_encoder(f"fresh:{name}", tokenizer)
+    trained = load_encoder(name, tokenizer)
+    shapes = [{key: x.shape for key, x in encoder.state_dict().items()} for encoder in (fresh, trained)]
+    assert shapes[0] == shapes[1]
+    words = [encoder.encoder.get_input_embeddings().weight for encoder in (fresh, again, trained)]
+    assert not torch.equal(words[0], words[1])
+    assert not torch.equal(words[0], words[2])
+    assert digest(f"fresh:{name}") != digest(name)

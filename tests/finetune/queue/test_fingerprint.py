@@ -1,0 +1,92 @@
+"""What makes a result stale and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from finetune.config import FinetuneConfig
+from finetune.hyperparameters import Hyperparameters
+from finetune.queue.fingerprint import deciding, digest, fingerprint_of
+
+WHOLE = {"train": {"file": "a", "sha256": "1", "version": "x"}, "dev": {"file": "b", "sha256": "2", "version": "x"}}
+DEV_ONLY = {"dev": WHOLE["dev"]}
+
+
+class Later(FinetuneConfig, frozen=True):
+    """The configuration of a later release."""
+
+    new_key: int = Field(0)
+
+
+def fingerprint(config: FinetuneConfig, task: str = "ynat", files: dict[str, Any] = WHOLE, **other: Any) -> str:
+    recipe = deciding(task, config, "fp32", {task: files})
+    return fingerprint_of(task, 1, "encoder", recipe, Hyperparameters(**other))
+
+
+def test_a_key_that_is_added_later_makes_nothing_stale_until_it_is_used() -> None:
+    assert fingerprint(Later()) == fingerprint(FinetuneConfig())
+    assert fingerprint(Later(new_key=1)) != fingerprint(FinetuneConfig())
+
+
+@pytest.mark.parametrize(
+    ("changed", "decides"),
+    [
+        ({"tasks": ("ynat",), "seeds": (1, 2), "models": ("a", "b")}, False),
+        ({"bootstrap_samples": 9, "device": "cpu", "predict_test": True, "price_per_hour": 2.0}, False),
+        ({"pos_tags": False, "mrc_empty_windows": 0.5}, False),  # of other tasks
+        ({"split_dev": ("ynat",)}, False),  # there is a train file
+        ({"overrides": {"wos": {"lr": 1e-3}}, "settings": {"slow": {"protocol": "klue-baseline"}}}, False),
+        ({"protocol": "klue-baseline"}, True),
+        ({"max_train_examples": 100}, True),
+        ({"evaluations_per_epoch": 4}, True),
+    ],
+)
+def test_only_what_decides_the_result_of_a_task_counts_for_it(changed: dict[str, Any], decides: bool) -> None:
+    assert (fingerprint(FinetuneConfig(**changed)) != fingerprint(FinetuneConfig())) == decides
+
+
+def test_what_a_training_started_from_is_part_of_what_it_is() -> None:
+    config = FinetuneConfig(start_from={"klue-sts": "klue-nli"})
+    files = {"klue-sts": WHOLE, "klue-nli": DEV_ONLY}
+    recipe, source = (deciding(task, config, "fp32", files) for task in ("klue-sts", "klue-nli"))
+    assert source == deciding("klue-nli", FinetuneConfig(), "fp32", files)
+    assert recipe == {
+        **deciding("klue-sts", FinetuneConfig(), "fp32", files), "start_from": "klue-nli", "start": source,
+    }  # fmt: skip
+    prints = {fingerprint_of("klue-sts", 1, "e", recipe, Hyperparameters(), start=start) for start in (None, "a", "b")}
+    assert len(prints) == 3
+    assert fingerprint(config, "klue-nli") == fingerprint(FinetuneConfig(), "klue-nli")
+
+
+def test_fingerprints_are_those_of_earlier_releases() -> None:
+    assert fingerprint(FinetuneConfig()) == "027394c9b5cddc48a37fdc8b6c3a6a72"
+
+
+def test_a_result_of_before_a_task_changed_is_not_todays() -> None:
+    first, second = (fingerprint_of("wos", 1, "encoder", {}, Hyperparameters(), revision) for revision in (1, 2))
+    assert first != second
+
+
+def test_keys_count_for_the_tasks_that_they_are_about() -> None:
+    plain = FinetuneConfig()
+    assert fingerprint(FinetuneConfig(pos_tags=False), "klue-dp") != fingerprint(plain, "klue-dp")
+    assert fingerprint(FinetuneConfig(mrc_empty_windows=0.5), "klue-mrc") != fingerprint(plain, "klue-mrc")
+    divided = FinetuneConfig(split_dev=("ynat",))
+    others = FinetuneConfig(split_dev=("ynat", "wos"))
+    assert fingerprint(divided, files=DEV_ONLY) == fingerprint(others, files=DEV_ONLY)
+    assert fingerprint(plain, lr=1e-3) != fingerprint(plain)
+
+
+def test_the_digest_of_an_encoder_follows_its_files_and_not_when_it_was_exported(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}", "utf-8")
+    (tmp_path / "manifest.json").write_text('{"seconds": 1}', "utf-8")
+    before = digest(str(tmp_path))
+    (tmp_path / "manifest.json").write_text('{"seconds": 2}', "utf-8")
+    assert digest(str(tmp_path)) == before
+    (tmp_path / "config.json").write_text('{"hidden_size": 3}', "utf-8")
+    assert digest(str(tmp_path)) != before
+    assert digest("klue/bert-base") == "klue/bert-base"
