@@ -1,4 +1,4 @@
-"""``python -m benchmarks …``: what each bench takes. Heavy imports wait until one runs."""
+"""The command line of ``python -m benchmarks``. Heavy imports wait until a benchmark runs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from launch.console import run_app, set_up_console
 
 bench_app = typer.Typer(
     no_args_is_help=True,
-    help="Measure speed and quality side by side with other tools.",
+    help="Compare speed and quality with other tools and other recipes. Runs from a checkout.",
     pretty_exceptions_enable=False,
 )
 
 
 @bench_app.command("corpus")
 def bench_corpus(
-    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
-    sentences: Annotated[Path | None, typer.Option(help="Folder of gold sentences, one a line.")] = None,
-    pii: Annotated[Path | None, typer.Option(help="Labelled .jsonl: text, spans.")] = None,
-    benchmarks: Annotated[list[str] | None, typer.Option(help="Benchmark files or folders.")] = None,
-    megabytes: Annotated[float, typer.Option(min=0.1, help="Text for the whole stage.")] = 20.0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+    texts: Annotated[list[str] | None, typer.Option(help="Raw text; repeatable. Default: the embedded sample.")] = None,
+    sentences: Annotated[Path | None, typer.Option(help="Folder of gold sentences, one per line.")] = None,
+    pii: Annotated[Path | None, typer.Option(help="Labelled .jsonl file with text and spans.")] = None,
+    benchmarks: Annotated[list[str] | None, typer.Option(help="Benchmark files or folders; repeatable.")] = None,
+    megabytes: Annotated[float, typer.Option(min=0.1, help="Megabytes of text for the whole stage.")] = 20.0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
-    """Splitting, personal data, decontamination and the whole corpus stage beside other ways to do the same.
+    """Compare sentence splitting, PII detection and decontamination with other tools, and time the corpus stage.
 
     Example:  python -m benchmarks corpus --texts news.jsonl --benchmarks klue_benchmark
     """
@@ -37,17 +37,19 @@ def bench_corpus(
 
 @bench_app.command("tokenizer")
 def bench_tokenizer(
-    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
-    measure: Annotated[list[str] | None, typer.Option(help="Measure on held-out documents of these alone.")] = None,
+    texts: Annotated[list[str] | None, typer.Option(help="Raw text; repeatable. Default: the embedded sample.")] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option(help="Measure only on held-out documents of these files; repeatable.")
+    ] = None,
     gold: Annotated[list[Path] | None, typer.Option(help="KLUE-DP or CoNLL-U file; repeatable.")] = None,
-    others: Annotated[list[Path] | None, typer.Option("--with", help="A tokenizer to compare; repeatable.")] = None,
-    megabytes: Annotated[float, typer.Option(help="Text to learn from, an equal share of each file.")] = 45.0,
-    workers: Annotated[int, typer.Option(help="Processes of a build.")] = 2,
-    rounds: Annotated[int, typer.Option(help="Times that the timed builds are done.")] = 1,
-    timing_only: Annotated[bool, typer.Option(help="The timed builds alone; for much text.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and the vocabularies.")] = None,
+    others: Annotated[list[Path] | None, typer.Option("--with", help="Tokenizer to compare with; repeatable.")] = None,
+    megabytes: Annotated[float, typer.Option(help="Megabytes of training text, an equal share of each file.")] = 45.0,
+    workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
+    rounds: Annotated[int, typer.Option(help="Number of runs of the timed builds; the median counts.")] = 1,
+    timing_only: Annotated[bool, typer.Option(help="Only time the builds (for large texts).")] = False,
+    out: Annotated[Path | None, typer.Option(help="Output folder for bench.json and the vocabularies.")] = None,
 ) -> None:
-    """Build vocabularies in every way, time them beside the common recipe, compare what they do to text.
+    """Build vocabularies with every builder, time them, and compare them with MeCab + BertWordPieceTokenizer.
 
     Example:  python -m benchmarks tokenizer --texts news.jsonl --texts wiki.jsonl --gold klue-dp-v1.1_dev.tsv
     """
@@ -61,13 +63,15 @@ def bench_tokenizer(
 
 @bench_app.command("pack")
 def bench_pack(
-    tokenizers: Annotated[list[Path], typer.Argument(help="Folders with a tokenizer.json.")],
-    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
-    megabytes: Annotated[float, typer.Option(help="Text to encode, an equal share of each file.")] = 8.0,
-    libraries: Annotated[list[Path] | None, typer.Option("--library", help="A Python with other tokenizers.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+    tokenizers: Annotated[list[Path], typer.Argument(help="Folders with tokenizer.json.")],
+    texts: Annotated[list[str] | None, typer.Option(help="Raw text; repeatable. Default: the embedded sample.")] = None,
+    megabytes: Annotated[float, typer.Option(help="Megabytes of text, an equal share of each file.")] = 8.0,
+    libraries: Annotated[
+        list[Path] | None, typer.Option("--library", help="Python with another version of tokenizers; repeatable.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
-    """Time the encoder of pack beside the tokenizers library, here and as other Pythons have it.
+    """Compare the speed of malmoi pack with the tokenizers library.
 
     Example:  python -m benchmarks pack runs/smoke/tokenizer --texts wiki.jsonl --library newer/bin/python
     """
@@ -79,13 +83,13 @@ def bench_pack(
 
 @bench_app.command("pretrain")
 def bench_pretrain(
-    only: Annotated[list[str] | None, typer.Option(help="loader, trainer or modes. Default: the first two.")] = None,
-    size: Annotated[list[str] | None, typer.Option(help="2x128, 4x256 or 12x768; may be given again.")] = None,
-    steps: Annotated[int, typer.Option(help="Steps of a run beside the Trainer.")] = 40,
-    rounds: Annotated[int, typer.Option(help="Runs of each side; medians count.")] = 3,
-    out: Annotated[Path | None, typer.Option(help="Folder for bench.json.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Part to run: loader or trainer. Default: both.")] = None,
+    size: Annotated[list[str] | None, typer.Option(help="Model size: 2x128, 4x256 or 12x768; repeatable.")] = None,
+    steps: Annotated[int, typer.Option(help="Steps of a training run.")] = 40,
+    rounds: Annotated[int, typer.Option(help="Number of runs; the median counts.")] = 3,
+    out: Annotated[Path | None, typer.Option(help="Output folder for bench.json.")] = None,
 ) -> None:
-    """Time the loader beside transformers' collator, training beside its model and its Trainer, and ways to train.
+    """Compare loading and training speed with the collator, model and Trainer of transformers.
 
     Example:  python -m benchmarks pretrain --only trainer --size 2x128 --size 4x256 --steps 12 --rounds 2
     """
@@ -97,14 +101,18 @@ def bench_pretrain(
 
 @bench_app.command("finetune")
 def bench_finetune(
-    klue: Annotated[Path | None, typer.Option(help="Folder like the KLUE repository. Default: the sample.")] = None,
-    vocabulary: Annotated[Path | None, typer.Option(help="WordPiece vocab.txt. Default: learned here.")] = None,
-    task: Annotated[list[str] | None, typer.Option(help="ynat, klue-sts, klue-nli, klue-ner, klue-dp.")] = None,
-    examples: Annotated[int | None, typer.Option(min=1, help="Examples of a task, by seed; all else.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Times that all is done; medians count.")] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+    klue: Annotated[Path | None, typer.Option(help="Folder of the KLUE files. Default: the embedded sample.")] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="WordPiece vocab.txt. Default: learned from the examples.")
+    ] = None,
+    task: Annotated[
+        list[str] | None, typer.Option(help="Task: ynat, klue-sts, klue-nli, klue-ner or klue-dp; repeatable.")
+    ] = None,
+    examples: Annotated[int | None, typer.Option(min=1, help="Number of examples per task. Default: all.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds; medians count.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
-    """Time conversion, an epoch and prediction beside a slow tokenizer and fixed padding, as published.
+    """Compare training and prediction speed with the published padding and the transformers pipeline.
 
     Example:  python -m benchmarks finetune --klue klue_benchmark --vocabulary vocab.txt --examples 500
     """
@@ -116,20 +124,20 @@ def bench_finetune(
 
 @bench_app.command("lora")
 def bench_lora(
-    model: Annotated[str | None, typer.Option(help="Encoder or decoder. Default: an invented decoder.")] = None,
-    klue: Annotated[Path | None, typer.Option(help="Folder like the KLUE repository. Default: the sample.")] = None,
-    task: Annotated[list[str] | None, typer.Option(help="A task; may be given again. Default: all.")] = None,
-    examples: Annotated[int | None, typer.Option(min=1, help="Examples of a task, by seed; all else.")] = None,
+    model: Annotated[str | None, typer.Option(help="Encoder or decoder. Default: a random decoder.")] = None,
+    klue: Annotated[Path | None, typer.Option(help="Folder of the KLUE files. Default: the embedded sample.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Task; repeatable. Default: all.")] = None,
+    examples: Annotated[int | None, typer.Option(min=1, help="Number of examples per task. Default: all.")] = None,
     rank: Annotated[int, typer.Option(min=1, help="Rank of the adapters.")] = 16,
-    rounds: Annotated[int, typer.Option(min=1, help="Times that all is done; medians count.")] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds; medians count.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
-    """An epoch of each task with all weights trained beside LoRA: time, memory, trained parameters.
+    """Compare LoRA with full fine-tuning: time, memory and trained parameters of one epoch per task.
 
-    Example:  python -m benchmarks lora --model Qwen/Qwen3-1.7B-Base --klue klue_benchmark --examples 500
+    Example:  python -m benchmarks lora --model Qwen/Qwen3-1.7B-Experiment --klue klue_benchmark --examples 500
     """
     set_up_console()
-    from benchmarks.adapters import run_lora_bench
+    from benchmarks.lora import run_lora_bench
 
     run_lora_bench(model, klue, task or [], examples, rank, rounds, json_file)
 
@@ -137,88 +145,94 @@ def bench_lora(
 @bench_app.command("speedrun")
 def bench_speedrun(
     data: Annotated[
-        Path | None, typer.Option(help="Run folder with corpus and tokenizer. Default: the sample.")
+        Path | None, typer.Option(help="Run folder with corpus and tokenizer. Default: the embedded sample.")
     ] = None,
-    contestant: Annotated[list[str] | None, typer.Option(help="NAME, or 'NAME: RECIPE KEY=VALUE'; repeatable.")] = None,
-    minutes: Annotated[float, typer.Option(help="Budget in CPU minutes, all threads together.")] = 10.0,
-    operations: Annotated[float | None, typer.Option(help="Budget in floating-point operations instead.")] = None,
-    size: Annotated[str, typer.Option(help="Layers x width of contestants that name no sizes.")] = "4x256",
-    seed: Annotated[list[int] | None, typer.Option(help="Seed of a run; may be given again. Default: 1.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of a run.")] = 1,
-    precision: Annotated[str, typer.Option(help="Of all contestants: auto, fp32 or bf16.")] = "auto",
-    points: Annotated[int, typer.Option(help="Measurements on the way; they are not counted.")] = 20,
-    rows: Annotated[int, typer.Option(help="Held-out rows that are measured.")] = 512,
-    klue: Annotated[str | None, typer.Option(help="KLUE files for probes, or malmoi:sample. Default: none.")] = None,
+    candidate: Annotated[list[str] | None, typer.Option(help="NAME, or 'NAME: RECIPE KEY=VALUE'; repeatable.")] = None,
+    minutes: Annotated[float, typer.Option(help="Budget in CPU minutes of all threads.")] = 10.0,
+    operations: Annotated[
+        float | None, typer.Option(help="Budget in floating-point operations, instead of minutes.")
+    ] = None,
+    size: Annotated[str, typer.Option(help="LAYERSxWIDTH of candidates without their own size.")] = "4x256",
+    seed: Annotated[list[int] | None, typer.Option(help="Seed; repeatable. Default: 1.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads per run.")] = 1,
+    precision: Annotated[str, typer.Option(help="Precision of all candidates: auto, fp32 or bf16.")] = "auto",
+    points: Annotated[int, typer.Option(help="Number of evaluations during a run; their time does not count.")] = 20,
+    rows: Annotated[int, typer.Option(help="Number of held-out rows for evaluation.")] = 512,
+    klue: Annotated[
+        str | None, typer.Option(help="Folder of the KLUE files for probes, or malmoi:sample. Default: no probes.")
+    ] = None,
     task: Annotated[
-        list[str] | None, typer.Option(help="To probe on; repeatable. Default: ynat, nli, ner, dp.")
+        list[str] | None, typer.Option(help="Task of the probes; repeatable. Default: ynat, nli, ner, dp.")
     ] = None,
-    rate: Annotated[list[float] | None, typer.Option(help="More learning rates of probes, times real-small's.")] = None,
-    examples: Annotated[list[int] | None, typer.Option(help="More numbers of training examples of probes.")] = None,
-    beside: Annotated[
+    lr_factor: Annotated[
+        list[float] | None,
+        typer.Option(help="Additional probes with N times the learning rates of real-small; repeatable."),
+    ] = None,
+    examples: Annotated[
+        list[int] | None, typer.Option(help="Additional probes with N training examples; repeatable.")
+    ] = None,
+    baseline: Annotated[
         list[str] | None,
-        typer.Option(help="A contestant to hold all others beside; repeatable. Default: trainer, paper, real-small."),
+        typer.Option(help="Candidate that others are compared with; repeatable. Default: trainer, paper, real-small."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the results; what has finished is not run again.")] = Path(
-        "speedrun"
-    ),
+    out: Annotated[Path, typer.Option(help="Output folder; finished results are not run again.")] = Path("speedrun"),
 ) -> None:
-    """Which recipe for pretraining learns most in a fixed budget of computing, on the same text.
+    """Compare pretraining recipes at equal compute on the same text.
 
-    Example:  python -m benchmarks speedrun --minutes 10 --contestant paper --contestant 'wsd: paper …'
+    Example:  python -m benchmarks speedrun --minutes 10 --candidate paper --candidate 'large: paper
+    pretrain.model.layers=8'
     """
     set_up_console()
-    from benchmarks.speedrun.pace import Budget
+    from benchmarks.speedrun.budget import Budget
     from benchmarks.speedrun.run import Rules, run_speedrun
 
     budget = Budget("cpu_s", 60 * minutes) if operations is None else Budget("operations", operations)
     rules = Rules(budget, threads, cast(Any, precision), points, rows)
     run_speedrun(
-        data, contestant or [], size, seed or [1], rules, klue, out,
-        tasks=task or [], rates=rate or [], examples=examples or [], references=beside or [],
+        data, candidate or [], size, seed or [1], rules, klue, out,
+        tasks=task or [], lr_factors=lr_factor or [], examples=examples or [], baselines=baseline or [],
     )  # fmt: skip
 
 
 @bench_app.command("ablations")
 def bench_ablations(
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides of the recipe, for all cells.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides of the recipe, for all models.")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="What a cell is, but for what the cells differ in.")] = "ablations",
+    recipe: Annotated[str, typer.Option(help="Recipe of all models.")] = "ablations",
     data: Annotated[
-        list[str] | None, typer.Option(help="Raw text to learn from; may be given again. Default: the sample.")
+        list[str] | None, typer.Option(help="Training text; repeatable. Default: the embedded sample.")
     ] = None,
-    unread: Annotated[
-        list[str] | None, typer.Option(help="Raw text of other sources, only measured; may be given again.")
+    unseen: Annotated[
+        list[str] | None, typer.Option(help="Text of other sources, for evaluation only; repeatable.")
     ] = None,
-    klue: Annotated[str | None, typer.Option(help="Folder like the KLUE repository, or malmoi:sample.")] = None,
-    operations: Annotated[float, typer.Option(help="Floating-point operations of each pretraining.")] = 1e14,
+    klue: Annotated[str | None, typer.Option(help="Folder of the KLUE files, or malmoi:sample.")] = None,
+    operations: Annotated[float, typer.Option(help="Floating-point operations of each pretraining run.")] = 1e14,
     vocabulary: Annotated[
         list[str] | None, typer.Option(help="bpe, klue, malmoi, malmoi-2x or 'NAME: tokenizer.KEY=VALUE'; repeatable.")
     ] = None,
-    text: Annotated[
-        list[str] | None, typer.Option(help="plain or pseudonymized; may be given again. Default: both.")
-    ] = None,
-    seed: Annotated[list[int] | None, typer.Option(help="May be given again. Default: 1, 2 and 3.")] = None,
-    task: Annotated[list[str] | None, typer.Option(help="A KLUE task; may be given again. Default: all.")] = None,
-    canaries: Annotated[int, typer.Option(help="Invented values planted, of each type and rate.")] = 2,
-    others: Annotated[int, typer.Option(help="Values that nobody planted, to rank each planted one among.")] = 255,
-    windows: Annotated[int, typer.Option(help="Most windows of each held-out text to measure.")] = 512,
-    out: Annotated[Path, typer.Option(help="Folder of cells and tables; what is complete is not done again.")] = Path(
+    text: Annotated[list[str] | None, typer.Option(help="plain or pseudonymized; repeatable. Default: both.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Seed; repeatable. Default: 1, 2 and 3.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="KLUE task; repeatable. Default: all.")] = None,
+    canaries: Annotated[int, typer.Option(help="Number of planted values per type and rate.")] = 2,
+    alternatives: Annotated[int, typer.Option(help="Number of other values that a planted one is ranked among.")] = 255,
+    windows: Annotated[int, typer.Option(help="Maximum number of windows per held-out text.")] = 512,
+    out: Annotated[Path, typer.Option(help="Output folder; complete models are not trained again.")] = Path(
         "ablations"
     ),
 ) -> None:
-    """The paper's Tables 33 to 35 again: vocabularies and pseudonymization, with seeds, intervals and planted data.
+    """Repeat the paper's ablations (Tables 33 to 35): vocabularies and pseudonymization, with seeds and intervals.
 
-    Example:  python -m benchmarks ablations --data news.jsonl --unread reviews.jsonl --klue klue --operations 1e15
+    Example:  python -m benchmarks ablations --data news.jsonl --unseen reviews.jsonl --klue klue --operations 1e15
     """
     set_up_console()
-    from benchmarks.ablations.cells import READ, UNREAD, Base
-    from benchmarks.ablations.run import Chosen, Measures, run_ablations
+    from benchmarks.ablations.experiment import SEEN, UNSEEN, Experiment
+    from benchmarks.ablations.run import Amounts, Selection, run_ablations
 
-    inputs = {READ: tuple(data or ()), UNREAD: tuple(unread or ())}
-    base = Base(recipe, tuple(overrides or ()), inputs, klue, operations, out)
-    chosen = Chosen(vocabulary or [], text or [], seed or [1, 2, 3], task or [])
-    run_ablations(base, chosen, Measures(canaries, others, windows))
+    inputs = {SEEN: tuple(data or ()), UNSEEN: tuple(unseen or ())}
+    experiment = Experiment(recipe, tuple(overrides or ()), inputs, klue, operations, out)
+    selection = Selection(vocabulary or [], text or [], seed or [1, 2, 3], task or [])
+    run_ablations(experiment, selection, Amounts(canaries, alternatives, windows))
 
 
 @bench_app.command("records")

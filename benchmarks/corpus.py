@@ -1,6 +1,6 @@
-"""``python -m benchmarks corpus``: sentences, personal data, decontamination and the whole stage next to other tools.
+"""``python -m benchmarks corpus``: compare sentence splitting, PII detection and decontamination with other tools.
 
-Without options it runs on the embedded sample, so anyone can repeat it; what was invented is said to be.
+Without options it runs on the embedded sample, so that anyone can repeat it; the tables say which text is invented.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.gold import Labelled, read_gold, read_labelled, score_spans, score_splits
-from benchmarks.material import GIVEN, SAMPLE, byte_count, read_texts, spread
-from benchmarks.rivals import (
+from benchmarks.baselines import (
     DETECTORS,
     PLAIN_RULE,
     SPLITTERS,
@@ -25,6 +23,8 @@ from benchmarks.rivals import (
     load_splitters,
     split_at_stops,
 )  # fmt: skip
+from benchmarks.gold import Labelled, read_gold, read_labelled, score_spans, score_splits
+from benchmarks.texts import GIVEN, SAMPLE, byte_count, read_texts, spread
 from benchmarks.timing import ROUNDS, fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, Table, print_table, record_table
@@ -32,9 +32,9 @@ from launch.sample.unpack import gold_sentences, labelled_documents, unpack
 
 FAST_MEGABYTES, SLOW_MEGABYTES, QUERY_MEGABYTES = 5.0, 0.1, 3.0
 BEGINNING_CHARS = 2_000
-MOST_ITEMS = 12_000
+MAX_ITEMS = 12_000
 BRUTE_QUERIES = 24
-BATCH = 4_000  # sentences at a time, about as many as the stage looks for
+BATCH = 4_000  # sentences per call, about as many as in the stage
 PAPER_BYTES = 62.65e9  # Table 28
 
 
@@ -46,11 +46,11 @@ def run_corpus_bench(
     megabytes: float,
     json_path: Path | None,
 ) -> dict[str, Any]:
-    """Measure on what is given and for the rest on the sample, print tables, write the figures to ``json_path``.
+    """Run on the given files and otherwise on the sample, print tables, and write the figures to ``json_path``.
 
     Args:
         sentences, pii: see ``read_gold`` and ``read_labelled``.
-        megabytes: text taken for the whole stage, UTF-8; the sections before it take a part of that.
+        megabytes: UTF-8 text for the whole stage; the other sections use a part of it.
 
     Returns:
         "material", "splitting", "personal_data", "decontamination", "whole_stage", "rounds", "versions", "machine".
@@ -61,20 +61,20 @@ def run_corpus_bench(
     from corpus.decontamination.benchmarks import find_benchmarks
 
     if megabytes <= 0:
-        raise BadInput(f"--megabytes {megabytes:g}: nothing to measure; give a number above 0")
-    given = {"texts": texts, "sentences": sentences, "pii": pii, "benchmarks": benchmarks}
-    named = {kind: GIVEN if value else SAMPLE for kind, value in given.items()}
+        raise BadInput(f"--megabytes {megabytes:g}: must be above 0")
+    options = {"texts": texts, "sentences": sentences, "pii": pii, "benchmarks": benchmarks}
+    material = {kind: GIVEN if value else SAMPLE for kind, value in options.items()}
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
         scratch = Path(folder)
         unpack(scratch / "sample")
         documents = list(read_texts(texts or [str(scratch / "sample" / "corpus")], megabytes))
         if not documents:
-            raise BadInput(f"no document in {', '.join(texts)}; name text files with records in them")
+            raise BadInput(f"{', '.join(texts)}: no documents")
         gold = read_gold(sentences) if sentences else gold_sentences()
         labelled = read_labelled(pii) if pii else labelled_documents()
         items = find_benchmarks(benchmarks or [str(scratch / "sample" / "klue")])
         results: dict[str, Any] = {
-            "material": named,
+            "material": material,
             "splitting": bench_splitting(documents, gold),
             "personal_data": bench_pii(documents, labelled),
             "decontamination": bench_decontamination(documents, items),
@@ -85,7 +85,7 @@ def run_corpus_bench(
     console = PlainConsole()
     for table in _tables(results):
         print_table(table, console)
-    console.print(f"CPU time of one core, medians of {ROUNDS} rounds taken in turns; ratios are of this run.")
+    console.print(f"CPU time of one core, medians of {ROUNDS} rounds in turns.")
     return write_figures(results, json_path)
 
 
@@ -93,9 +93,9 @@ def run_corpus_bench(
 
 
 def bench_splitting(documents: list[str], gold: list[list[str]]) -> dict[str, Any]:
-    """Scores on ``gold`` and MB/s on ``documents`` of ours, the plain rule, and kiwi and kss where installed.
+    """Scores on ``gold`` and MB/s on ``documents`` of ours, the plain rule, and kiwi and kss if they are installed.
 
-    Kiwi and kss are a hundred times slower: they get a small part of the text, and ours once more beside them.
+    Kiwi and kss are hundreds of times slower, so they and ours are timed on a small part of the text.
     """
     from corpus.sentences.split import split_sentences
 
@@ -124,34 +124,21 @@ def _speeds(splitters: dict[str, Split], texts: list[str]) -> dict[str, float]:
 
 
 def bench_pii(documents: list[str], labelled: Labelled) -> dict[str, Any]:
-    """Scores on ``labelled`` of ours, ko-pii and Presidio where installed; speeds on ``documents``."""
-    from benchmarks.sixteen_passes import find_by_sixteen_passes
+    """Scores on ``labelled`` of ours, and of ko-pii and Presidio if installed; speed of ours on ``documents``."""
     from corpus.pii.detect import find_pii
     from corpus.sentences.split import split_sentences
 
     detectors: dict[str, Detect] = {"ours": lambda text: [(span.start, span.end, span.type) for span in find_pii(text)]}
     sentences = [sentence for text in spread(documents, QUERY_MEGABYTES) for sentence in split_sentences(text)]
-    works = {
-        "ours": lambda: [find_pii(sentence) for sentence in sentences],
-        "sixteen": lambda: [find_by_sixteen_passes(sentence) for sentence in sentences],
-    }
-    seconds = time_in_turns(works)
-    ours, passes = (work() for work in works.values())
+    seconds = time_in_turns({"ours": lambda: [find_pii(sentence) for sentence in sentences]})["ours"]
     megabytes = byte_count(sentences) / 1e6
     return {
         "rows": {name: score_spans(labelled, detect) for name, detect in (detectors | load_detectors()).items()},
         "texts": len(labelled),
         "values": sum(len(spans) for _, spans in labelled),
         "without": sum(not spans for _, spans in labelled),
-        "speed": {
-            "megabytes": megabytes,
-            "sentences": len(sentences),
-            "ours_mb_per_s": megabytes / seconds["ours"],
-            "sixteen_passes_mb_per_s": megabytes / seconds["sixteen"],
-            "times_faster": seconds["sixteen"] / seconds["ours"],
-            "values": sum(map(len, ours)),
-            "sentences_that_differ": sum(a != b for a, b in zip(ours, passes, strict=True)),
-        },
+        "megabytes": megabytes,
+        "mb_per_s": megabytes / seconds,
     }
 
 
@@ -159,9 +146,9 @@ def bench_pii(documents: list[str], labelled: Labelled) -> dict[str, Any]:
 
 
 def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[str, Any]:
-    """Sentences a second: both with at most ``MOST_ITEMS`` benchmark sentences, and ours with all.
+    """Sentences per second: both with at most ``MAX_ITEMS`` benchmark sentences, and ours with all.
 
-    rank_bm25 weighs every benchmark sentence for every query, so it gets a handful, cut into n-grams beforehand.
+    rank_bm25 scores every benchmark sentence for every query, so it gets few queries, already cut into n-grams.
     """
     from corpus.decontamination.benchmarks import read_benchmarks
     from corpus.decontamination.index import build_index
@@ -172,7 +159,7 @@ def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[
     rule = MatchRule(min_item_words=1)  # folded below, so that each is one word
     folded = dict.fromkeys(fold(text.text) for text in read_benchmarks(benchmarks))
     items = [text for text in folded if len(text) >= rule.min_chars]
-    few = _evenly(items, MOST_ITEMS)
+    few = _evenly(items, MAX_ITEMS)
     queries = [sentence for text in spread(documents, QUERY_MEGABYTES) for sentence in split_sentences(text)]
     batches = [queries[first : first + BATCH] for first in range(0, len(queries), BATCH)]
     index, everything = (build_index(listed, rule)[0] for listed in (few, items))
@@ -199,7 +186,7 @@ def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[
 
 
 def _evenly(texts: Sequence[str], limit: int) -> list[str]:
-    """At most ``limit`` of the texts, evenly over the list."""
+    """At most ``limit`` of the texts, evenly spaced."""
     count = min(limit, len(texts))
     return [texts[number * len(texts) // count] for number in range(count)]
 
@@ -208,18 +195,18 @@ def _evenly(texts: Sequence[str], limit: int) -> list[str]:
 
 
 def bench_whole_stage(documents: list[str], benchmarks: list[Path], scratch: Path) -> dict[str, Any]:
-    """The stage over ``documents``, written to ``scratch``, with everything on and without decontamination.
+    """Time the stage over ``documents`` with all steps and without decontamination.
 
-    Every rate is a difference: the run over all text less the run over one document, which takes the start of Python
-    and the index of benchmark sentences out (paid once for any size; "fixed_cpu_s").
+    Every rate is the difference of a run over all text and a run over one document. This removes the start of Python
+    and the index of benchmark sentences, a fixed cost ("fixed_cpu_s").
     """
-    modes = {"everything on": list(map(str, benchmarks)), "without decontamination": []}
+    modes = {"all steps": list(map(str, benchmarks)), "without decontamination": []}
     orders: dict[str, Any] = {}
     for size, texts in (("all text", documents), ("one document", documents[:1])):
         _write_texts(scratch / size, texts)
         orders |= {f"{mode}, {size}": [str(scratch / size), files, 1] for mode, files in modes.items()}
     runs = fresh_in_turns(run_stage, orders, ROUNDS)
-    in_two = run_fresh(run_stage, [str(scratch / "all text"), modes["everything on"], 2], "the stage, two workers")
+    in_two = run_fresh(run_stage, [str(scratch / "all text"), modes["all steps"], 2], "the stage, two workers")
     megabytes, rows = byte_count(documents) / 1e6, {}
     for mode in modes:
         once = runs[f"{mode}, one document"]["cpu_s"]
@@ -230,13 +217,13 @@ def bench_whole_stage(documents: list[str], benchmarks: list[Path], scratch: Pat
         "rows": rows,
         "megabytes": megabytes,
         "documents": len(documents),
-        "peak_mib_one_process": runs["everything on, all text"]["peak_mib"],
+        "peak_mib_one_process": runs["all steps, all text"]["peak_mib"],
         "peak_mib_worker": in_two["peak_worker_mib"],
     }
 
 
 def run_stage(order: tuple[str, list[str], int]) -> dict[str, Any]:
-    """In the fresh process: the stage over a folder of texts."""
+    """In the fresh process: run the stage over a folder of texts."""
     from corpus.config import CorpusConfig, DecontaminateConfig
     from corpus.reading.inputs import find_inputs
     from corpus.run import CorpusInputs, run
@@ -250,7 +237,7 @@ def run_stage(order: tuple[str, list[str], int]) -> dict[str, Any]:
 
 
 def _write_texts(folder: Path, texts: list[str]) -> None:
-    """Two files, so that two workers have a unit each."""
+    """Write two files, so that each of two workers has a unit."""
     folder.mkdir()
     for number, part in enumerate((texts[::2], texts[1::2])):
         lines = (json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in part)
@@ -262,59 +249,56 @@ def _write_texts(folder: Path, texts: list[str]) -> None:
 
 
 def _tables(results: dict[str, Any]) -> list[Table]:
-    named, stage = results["material"], results["whole_stage"]
+    material, stage = results["material"], results["whole_stage"]
     return [
-        _splitting_table(results["splitting"], named["sentences"]),
-        _pii_table(results["personal_data"], named["pii"], named["texts"]),
-        _decontamination_table(results["decontamination"], named["texts"]),
+        _splitting_table(results["splitting"], material["sentences"]),
+        _pii_table(results["personal_data"], material["pii"], material["texts"]),
+        _decontamination_table(results["decontamination"], material["texts"]),
         record_table(
             "Whole stage",
             stage["rows"],
             {
-                "MB/s a core": "{mb_per_s_core:,.1f}",
-                "once, CPU s": "{fixed_cpu_s:,.1f}",
+                "MB/s per core": "{mb_per_s_core:,.1f}",
+                "fixed, CPU s": "{fixed_cpu_s:,.1f}",
                 "62.65 GB, core-hours": "{core_hours_62_gb:,.1f}",
             },
-            f"{stage['documents']:,} documents, {stage['megabytes']:.1f} MB of {named['texts']}. Peak memory: "
-            f"{stage['peak_mib_one_process']:,.0f} MiB in one process, {stage['peak_mib_worker']:,.0f} MiB a worker "
-            "of two.",
+            f"{stage['documents']:,} documents, {stage['megabytes']:.1f} MB of {material['texts']}. Peak memory: "
+            f"{stage['peak_mib_one_process']:,.0f} MiB in one process, {stage['peak_mib_worker']:,.0f} MiB per "
+            "worker of two.",
         ),
     ]
 
 
-def _splitting_table(found: dict[str, Any], gold: str) -> Table:
+def _splitting_table(results: dict[str, Any], gold: str) -> Table:
     columns = {"EM": "{em:.3f}", "F1": "{f1:.3f}", "nF1": "{nf1:.3f}", "MB/s": "{mb_per_s:.3g}"}
     note = (
-        f"{found['gold_sentences']:,} gold sentences of {gold}; speed on {found['timed_megabytes']:.1f} MB "
-        f"(kiwi and kss {found['timed_megabytes_slow']:.2f} MB)"
+        f"{results['gold_sentences']:,} gold sentences of {gold}; speed on {results['timed_megabytes']:.1f} MB "
+        f"(kiwi and kss {results['timed_megabytes_slow']:.2f} MB)"
     )
-    rows = found["rows"] | _not_installed(SPLITTERS, found["rows"])
+    rows = results["rows"] | _not_installed(SPLITTERS, results["rows"])
     return record_table("Sentence splitting", rows, columns | {"ours is faster": "{ours_times_faster:,.0f} x"}, note)
 
 
-def _pii_table(found: dict[str, Any], labelled: str, texts: str) -> Table:
+def _pii_table(results: dict[str, Any], labelled: str, texts: str) -> Table:
     rows = {}
-    for name, row in found["rows"].items():
+    for name, row in results["rows"].items():
         kind, lowest = min(row["recall_by_type"].items(), key=lambda item: (item[1], item[0]), default=("–", 0.0))
-        rows[name] = row | {"lowest": f"{kind} {lowest:.2f}", "alarms": f"{row['flagged']}/{found['without']}"}
+        rows[name] = row | {"lowest": f"{kind} {lowest:.2f}", "alarms": f"{row['flagged']}/{results['without']}"}
     columns = {
         "precision": "{precision:.3f}", "recall": "{recall:.3f}", "F1": "{f1:.3f}", "exact": "{exact_recall:.3f}",
         "covered": "{covered_recall:.3f}", "lowest type": "{lowest}", "false alarms": "{alarms}",
     }  # fmt: skip
-    speed = found["speed"]
     note = (
-        f"{found['values']} values in {found['texts']:,} texts ({found['without']:,} without any) of {labelled}. "
-        f"Speed on {speed['megabytes']:.1f} MB of {texts}: {speed['ours_mb_per_s']:.3g} MB/s, "
-        f"{speed['times_faster']:.1f} times that of sixteen passes of re; {speed['values']:,} values, "
-        f"{speed['sentences_that_differ']} of {speed['sentences']:,} sentences differ."
+        f"{results['values']} values in {results['texts']:,} texts ({results['without']:,} without any) of {labelled}. "
+        f"Speed of ours on {results['megabytes']:.1f} MB of {texts}: {results['mb_per_s']:.3g} MB/s."
     )
     return record_table("Personal data", rows | _not_installed(DETECTORS, rows), columns, note)
 
 
-def _decontamination_table(found: dict[str, Any], texts: str) -> Table:
+def _decontamination_table(results: dict[str, Any], texts: str) -> Table:
     columns = {"benchmark sentences": "{items:,}", "sentences/s": "{per_s:,.0f}", "times": "{times:,.0f}"}
-    note = f"{found['queries']:,} sentences of {texts} as queries (rank_bm25 {found['rank_bm25_queries']})"
-    return record_table("Decontamination", found["rows"], columns, note)
+    note = f"{results['queries']:,} sentences of {texts} as queries (rank_bm25 {results['rank_bm25_queries']})"
+    return record_table("Decontamination", results["rows"], columns, note)
 
 
 def _not_installed(names: Iterable[str], rows: dict[str, Any]) -> dict[str, dict[str, Any]]:

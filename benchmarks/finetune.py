@@ -1,9 +1,8 @@
-"""``python -m benchmarks finetune``: an epoch and prediction next to a loop in the published manner, with full
-padding; new text through a trained model beside the pipelines of transformers.
+"""``python -m benchmarks finetune``: compare training and prediction with the published padding and a pipeline.
 
-Same examples, same first weights, one thread, sides in turns, CPU time. Without options it runs on the embedded sample,
-so anyone can repeat it; ratios carry over, absolute figures do not. The model is invented and small: a larger one
-spends a greater share in padding and so gains more.
+Both sides have the same examples, initial weights and one thread, and run in turns; CPU time counts. Without options
+it runs on the embedded sample; ratios carry over to other machines, absolute times do not. The model is random and
+small: a larger one spends a greater share of its time on padding and gains more.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ import torch
 from transformers import BertTokenizer, RobertaConfig, RobertaModel, pipeline
 from transformers.utils.logging import disable_progress_bar
 
-from benchmarks.material import GIVEN, SAMPLE
-from benchmarks.rivals import predict_plainly, train_plainly
+from benchmarks.baselines import predict_plainly, train_plainly
+from benchmarks.texts import GIVEN, SAMPLE
 from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
@@ -35,43 +34,48 @@ from launch.console import PlainConsole, print_table, record_table
 from launch.sample.unpack import unpack
 
 TASKS_TIMED = ("klue-ner", "klue-dp", "klue-sts", "klue-nli", "ynat")
-OURS, THEIRS = "malmoi", "published manner"
+OURS, THEIRS = "malmoi", "published padding"
 PHASES = ("epoch", "predict")
-NEW_TEXT = "new text"  # texts to results, ours and a pipeline's at batches of one size
+NEW_TEXT = "new text"  # from texts to results, with equal batch sizes
 PIPELINES = {"ynat": "text-classification", "klue-nli": "text-classification", "klue-ner": "token-classification"}
 BATCH_SIZE = 32
 SEED = 1
 
 
 def run_finetune_bench(
-    klue: Path | None, vocabulary: Path | None, tasks: Sequence[str], most: int | None, rounds: int, out: Path | None
+    klue: Path | None,
+    vocabulary: Path | None,
+    tasks: Sequence[str],
+    max_examples: int | None,
+    rounds: int,
+    out: Path | None,
 ) -> dict[str, Any]:
     """Measure, print tables, and write the figures as JSON to ``out`` if given.
 
     Args:
-        klue: folder laid out like the KLUE repository, whose dev files are used; None: the embedded sample.
+        klue: folder of the KLUE files, of which the dev files are used; None: the embedded sample.
         vocabulary: a WordPiece ``vocab.txt``; None: one learned from the examples.
-        tasks: ``TASKS_TIMED`` where there are none.
-        most: examples of a task, drawn by seed; None: all.
+        tasks: ``TASKS_TIMED`` if empty.
+        max_examples: of a task, drawn by seed; None: all.
 
     Returns:
-        "tasks": of each task CPU seconds and slots a token of both sides, and ratios; "versions", "machine".
+        "tasks": CPU seconds, slots per token and ratios of each task; "versions", "machine".
 
     Raises:
         BadInput: an option or a file cannot be used.
     """
     unknown = sorted(set(tasks) - set(TASKS_TIMED))
-    if unknown or rounds < 1 or (most is not None and most < 1):
-        raise BadInput(f"--task takes {', '.join(TASKS_TIMED)}; --rounds and --examples must be at least 1")
+    if unknown or rounds < 1 or (max_examples is not None and max_examples < 1):
+        raise BadInput(f"--task must be one of {', '.join(TASKS_TIMED)}; --rounds and --examples must be at least 1")
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
         scratch = Path(folder)
         if klue is None:
             unpack(scratch)
         files = klue or scratch / "klue"
-        examples = {name: read_examples(name, files, most) for name in tasks or TASKS_TIMED}
+        examples = {name: read_examples(name, files, max_examples) for name in tasks or TASKS_TIMED}
         encoder = make_encoder(vocabulary or learn_vocabulary(examples, scratch / "vocab.txt"), scratch / "encoder")
         results: dict[str, Any] = {
-            "tasks": {name: measure_task(name, files, most, encoder, rounds) for name in examples},
+            "tasks": {name: measure_task(name, files, max_examples, encoder, rounds) for name in examples},
             "rounds": rounds,
             "versions": versions_of(("torch", "transformers", "tokenizers")),
             "material": SAMPLE if klue is None else GIVEN,
@@ -84,16 +88,16 @@ def run_finetune_bench(
     }
     note = (
         f"{results['material']}; RoBERTa of 2 layers x 256, one thread, CPU time, medians of {rounds} rounds. "
-        "Slots: positions of our batches, padding included, for each real token; fixed: the "
-        f"same of the other side. Pipeline: new text beside a pipeline of transformers, batches of {BATCH_SIZE}."
+        "Slots: positions of our batches per real token; fixed: with the published padding. Pipeline: new text, "
+        f"time of a transformers pipeline divided by ours, batches of {BATCH_SIZE}."
     )
-    table = record_table("Finetune beside the published manner", results["tasks"], columns, note, first="task")
+    table = record_table("Fine-tuning and the published padding", results["tasks"], columns, note, first="task")
     print_table(table, PlainConsole())
     return write_figures(results, out)
 
 
-def read_examples(name: str, klue: Path, most: int | None) -> list[Example]:
-    """Dev examples of a task, ``most`` of them by seed.
+def read_examples(name: str, klue: Path, max_examples: int | None) -> list[Example]:
+    """Dev examples of a task, at most ``max_examples`` by seed.
 
     Raises:
         BadInput: the file is missing.
@@ -101,12 +105,12 @@ def read_examples(name: str, klue: Path, most: int | None) -> list[Example]:
     path = find_file(klue, TASKS[name].files.dev)
     if path is None:
         file = TASKS[name].files.dev
-        raise BadInput(f"{klue}: {file} (or .zst) is missing; add it, or name the tasks that are there")
-    return sample(TASKS[name].read(path), most, SEED)
+        raise BadInput(f"{klue}: {file} (or .zst) is missing; add it, or choose other tasks with --task")
+    return sample(TASKS[name].read(path), max_examples, SEED)
 
 
 def learn_vocabulary(examples: dict[str, list[Example]], target: Path) -> Path:
-    """A small cased WordPiece vocabulary of the examples' texts."""
+    """Learn a small cased WordPiece vocabulary from the examples."""
     from tokenizers import BertWordPieceTokenizer
 
     inputs = [value for listed in examples.values() for example in listed for value in example.inputs.values()]
@@ -123,7 +127,7 @@ def learn_vocabulary(examples: dict[str, list[Example]], target: Path) -> Path:
 
 
 def make_encoder(vocabulary: Path, folder: Path) -> Path:
-    """An invented RoBERTa with BERT-style inputs, 2 layers x 256, and its tokenizer."""
+    """A random RoBERTa with BERT-style inputs, 2 layers x 256, and its tokenizer."""
     tokenizer = BertTokenizer(vocab=str(vocabulary), do_lower_case=False, strip_accents=False)
     disable_progress_bar()
     torch.manual_seed(SEED)
@@ -137,9 +141,9 @@ def make_encoder(vocabulary: Path, folder: Path) -> Path:
     return folder
 
 
-def measure_task(name: str, klue: Path, most: int | None, encoder: Path, rounds: int) -> dict[str, Any]:
+def measure_task(name: str, klue: Path, max_examples: int | None, encoder: Path, rounds: int) -> dict[str, Any]:
     """Both sides in turns, each run in a fresh process; medians over the rounds."""
-    orders = {side: [side, name, str(klue), most, str(encoder)] for side in (THEIRS, OURS)}
+    orders = {side: [side, name, str(klue), max_examples, str(encoder)] for side in (THEIRS, OURS)}
     sides = fresh_in_turns(run_side, orders, rounds)
     ours, theirs = sides[OURS], sides[THEIRS]
     return {
@@ -151,10 +155,10 @@ def measure_task(name: str, klue: Path, most: int | None, encoder: Path, rounds:
 
 
 def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
-    """In the fresh process: CPU seconds of the ``PHASES`` of one side, its slots a token."""
-    side, name, klue, most, encoder = order
+    """In the fresh process: CPU seconds of the ``PHASES`` of one side, and its slots per token."""
+    side, name, klue, max_examples, encoder = order
     torch.set_num_threads(1)
-    task, examples, seconds = TASKS[name], read_examples(name, Path(klue), most), dict[str, float]()
+    task, examples, seconds = TASKS[name], read_examples(name, Path(klue), max_examples), dict[str, float]()
     tokenizer, settings = load_tokenizer(encoder), task.published.hyperparameters.replaced(epochs=1)
     longest, pad_id = settings.max_tokens, int(tokenizer.pad_token_id)
     features = task.featurize(examples, tokenizer, longest, True)
@@ -185,9 +189,9 @@ def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
 def predict_by_pipeline(
     name: str, model: Any, tokenizer: Any, texts: Sequence[dict[str, Any]], longest: int
 ) -> list[Any]:
-    """The same texts through the pipeline of transformers for the stock class of the task, on the processor."""
+    """Predict the same texts with the transformers pipeline of the task, on the CPU."""
     rows: list[Any] = [list(text.values()) for text in texts]
-    given = [{"text": row[0], "text_pair": row[1]} if len(row) > 1 else row[0] for row in rows]
+    inputs = [{"text": row[0], "text_pair": row[1]} if len(row) > 1 else row[0] for row in rows]
     if PIPELINES[name] == "token-classification":
         options: dict[str, Any] = {"aggregation_strategy": "simple"}
     else:
@@ -195,11 +199,11 @@ def predict_by_pipeline(
     build: Any = pipeline
     tokenizer.model_input_names = ["input_ids", "attention_mask"]  # the encoder has no segments
     run = build(PIPELINES[name], model=model.net.eval(), tokenizer=tokenizer, device="cpu")
-    return list(run(given, batch_size=BATCH_SIZE, **options))
+    return list(run(inputs, batch_size=BATCH_SIZE, **options))
 
 
 def slots_per_token(lengths_N: Any, batch_size: int) -> float:
-    """Positions of the batches of one epoch, padding included, for each real token."""
+    """Positions of the batches of one epoch (with padding) per real token."""
     order = order_by_length(lengths_N, batch_size, np.random.default_rng(SEED))
     batches = [lengths_N[order[i : i + batch_size]] for i in range(0, len(order), batch_size)]
     return float(sum(len(batch) * batch.max() for batch in batches) / lengths_N.sum())

@@ -1,4 +1,4 @@
-"""What people marked, and how well a tool agrees with it: sentences, and spans of personal data."""
+"""Gold sentences and labelled personal data, and scores of a tool against them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.rivals import Detect, Split
+from benchmarks.baselines import Detect, Split
 from corpus.documents.errors import BadInput
 from launch.sample.unpack import Span
 
@@ -20,12 +20,12 @@ Labelled = list[tuple[str, list[Span]]]  # texts with their true spans of person
 
 
 def read_gold(folder: Path) -> list[list[str]]:
-    """Documents of all ``*.txt`` files: a gold sentence a line, a blank line ends a document."""
+    """Documents of all ``*.txt`` files: one gold sentence per line, a blank line after a document."""
     blocks = (block for path in sorted(folder.glob("*.txt")) for block in path.read_text("utf-8").split("\n\n"))
     gold = [lines for block in blocks if (lines := [line for line in block.split("\n") if line.strip()])]
     if not gold:
         raise BadInput(
-            f"{folder}: no gold sentences; expected .txt files, a sentence a line, a blank line after a document"
+            f"{folder}: no gold sentences; expected .txt files, one sentence per line, a blank line after a document"
         )
     return gold
 
@@ -47,36 +47,36 @@ def read_labelled(path: Path) -> Labelled:
 
 
 class Scores(NamedTuple):
-    """Means over the gold sentences, 0..1; white space is left out of all comparisons."""
+    """Means over the gold sentences, 0..1; white space is ignored."""
 
-    em: float  # found exactly
-    f1: float  # best overlap F1, in characters, with a predicted sentence that overlaps no other one better
-    nf1: float  # the same, times gold over predicted sentences of the document where it was cut into more
+    em: float  # exact matches
+    f1: float  # best overlap F1 in characters with a predicted sentence that overlaps no other gold sentence better
+    nf1: float  # f1 times gold / predicted sentences of the document if there are more predicted ones
     gold: int  # sentences
 
 
 def score_splits(gold: Iterable[list[str]], split: Split) -> Scores:
-    """Compare with gold documents; the input of ``split`` is the sentences of a document joined as they are."""
+    """Compare with gold documents; the input of ``split`` is the joined sentences of a document."""
     exact = total = 0
     f1 = nf1 = 0.0
     for sentences in gold:
-        wanted, found = _spans(sentences), _spans(split("".join(sentences)))
-        best = sum(_best_overlaps(wanted, found))
-        total += len(wanted)
-        exact += len(set(wanted) & set(found))
+        true, predicted = _spans(sentences), _spans(split("".join(sentences)))
+        best = sum(_best_overlaps(true, predicted))
+        total += len(true)
+        exact += len(set(true) & set(predicted))
         f1 += best
-        nf1 += best * min(1.0, len(wanted) / len(found))
+        nf1 += best * min(1.0, len(true) / len(predicted))
     return Scores(exact / total, f1 / total, nf1 / total, total)
 
 
-def _best_overlaps(wanted: list[tuple[int, int]], found: list[tuple[int, int]]) -> list[float]:
-    """A predicted sentence counts for the gold one it overlaps best: swallowing several finds one of them."""
-    best = [0.0] * len(wanted)
-    starts = [start for start, _ in wanted]
-    for start, end in found:
+def _best_overlaps(true: list[tuple[int, int]], predicted: list[tuple[int, int]]) -> list[float]:
+    """A predicted sentence counts only for the gold sentence that it overlaps best."""
+    best = [0.0] * len(true)
+    starts = [start for start, _ in true]
+    for start, end in predicted:
         scores = [(0.0, 0)]
         for number in range(bisect_right(starts, start) - 1, bisect_left(starts, end)):
-            first, last = wanted[number]
+            first, last = true[number]
             scores.append((2 * (min(last, end) - max(first, start)) / (last - first + end - start), number))
         score, number = max(scores)
         best[number] = max(best[number], score)
@@ -84,7 +84,7 @@ def _best_overlaps(wanted: list[tuple[int, int]], found: list[tuple[int, int]]) 
 
 
 def _spans(sentences: list[str]) -> list[tuple[int, int]]:
-    """Where sentences begin and end in the text without white space."""
+    """Starts and ends of sentences in the text without white space."""
     ends = [0]
     for sentence in sentences:
         ends.append(ends[-1] + len("".join(sentence.split())))
@@ -92,21 +92,21 @@ def _spans(sentences: list[str]) -> list[tuple[int, int]]:
 
 
 def score_spans(labelled: Labelled, detect: Detect) -> dict[str, Any]:
-    """Shares in 0..1 over all values, recall by type, and how many texts without values are flagged.
+    """Precision, recall and F1 (0..1) over all values, recall by type, and the number of flagged texts without values.
 
-    A predicted span is right when a true span of the same type overlaps it by half of their union; a value is covered
-    when predictions of any types take half of it.
+    A predicted span is correct if a true span of the same type overlaps it by half of their union. A value is covered
+    if predictions of any type cover half of it.
     """
     right = exact = predicted = true = covered = flagged = 0
     by_type: dict[str, Counter[str]] = {"true": Counter(), "right": Counter()}
     for text, spans in labelled:
-        found = detect(text)
-        matched = match_spans(found, spans)
+        predictions = detect(text)
+        matched = match_spans(predictions, spans)
         right += len(matched)
-        exact += sum(span in found for span in spans)
-        predicted, true = predicted + len(found), true + len(spans)
-        covered += sum(_is_covered(span, found) for span in spans)
-        flagged += bool(found and not spans)
+        exact += sum(span in predictions for span in spans)
+        predicted, true = predicted + len(predictions), true + len(spans)
+        covered += sum(_is_covered(span, predictions) for span in spans)
+        flagged += bool(predictions and not spans)
         by_type["true"].update(kind for _, _, kind in spans)
         by_type["right"].update(kind for _, _, kind in matched)
     return {
@@ -120,10 +120,10 @@ def score_spans(labelled: Labelled, detect: Detect) -> dict[str, Any]:
     }
 
 
-def match_spans(found: list[Span], true: list[Span]) -> list[Span]:
-    """The true spans that predictions hit, each prediction taking the first that is still free."""
+def match_spans(predictions: list[Span], true: list[Span]) -> list[Span]:
+    """The true spans that predictions match; each prediction takes the first free one."""
     free, matched = list(true), []
-    for start, end, kind in found:
+    for start, end, kind in predictions:
         for span in free:
             overlap = min(end, span[1]) - max(start, span[0])
             union = max(end, span[1]) - min(start, span[0])
@@ -134,6 +134,6 @@ def match_spans(found: list[Span], true: list[Span]) -> list[Span]:
     return matched
 
 
-def _is_covered(span: Span, found: list[Span]) -> bool:
-    inside = {at for start, end, _ in found for at in range(max(start, span[0]), min(end, span[1]))}
+def _is_covered(span: Span, predictions: list[Span]) -> bool:
+    inside = {at for start, end, _ in predictions for at in range(max(start, span[0]), min(end, span[1]))}
     return 2 * len(inside) >= span[1] - span[0]

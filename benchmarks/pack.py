@@ -1,8 +1,8 @@
-"""``python -m benchmarks pack``: encoding for pretraining next to the tokenizers library, in CPU time of one thread.
+"""``python -m benchmarks pack``: compare the encoder of ``malmoi pack`` with the tokenizers library.
 
-Ours is the work of ``malmoi pack`` without reading and writing files: eojeol starts, separators and counts included,
-its table of eojeols empty at the start. The library gives ids alone, of whole documents in fresh processes
-(``elsewhere``), so that versions that cannot be installed here take part. Loading is left out.
+Ours is the work of ``malmoi pack`` without file access: eojeol starts, separators and counts included; its eojeol
+table is empty at first. The library only computes ids, of whole documents in fresh processes (``time_library``), so
+versions that cannot be installed here can take part. Loading is not timed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import elsewhere
-from benchmarks.material import GIVEN, SAMPLE, byte_count, read_texts
+from benchmarks import time_library
+from benchmarks.texts import GIVEN, SAMPLE, byte_count, read_texts
 from benchmarks.timing import ROUNDS, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
@@ -39,9 +39,9 @@ def run_pack_bench(
     """Measure, print a table for each tokenizer, and write the figures to ``json_file`` if given.
 
     Args:
-        tokenizers: folders with a tokenizer.json.
-        texts: files, an equal share of each; the embedded sample if none.
-        others: Pythons with other versions of the library.
+        tokenizers: folders with tokenizer.json.
+        texts: files, an equal share of each; the embedded sample if empty.
+        others: Python executables with other versions of the library.
 
     Returns:
         "material", "encoding" by tokenizer, "machine", "versions".
@@ -61,21 +61,21 @@ def run_pack_bench(
         "versions": versions_of(("tokenizers", "transformers")),
     }
     columns = {"MB/s": "{mb_per_s:.1f}", "ours": "{times:.2f} x", "other pieces": "{documents_that_differ}"}
-    for name, found in results["encoding"].items():
+    for name, encoding in results["encoding"].items():
         note = (
-            f"{found['documents']:,} documents, {found['megabytes']:.1f} MB of {results['material']}, medians of CPU "
-            'time on one thread. "ours": how many times as fast; "other pieces": documents in which ours finds others.'
+            f"{encoding['documents']:,} documents, {encoding['megabytes']:.1f} MB of {results['material']}, medians of "
+            'CPU time on one thread. "ours": how many times as fast; "other pieces": documents with different pieces.'
         )
-        print_table(record_table(name, found["ways"], columns, note), PlainConsole())
+        print_table(record_table(name, encoding["encoders"], columns, note), PlainConsole())
     return write_figures(results, json_file)
 
 
 def bench_encoding(documents: Sequence[str], tokenizer: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
-    """Encode the same documents with ours, with the library installed here and with those of other Pythons.
+    """Encode the same documents with ours, with the installed library and with those of other Pythons.
 
     Returns:
-        "megabytes" of UTF-8, "documents", and by name "ways", each with "mb_per_s"; those of the library with "times",
-        their seconds over ours, and "documents_that_differ" from what ours finds eojeol by eojeol.
+        "megabytes" of UTF-8, "documents", and by name "encoders", each with "mb_per_s"; those of the library with
+        "times", their seconds divided by ours, and "documents_that_differ" from our ids.
     """
     from pretrain.pack.encode import EojeolEncoder
     from pretrain.pack.run import in_batches, pack_batch
@@ -91,9 +91,11 @@ def bench_encoding(documents: Sequence[str], tokenizer: Path, others: Sequence[P
             pack_batch(encoder, batch)
         return {"seconds": max(time.process_time() - start, 1e-6)}
 
-    found = [elsewhere.digest(piece_ids(encoder.encode(document.sentences).marked).tolist()) for document in prepared]
+    digests = [
+        time_library.digest(piece_ids(encoder.encode(document.sentences).marked).tolist()) for document in prepared
+    ]
     works: dict[str, Callable[[], dict[str, Any]]] = {OURS: ours}
-    ways: dict[str, dict[str, Any]] = {OURS: {}}
+    encoders: dict[str, dict[str, Any]] = {OURS: {}}
     with TemporaryDirectory(prefix="malmoi-bench-") as folder, _one_thread():
         texts = Path(folder) / "texts.json"
         texts.write_text(json.dumps([" ".join(document.sentences) for document in prepared]), "utf-8")
@@ -101,39 +103,39 @@ def bench_encoding(documents: Sequence[str], tokenizer: Path, others: Sequence[P
             theirs = encode_elsewhere(python, tokenizer, texts)
             name = f"tokenizers {theirs['version']}"
             works[name] = partial(encode_elsewhere, python, tokenizer, texts)
-            ways[name] = {"documents_that_differ": sum(map(str.__ne__, found, theirs["digests"]))}
+            encoders[name] = {"documents_that_differ": sum(map(str.__ne__, digests, theirs["digests"]))}
         rounds = [{name: work()["seconds"] for name, work in works.items()} for _ in range(ROUNDS)]
     seconds = {name: median(spent[name] for spent in rounds) for name in works}
     megabytes = byte_count(sentence for document in prepared for sentence in document.sentences) / 1e6
-    for name, way in ways.items():
-        way["mb_per_s"] = megabytes / seconds[name]
+    for name, figures in encoders.items():
+        figures["mb_per_s"] = megabytes / seconds[name]
         if name != OURS:
-            way["times"] = seconds[name] / seconds[OURS]
-    return {"megabytes": megabytes, "documents": len(prepared), "ways": ways}
+            figures["times"] = seconds[name] / seconds[OURS]
+    return {"megabytes": megabytes, "documents": len(prepared), "encoders": encoders}
 
 
 def encode_elsewhere(python: Path, tokenizer: Path, texts: Path) -> dict[str, Any]:
-    """What ``elsewhere`` prints in a fresh process of a Python.
+    """Run ``time_library`` with another Python; returns what it prints.
 
     Raises:
-        BadInput: that Python cannot do it.
+        BadInput: that Python cannot run it.
     """
-    command = [str(python), elsewhere.__file__, str(tokenizer / "tokenizer.json"), str(texts)]
+    command = [str(python), time_library.__file__, str(tokenizer / "tokenizer.json"), str(texts)]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
         raise BadInput(
-            f"--library {python}: cannot be started ({error.strerror}); give the path of a Python"
+            f"--library {python}: cannot be started ({error.strerror}); expected the path of a Python"
         ) from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        needs = f"it needs the package tokenizers, {tokenizer} a tokenizer.json"
+        needs = f"it needs the package tokenizers, and {tokenizer} needs a tokenizer.json"
         raise BadInput(f"--library {python}: cannot encode ({last}); {needs}")
     return dict(json.loads(done.stdout))
 
 
 def _sentences(text: str) -> tuple[str, ...]:
-    """As the corpus stage would leave them, but for its cleaning."""
+    """Split as the corpus stage does, without its filters."""
     from corpus.sentences.split import split_sentences
 
     return tuple(" ".join(sentence.split()) for sentence in split_sentences(unicodedata.normalize("NFC", text)))

@@ -1,7 +1,7 @@
-"""Fine-tuned results whose seeds stand in run folders of their own, as one model, and the tables of two such models.
+"""Results of several run folders as one model, and tables of comparisons of two such models.
 
-An encoder that was pretrained with three seeds is fine-tuned once with each. What ``malmoi compare`` makes of three
-seeds in one folder then holds for three pretrainings, so an interval is one over pretraining, too.
+An encoder pretrained with three seeds is fine-tuned once with each. The comparison of ``malmoi compare`` then covers
+the three pretraining runs, so its intervals include pretraining.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from finetune.score.results import Trained, find_trained
 from launch.console import Table
 from launch.report.differences import table_of
 
-TaskKey = tuple[str, str]  # a task, and the name of the settings it was trained with ("" for those of the recipe)
+TaskKey = tuple[str, str]  # task and name of the settings ("" for those of the recipe)
 
 
 def as_one(name: str, runs: Mapping[int, Path]) -> dict[TaskKey, Trained]:
-    """Of each run folder the results with its own seed, all of them as the model ``name``, or ``name, settings``.
+    """Results of each run folder with its own seed, as one model ``name`` or ``name, settings``.
 
     Args:
-        runs: seed to run folder; one without any result is left out.
+        runs: seed to run folder; folders without results are ignored.
     """
     results: dict[TaskKey, list[tuple[Path, dict[str, Any]]]] = {}
     for seed, run in runs.items():
@@ -31,19 +31,19 @@ def as_one(name: str, runs: Mapping[int, Path]) -> dict[TaskKey, Trained]:
                 key = (one.task, one.first.get("settings", ""))
                 results.setdefault(key, []).extend(own for own in one.results if own[1]["seed"] == seed)
     return {
-        (task, settings): Trained(task, ", ".join(filter(None, (name, settings))), tuple(given))
-        for (task, settings), given in results.items()
-        if given
+        (task, settings): Trained(task, ", ".join(filter(None, (name, settings))), tuple(own))
+        for (task, settings), own in results.items()
+        if own
     }
 
 
 def pairs_of(a: Mapping[TaskKey, Trained], b: Mapping[TaskKey, Trained]) -> list[Pair]:
-    """The tasks that both have, trained with the same settings; all of one settings together."""
+    """Pairs of the tasks that both have with the same settings, ordered by settings."""
     return [(a[key], b[key]) for key in sorted(a, key=lambda key: key[1]) if key in b]
 
 
 def tested_tables(title: str, tested: Sequence[Tested]) -> Iterator[Table]:
-    """A table for each two models."""
-    for names in dict.fromkeys(found.names for found in tested):
-        chosen = [found for found in tested if found.names == names]
-        yield table_of(chosen, f"{title}: a: {names[0]}, b: {names[1]}")
+    """A table for each pair of models."""
+    for names in dict.fromkeys(one.names for one in tested):
+        own = [one for one in tested if one.names == names]
+        yield table_of(own, f"{title}: a: {names[0]}, b: {names[1]}")

@@ -1,8 +1,7 @@
-"""Timing that survives a busy machine: contenders in turns, CPU time, medians; and work in a process of its own.
+"""Timing on a busy machine: contenders in turns, CPU time, medians; and work in a process of its own.
 
-Absolute figures belong to the machine; ratios of one run carry over. The price: everything is done three times. A fresh
-process shares no warm cache, no imported module and no memory peak with what was measured before; its CPU time counts
-all processes below it, so that several cores cannot make a core look fast.
+Absolute figures depend on the machine; ratios of one run carry over. A fresh process shares no warm cache, imported
+module or memory peak with earlier measurements. Its CPU time includes all child processes.
 """
 
 from __future__ import annotations
@@ -35,27 +34,27 @@ log = logging.getLogger(__name__)
 ROUNDS = 3
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 POLL_SECONDS = 0.05
-PARENT_SECONDS = 1.0  # between two looks at whether the parent lives
-TOLD = "# "  # begins what a fresh process prints on its way
+PARENT_SECONDS = 1.0  # interval of checks whether the parent process lives
+LOG_PREFIX = "# "  # of log lines of a fresh process
 PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 
 Work = Callable[[Any], dict[str, Any]]  # a function of a module; argument and result travel as JSON
 
 
 def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Median CPU seconds of each work, all threads of this process included; never 0."""
+    """Median CPU seconds of each work, of all threads of this process; never 0."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
             start = time.process_time()
             work()
             seconds[name].append(time.process_time() - start)
-    return {name: max(median(found), 1e-6) for name, found in seconds.items()}
+    return {name: max(median(own), 1e-6) for name, own in seconds.items()}
 
 
 @contextmanager
 def timed(seconds: dict[str, float], name: str, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
-    """Note in ``seconds`` how long the block took; never 0."""
+    """Store the duration of the block in ``seconds``; never 0."""
     start = clock()
     yield
     seconds[name] = max(clock() - start, 1e-6)
@@ -64,35 +63,35 @@ def timed(seconds: dict[str, float], name: str, clock: Callable[[], float] = tim
 def fresh_in_turns(
     work: Work, orders: Mapping[str, Any], rounds: int, environment: Mapping[str, str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """``run_fresh`` for each order, in turns: what the first round found, with medians of all its floats.
+    """Call ``run_fresh`` for each order, in turns. Returns the first result with medians of all floats.
 
-    "spread" holds the smallest and the largest of each.
+    "spread" has the smallest and the largest value of each.
     """
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in orders}
     for _ in range(rounds):
         for name, order in orders.items():
             log.info("%s", name)
             runs[name].append(run_fresh(work, order, name, environment))
-    floats = {name: [key for key, n in found[0].items() if type(n) is float] for name, found in runs.items()}
+    floats = {name: [key for key, n in results[0].items() if type(n) is float] for name, results in runs.items()}
     return {
-        name: found[0]
-        | {key: median(run[key] for run in found) for key in floats[name]}
-        | {"spread": {key: [min(run[key] for run in found), max(run[key] for run in found)] for key in floats[name]}}
-        for name, found in runs.items()
+        name: results[0]
+        | {key: median(run[key] for run in results) for key in floats[name]}
+        | {"spread": {key: [min(r[key] for r in results), max(r[key] for r in results)] for key in floats[name]}}
+        for name, results in runs.items()
     }
 
 
 def run_fresh(work: Work, order: Any, what: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Call ``work(order)`` in a fresh Python and measure it there.
 
-    What the package of ``work`` logs there is logged here as it comes. The process ends with this one, even killed.
+    Log lines of the package of ``work`` are logged here too. The process ends when this one ends, even if killed.
 
     Args:
-        what: named in the error, "the corpus stage".
-        environment: variables besides our own and one thread for numeric libraries.
+        what: for the error message, for example "the corpus stage".
+        environment: variables in addition to ours and one thread for numeric libraries.
 
     Returns:
-        what ``work`` returned, "wall_s", "cpu_s" (children included), "peak_mib" of the process and "peak_worker_mib"
+        the result of ``work``, "wall_s", "cpu_s" (children included), "peak_mib" of the process and "peak_worker_mib"
         of the largest process below it.
 
     Raises:
@@ -108,18 +107,18 @@ def run_fresh(work: Work, order: Any, what: str, environment: Mapping[str, str] 
     ):
         line = ""
         for line in process.stdout or ():
-            if line.startswith(TOLD):
-                log.info("%s %s", what, line.removeprefix(TOLD).rstrip())
+            if line.startswith(LOG_PREFIX):
+                log.info("%s %s", what, line.removeprefix(LOG_PREFIX).rstrip())
         if process.wait():
             errors.seek(0)
             last = (errors.read().strip().splitlines() or ["no message"])[-1]
-            raise LaunchError(f"{what} failed in its own process ({last}); run it alone on the same text")
+            raise LaunchError(f"{what} failed in its own process ({last}); run it alone with the same text")
     return dict(json.loads(line))
 
 
 @contextmanager
 def _ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Nothing of the process is left when the block is, by whatever way."""
+    """Kill the process at the end of the block."""
     with process:
         try:
             yield process
@@ -128,36 +127,36 @@ def _ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def _be_fresh(module: str, function: str, sent: str) -> None:
-    """What the fresh process does: tell on the way, and print the result as the last line."""
+    """In the fresh process: log, and print the result as the last line."""
     Thread(target=_end_with, args=[os.getppid()], daemon=True).start()
-    logging.basicConfig(stream=sys.stdout, format=f"{TOLD}%(message)s")
+    logging.basicConfig(stream=sys.stdout, format=f"{LOG_PREFIX}%(message)s")
     logging.getLogger(module.rpartition(".")[0]).setLevel(logging.INFO)
     print(json.dumps(measured(getattr(importlib.import_module(module), function), json.loads(sent))))
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended, as one that was killed stops nothing."""
+    """End this process when its parent has ended (a killed parent cannot stop it)."""
     while os.getppid() == parent:
         time.sleep(PARENT_SECONDS)
     os._exit(1)
 
 
 def measured(work: Work, order: Any) -> dict[str, Any]:
-    """What ``run_fresh`` does in the fresh process."""
+    """Run ``work`` in this process and measure it."""
     start = time.perf_counter()
     with watch_peaks() as peaks:
-        found = work(order)
+        result = work(order)
     wall = time.perf_counter() - start
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return found | {"wall_s": wall, "cpu_s": sum(used.ru_utime + used.ru_stime for used in usage), **peaks}
+    return result | {"wall_s": wall, "cpu_s": sum(used.ru_utime + used.ru_stime for used in usage), **peaks}
 
 
 @contextmanager
 def watch_peaks() -> Iterator[dict[str, float]]:
-    """Largest resident sizes, "peak_mib" of this process and "peak_worker_mib" below it; 0 where there is no /proc.
+    """Peak resident sizes: "peak_mib" of this process, "peak_worker_mib" of its largest child; 0 without /proc.
 
-    It looks often, as the peak of a process is gone when it has ended. ``getrusage`` will not do: what it says of a
-    process begins with the size of the process that started it.
+    It polls, because the peak of a process is lost when it ends. ``getrusage`` does not work: its peak of a process
+    includes the size of the parent.
     """
     peaks, is_over = {"peak_mib": 0.0, "peak_worker_mib": 0.0}, Event()
 
@@ -181,11 +180,11 @@ def watch_peaks() -> Iterator[dict[str, float]]:
 
 
 def _family(process: str) -> Iterator[str]:
-    """A process and all below it."""
+    """A process and all its descendants."""
     yield process
     for path in Path("/proc").glob(f"{process}/task/*/children"):
         children: list[str] = []
-        with suppress(OSError):  # it has just ended
+        with suppress(OSError):  # the process has just ended
             children = path.read_text("utf-8").split()
         for child in children:
             yield from _family(child)
@@ -193,22 +192,22 @@ def _family(process: str) -> Iterator[str]:
 
 def _peak_mib(process: str) -> float:
     with suppress(OSError):
-        found = PEAK.search(Path(f"/proc/{process}/status").read_text("utf-8"))
-        return int(found[1]) / 1024 if found else 0.0
+        match = PEAK.search(Path(f"/proc/{process}/status").read_text("utf-8"))
+        return int(match[1]) / 1024 if match else 0.0
     return 0.0
 
 
 def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
-    """Installed versions of packages; None where one is not installed."""
-    found: dict[str, str | None] = dict.fromkeys(distributions)
-    for name in found:
+    """Installed versions of packages; None if one is not installed."""
+    versions: dict[str, str | None] = dict.fromkeys(distributions)
+    for name in versions:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 def write_figures(results: dict[str, Any], path: Path | None) -> dict[str, Any]:
-    """The results as JSON knows them, with what absolute figures depend on; written to ``path`` if given."""
+    """The results as JSON with the machine; also written to ``path`` if given."""
     machine = {"python": platform.python_version(), "architecture": platform.machine(), "cores": os.cpu_count()}
     text = json.dumps(results | {"machine": machine}, ensure_ascii=False, indent=2, default=asdict)
     if path:

@@ -1,7 +1,8 @@
-"""``python -m benchmarks tokenizer``: vocabularies built, timed and compared on the same text in one run.
+"""``python -m benchmarks tokenizer``: build vocabularies with every builder on the same text, and compare them.
 
-Without options it runs on the embedded sample, so anyone can repeat it. Ratios carry over to other machines, absolute
-figures do not. A fresh process for every build; wall time, as the library's trainer is threads and ours processes.
+Without options it runs on the embedded sample, so that anyone can repeat it. Ratios carry over to other machines,
+absolute figures do not. Every build has a fresh process. Wall time counts, because the library's trainer uses threads
+and ours processes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.material import GIVEN, SAMPLE, mix_texts, write_corpus
-from benchmarks.rivals import build_common_vocabulary
+from benchmarks.baselines import build_common_vocabulary
+from benchmarks.texts import GIVEN, SAMPLE, mix_texts, write_corpus
 from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import shard_paths
@@ -23,8 +24,8 @@ from launch.sample.unpack import unpack
 from tokenizer.config import TokenizerConfig
 
 ALPHABETS = {"malmoi": 3_000, "klue": 2_000, "bpe": 2_000}
-COMMON = "common recipe"
-OTHERS = ("klue", "bpe", "malmoi-hardened", "malmoi-8k", "klue-8k")
+COMMON = "MeCab + BertWordPieceTokenizer"
+OTHERS = ("klue", "bpe", "malmoi-jamo", "malmoi-8k", "klue-8k")
 SMALL_ALPHABET, SMALL_SIZE = 1_500, 8_000
 
 
@@ -39,9 +40,9 @@ def run_tokenizer_bench(
     timing_only: bool,
     out: Path | None,
 ) -> dict[str, Any]:
-    """Measure, print tables, and write bench.json and the vocabularies into ``out`` if given.
+    """Build and compare, print tables, and write bench.json and the vocabularies to ``out`` if given.
 
-    Args are the command's; ``mix_texts`` tells of ``texts`` (the embedded sample if none), ``measured``, ``megabytes``.
+    For ``texts`` (the embedded sample if empty), ``measured`` and ``megabytes`` see ``mix_texts``.
 
     Returns:
         "material", "builds", "compared", "workers", "machine", "versions".
@@ -78,45 +79,45 @@ def run_tokenizer_bench(
 
 
 def build(names: tuple[str, ...], corpus: Path, home: Path, workers: int, rounds: int = 1) -> dict[str, dict[str, Any]]:
-    """Tokenizer folders in ``home``, built in fresh processes; of each the seconds of its steps and in all, memory."""
+    """Build tokenizer folders in ``home``, each in a fresh process; returns times of the steps, and memory."""
     from tokenizer.building.export import export, read_vocabulary
 
     orders = {name: [name, str(corpus), str(home / name), workers] for name in names}
     for name in names:
         (home / name).mkdir(parents=True, exist_ok=True)
-    found = fresh_in_turns(run_build, orders, rounds, {"RAYON_NUM_THREADS": str(workers)})
+    figures = fresh_in_turns(run_build, orders, rounds, {"RAYON_NUM_THREADS": str(workers)})
     for name in names:
         export(read_vocabulary(home / name / "vocab.txt"), configuration(name), "", home / name)
-    return found
+    return figures
 
 
 def configuration(name: str) -> TokenizerConfig:
-    """Settings of a build by its name: "malmoi", "malmoi-hardened", "klue-8k" …; ids in the order of BERT."""
+    """Settings of a build by its name: "malmoi", "malmoi-jamo", "klue-8k" …; ids in the order of BERT."""
     builder = "klue" if name == COMMON else name.split("-")[0]
     small = name.endswith("-8k")
     return TokenizerConfig(
         builder=builder,
         alphabet=SMALL_ALPHABET if small else ALPHABETS[builder],
         vocab_size=SMALL_SIZE if small else 32_000,
-        hardened="hardened" in name,
+        hardened="jamo" in name,
         special_tokens="bert",
     )
 
 
 def run_build(order: tuple[str, str, str, int]) -> dict[str, Any]:
-    """In the fresh process: a build with as many processes as threads."""
+    """In the fresh process: one build."""
     from tokenizer.building.pruning import write_pieces
 
     name, corpus, target, workers = order
-    way = build_common_vocabulary if name == COMMON else build_ours
+    build_with = build_common_vocabulary if name == COMMON else build_ours
     with TemporaryDirectory(prefix="malmoi-build-") as work, reuse_processes(workers):
-        vocabulary, figures = way(Path(corpus), Path(work), configuration(name), workers)
+        vocabulary, figures = build_with(Path(corpus), Path(work), configuration(name), workers)
     write_pieces(Path(target) / "vocab.txt", vocabulary)
     return figures
 
 
 def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) -> tuple[list[str], dict[str, Any]]:
-    """The functions of ``tokenizer.run`` one after another, each timed."""
+    """The functions of ``tokenizer.run`` in order, each timed."""
     from tokenizer.building.export import build_vocabulary
     from tokenizer.measuring.statistics import measure_fit
     from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
@@ -139,28 +140,28 @@ def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) 
 
 
 def _times_faster(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
-    """With and without the figures over the corpus, which the common recipe does not make."""
-    whole = ours["wall_s"]
-    without_fit = theirs["wall_s"] / (whole - ours["fit_s"])
-    return {"times_faster": theirs["wall_s"] / whole, "times_faster_without_fit": without_fit}
+    """With and without the corpus statistics, which the library does not compute."""
+    total = ours["wall_s"]
+    without_fit = theirs["wall_s"] / (total - ours["fit_s"])
+    return {"times_faster": theirs["wall_s"] / total, "times_faster_without_fit": without_fit}
 
 
 def _print_results(results: dict[str, Any]) -> None:
-    """A table for each section, the comparisons last."""
+    """Print a table of the builds, then the comparisons."""
     from launch.tools.tokenizer_tables import print_comparison
 
     console, material, builds = PlainConsole(), results["material"], results["builds"]
     console.print(
         f"{material['documents']:,} documents, {material['megabytes']:.1f} MB of {material['texts']}; measured on "
-        f"{material['measured_megabytes']:.1f} MB that nothing was learnt from"
+        f"{material['measured_megabytes']:.1f} MB of held-out text"
     )
     columns = {step: f"{{{step}_s:.1f}}" for step in ("count", "analyse", "merge", "prune", "fit")}
-    columns |= {"whole": "{wall_s:,.0f}", "CPU": "{cpu_s:,.0f}", "MiB": "{peak_mib:,.0f}"}
+    columns |= {"total": "{wall_s:,.0f}", "CPU": "{cpu_s:,.0f}", "MiB": "{peak_mib:,.0f}"}
     note = (
         f"Seconds with {results['workers']} processes or threads (medians of {builds['rounds']} for the first two), "
-        "CPU seconds, peak memory of the main process and of a worker in MiB. The common recipe is mecab-ko over all "
-        f"text and the library's trainer: {builds['times_faster']:.2f} times the time of malmoi, "
-        f"{builds['times_faster_without_fit']:.2f} times without the figures over the corpus, which it does not make."
+        "CPU seconds, peak memory of the main process and of a worker in MiB. MeCab with the library's trainer takes "
+        f"{builds['times_faster']:.2f} times the time of malmoi, {builds['times_faster_without_fit']:.2f} "
+        "times without the corpus statistics, which it does not compute."
     )
     print_table(record_table("Building", builds["rows"], columns | {"worker": "{peak_worker_mib:,.0f}"}, note), console)
     if results["compared"]:

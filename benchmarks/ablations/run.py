@@ -1,8 +1,8 @@
-"""``python -m benchmarks ablations``: the paper's Tables 33 to 35 at a size for two cores, with intervals.
+"""``python -m benchmarks ablations``: the paper's Tables 33 to 35 at a small size, with seeds and intervals.
 
-Every vocabulary x text (as it is, or pseudonymized) x seed is a model, trained with the same operations and fine-tuned
-on KLUE (``cells``). Beside the paper's tables stands what it could not show: what the models remember of personal data
-planted in the text (``exposure``), and how well they guess words of other text (``bits``).
+Every vocabulary x text (plain or pseudonymized) x seed is a model, trained with equal operations and fine-tuned on KLUE
+(``experiment``). In addition to the paper's tables, the ablation measures how much the models memorize of personal data
+planted in the text (``exposure``), and how well they predict words of held-out text (``bits_per_character``).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.ablations.bits import cut_windows, measure_bits
-from benchmarks.ablations.cells import READ, TEXTS, UNREAD, Base, Cell, read_vocabularies
+from benchmarks.ablations.bits_per_character import cut_windows, measure_bits
+from benchmarks.ablations.canaries import count_planted, draw_alternatives, plant, read_canaries
+from benchmarks.ablations.experiment import SEEN, TEXTS, UNSEEN, Experiment, Variant, read_vocabularies
 from benchmarks.ablations.exposure import measure_exposure
-from benchmarks.ablations.plant import count_planted, draw_others, plant, read_canaries
-from benchmarks.ablations.reader import MaskedModel
-from benchmarks.ablations.results import COUNT_NAME, MEASURED_NAME, SETTINGS_NAME, show_results
+from benchmarks.ablations.masked_model import MaskedModel
+from benchmarks.ablations.tables import COUNT_NAME, MEASURED_NAME, SETTINGS_NAME, show_results
 from benchmarks.timing import versions_of
 from corpus.documents.accelerator import find_device
 from corpus.documents.errors import BadInput
@@ -37,188 +37,184 @@ from launch.stage_inputs import raw_inputs
 
 log = logging.getLogger(__name__)
 
-SEED = 0  # of what is planted and measured, for all cells
-SAMPLE_READ, SAMPLE_UNREAD = ("news.jsonl", "encyclopedia.jsonl", "dialogue.parquet"), ("reviews.jsonl.gz",)
+SEED = 0  # for planted values and evaluation
+SAMPLE_SEEN, SAMPLE_UNSEEN = ("news.jsonl", "encyclopedia.jsonl", "dialogue.parquet"), ("reviews.jsonl.gz",)
 
 
-class Chosen(NamedTuple):
-    """What of the experiment this command does; all else in the folder stays."""
+class Selection(NamedTuple):
+    """The variants that this command trains; others in the folder stay."""
 
     vocabularies: Sequence[str]
     texts: Sequence[str]
     seeds: Sequence[int]
-    tasks: Sequence[str]  # KLUE's; all if empty
+    tasks: Sequence[str]  # of KLUE; all if empty
 
 
-class Measures(NamedTuple):
-    """How much: ``canaries`` of each type and rate, ``others`` each is ranked among, ``windows`` of held-out text."""
+class Amounts(NamedTuple):
+    """Numbers of ``canaries`` per type and rate, of ``alternatives`` for ranking, of ``windows`` of held-out text."""
 
     canaries: int
-    others: int
+    alternatives: int
     windows: int
 
 
-def run_ablations(base: Base, chosen: Chosen, measures: Measures) -> dict[str, Any]:
-    """Make every chosen cell that is not complete, then tables of all cells in ``base.out``.
+def run_ablations(experiment: Experiment, selection: Selection, amounts: Amounts) -> dict[str, Any]:
+    """Train every selected variant that is not complete, then write tables of all variants in ``experiment.out``.
 
     Args:
-        base: where neither it nor its recipe names raw text, that is the embedded sample's, with its KLUE files.
+        experiment: without raw text, the embedded sample and its KLUE files are used.
 
     Returns:
-        what results.json holds (``results``).
+        the content of results.json.
 
     Raises:
-        BadInput, LaunchError: something cannot be used, ``out`` holds another experiment, or a cell failed; what is
-            complete stays.
+        BadInput, LaunchError: an input cannot be used, ``out`` has another experiment, or a variant failed; complete
+            variants stay.
     """
-    _check(chosen, measures)
-    base = _with_sample(base)
-    recipe = base.load()
-    vocabularies = read_vocabularies(chosen.vocabularies, recipe)
-    tasks = _tasks(base, recipe, chosen.tasks)
-    _settle(base, recipe, measures)
-    with hold_lock(base.out / ".text.lock", waits=True):
-        _prepare_text(base, recipe, measures, chosen.texts or TEXTS)
-    cells = [
-        Cell(vocabulary, text, seed)
-        for seed in chosen.seeds
+    _check(selection, amounts)
+    experiment = _with_sample(experiment)
+    recipe = experiment.load()
+    vocabularies = read_vocabularies(selection.vocabularies, recipe)
+    tasks = _tasks(experiment, recipe, selection.tasks)
+    _check_settings(experiment, recipe, amounts)
+    with hold_lock(experiment.out / ".text.lock", waits=True):
+        _prepare_text(experiment, recipe, amounts, selection.texts or TEXTS)
+    variants = [
+        Variant(vocabulary, text, seed)
+        for seed in selection.seeds
         for vocabulary in vocabularies
-        for text in chosen.texts or TEXTS
+        for text in selection.texts or TEXTS
     ]
-    failures = [failure for cell in cells if (failure := _do(cell, base, measures, tasks))]
-    results = show_results(base.out, base.klue)
+    failures = [failure for variant in variants if (failure := _make_variant(variant, experiment, amounts, tasks))]
+    results = show_results(experiment.out, experiment.klue)
     if failures:
         raise LaunchError("\n".join(failures))
     return results
 
 
-def _check(chosen: Chosen, measures: Measures) -> None:
-    for name, amount in zip(("--canaries", "--others", "--windows"), measures, strict=True):
+def _check(selection: Selection, amounts: Amounts) -> None:
+    for name, amount in zip(("--canaries", "--alternatives", "--windows"), amounts, strict=True):
         if amount < 1:
             raise BadInput(f"{name} must be above 0")
-    if len(set(chosen.seeds)) < len(chosen.seeds) or min(chosen.seeds, default=-1) < 0:
-        raise BadInput("--seed: give each seed once, 0 or more")
-    if unknown := sorted(set(chosen.texts) - set(TEXTS)):
-        raise BadInput(f"--text {unknown[0]}: there are {', '.join(TEXTS)}")
+    if len(set(selection.seeds)) < len(selection.seeds) or min(selection.seeds, default=-1) < 0:
+        raise BadInput("--seed: expected different seeds, 0 or more")
+    if unknown := sorted(set(selection.texts) - set(TEXTS)):
+        raise BadInput(f"--text {unknown[0]}: expected {' or '.join(TEXTS)}")
 
 
-def _with_sample(base: Base) -> Base:
-    """Where no text is named that of the embedded sample, one source of it unread; where no KLUE files are, those."""
-    recipe, sample = base.load(), base.out / "sample"
-    klue, has_text = base.klue or recipe.finetune.data, recipe.corpus.inputs or recipe.corpus.sources
+def _with_sample(experiment: Experiment) -> Experiment:
+    """Use the embedded sample for missing text (one source of it unseen) and missing KLUE files."""
+    recipe, sample = experiment.load(), experiment.out / "sample"
+    klue, has_text = experiment.klue or recipe.finetune.data, recipe.corpus.inputs or recipe.corpus.sources
     if has_text and klue != SAMPLE:
-        return replace(base, klue=klue)
+        return replace(experiment, klue=klue)
     if not (sample / "klue").is_dir():
         unpack(sample)
     klue = str(sample / "klue") if klue in (None, SAMPLE) else klue
     if has_text:
-        return replace(base, klue=klue)
-    read, unread = (tuple(str(sample / "corpus" / file) for file in files) for files in (SAMPLE_READ, SAMPLE_UNREAD))
-    return replace(base, klue=klue, inputs={READ: read, UNREAD: base.inputs[UNREAD] or unread})
+        return replace(experiment, klue=klue)
+    read, unread = (tuple(str(sample / "corpus" / file) for file in files) for files in (SAMPLE_SEEN, SAMPLE_UNSEEN))
+    return replace(experiment, klue=klue, inputs={SEEN: read, UNSEEN: experiment.inputs[UNSEEN] or unread})
 
 
-def _tasks(base: Base, recipe: Recipe, names: Sequence[str]) -> tuple[str, ...]:
-    """The tasks to fine-tune, none without KLUE files; BadInput where files of them are missing."""
+def _tasks(experiment: Experiment, recipe: Recipe, names: Sequence[str]) -> tuple[str, ...]:
+    """The tasks to fine-tune, none without KLUE files; BadInput if files are missing."""
     tasks = tuple(full_name(name) for name in names) or recipe.finetune.tasks
-    if base.klue is None:
+    if experiment.klue is None:
         if names:
-            raise BadInput(f"--task {names[0]}: there are no KLUE files; give their folder with --klue")
-        log.warning("no --klue: models are compared by what they remember and by held-out text alone")
+            raise BadInput(f"--task {names[0]}: needs the KLUE files; set their folder with --klue")
+        log.warning("no --klue: only memorization and held-out text are measured")
         return ()
-    wanted = recipe.finetune.model_copy(update={"tasks": tasks})
-    if missing := missing_files(wanted, Path(base.klue)):
-        raise BadInput(
-            f"{base.klue}: missing {', '.join(missing)}; give the KLUE files with --klue, or choose with --task"
-        )
+    config = recipe.finetune.model_copy(update={"tasks": tasks})
+    if missing := missing_files(config, Path(experiment.klue)):
+        raise BadInput(f"{experiment.klue}: missing {', '.join(missing)}; set --klue, or choose tasks with --task")
     return tasks
 
 
-def _settle(base: Base, recipe: Recipe, measures: Measures) -> None:
-    """Write down what all cells of the folder share; BadInput where it was something else."""
-    given = [*raw_inputs(recipe), *find_inputs(base.inputs[UNREAD], {}, recipe.corpus.text_field)]
-    prints = fingerprints([item.path for item in given if isinstance(item.path, Path)])
+def _check_settings(experiment: Experiment, recipe: Recipe, amounts: Amounts) -> None:
+    """Record what all variants of the folder share; BadInput if it differs from the record."""
+    inputs = [*raw_inputs(recipe), *find_inputs(experiment.inputs[UNSEEN], {}, recipe.corpus.text_field)]
+    prints = fingerprints([item.path for item in inputs if isinstance(item.path, Path)])
     now = {
-        "operations": base.operations,
-        "measures": measures._asdict(),
+        "operations": experiment.operations,
+        "amounts": amounts._asdict(),
         "text": sorted(identify() for identify in prints.values()),
         "pretrain": recipe.pretrain.identity(),
         "tokenizer": recipe.tokenizer.model_dump(mode="json"),
         "finetune": recipe.finetune.model_dump(mode="json", include={"overrides", "max_train_examples", "protocol"}),
     }
-    path = base.out / SETTINGS_NAME
+    path = experiment.out / SETTINGS_NAME
     if not path.is_file():
-        base.out.mkdir(parents=True, exist_ok=True)
+        experiment.out.mkdir(parents=True, exist_ok=True)
         write_json(path, now)
-    found = read_json(path)
-    if other := [key for key, value in now.items() if found.get(key) != json.loads(json.dumps(value))]:
-        raise BadInput(
-            f"{base.out}: its cells have another setting of {', '.join(other)} ({path}); choose another --out"
-        )
+    recorded = read_json(path)
+    if changed := [key for key, value in now.items() if recorded.get(key) != json.loads(json.dumps(value))]:
+        raise BadInput(f"{experiment.out}: {', '.join(changed)} differ from {path}; choose another --out")
 
 
-def _prepare_text(base: Base, recipe: Recipe, measures: Measures, texts: Sequence[str]) -> None:
-    """Plant, clean all texts, and count what is left of what was planted."""
-    if not (base.out / "text").is_dir():
-        counts = plant(recipe.corpus, measures.canaries, SEED, base.out / "text")
-        log.info("planted %(sentences)d sentences about %(canaries)d values in %(documents)d documents", counts)
-    for text in (*texts, READ, *([UNREAD] if base.inputs[UNREAD] else [])):
-        corpus = base.corpus(text)
+def _prepare_text(experiment: Experiment, recipe: Recipe, amounts: Amounts, texts: Sequence[str]) -> None:
+    """Plant values, run the corpus stage for all texts, and count the planted values in the results."""
+    if not (experiment.out / "text").is_dir():
+        counts = plant(recipe.corpus, amounts.canaries, SEED, experiment.out / "text")
+        log.info("planted %(sentences)d sentences with %(canaries)d values in %(documents)d documents", counts)
+    for text in (*texts, SEEN, *([UNSEEN] if experiment.inputs[UNSEEN] else [])):
+        corpus = experiment.corpus(text)
         path = corpus.parent / COUNT_NAME
         if text in TEXTS and not path.is_file():
-            write_json(path, count_planted(read_canaries(base.out / "text"), corpus))
+            write_json(path, count_planted(read_canaries(experiment.out / "text"), corpus))
 
 
-def _do(cell: Cell, base: Base, measures: Measures, tasks: Sequence[str]) -> str | None:
-    """Make what the cell lacks; returns a sentence where that failed."""
+def _make_variant(variant: Variant, experiment: Experiment, amounts: Amounts, tasks: Sequence[str]) -> str | None:
+    """Run the missing stages of a variant. Returns a message if that fails."""
     try:
-        made = base.folder_of_vocabulary(cell)
+        made = experiment.folder_of_vocabulary(variant)
         made.mkdir(parents=True, exist_ok=True)
         with hold_lock(made / ".vocabulary.lock", waits=True):
-            base.vocabulary(cell)
-        run = base.folder_of(cell)
+            experiment.vocabulary(variant)
+        run = experiment.folder_of(variant)
         run.mkdir(parents=True, exist_ok=True)
-        with hold_lock(run / ".cell.lock") as is_ours:
+        with hold_lock(run / ".variant.lock") as is_ours:
             if not is_ours:
-                log.info("%s: another command is at work on it", cell.name)
+                log.info("%s: skipped, another command works on it", variant.name)
                 return None
-            log.info("%s", cell.name)
-            base.train(cell)
+            log.info("%s", variant.name)
+            experiment.train(variant)
             if not (run / MEASURED_NAME).is_file():
-                write_json(run / MEASURED_NAME, _measure(cell, base, measures))
+                write_json(run / MEASURED_NAME, _measure_variant(variant, experiment, amounts))
             if tasks:
-                base.finetune(cell, tasks)
+                experiment.finetune(variant, tasks)
     except (BadInput, LaunchError) as error:
-        log.warning("%s: %s", cell.name, error)
-        return f"{cell.name}: {error}"
+        log.warning("%s: %s", variant.name, error)
+        return f"{variant.name}: {error}"
     return None
 
 
-def _measure(cell: Cell, base: Base, measures: Measures) -> dict[str, Any]:
-    """What measured.json holds: the cell, what it was trained with, its exposures and bits."""
-    recipe, run = base.recipe_of(cell), base.folder_of(cell)
-    log.info("%s: planted data and held-out text", cell.name)
+def _measure_variant(variant: Variant, experiment: Experiment, amounts: Amounts) -> dict[str, Any]:
+    """The content of measured.json: the variant, its training, exposures and bits per character."""
+    recipe, run = experiment.recipe_of(variant), experiment.folder_of(variant)
+    log.info("%s: measuring memorization and held-out text", variant.name)
     model = MaskedModel(run / "model", find_device(recipe.pretrain.engine.device, "pretrain.engine.device"))
-    canaries = read_canaries(base.out / "text")
+    canaries = read_canaries(experiment.out / "text")
     bits = {}
-    for text in (READ, UNREAD):
-        corpus = base.out / "corpora" / text / "corpus"
+    for text in (SEEN, UNSEEN):
+        corpus = experiment.out / "corpora" / text / "corpus"
         if corpus.is_dir():
             documents = (document for shard in shard_paths(corpus / "documents") for document in read_documents(shard))
-            # a piece has one character or more, [CLS] and [SEP] none
-            windows = cut_windows(documents, recipe.pretrain.rows.sequence_length - 2, measures.windows)
-            bits[text] = measure_bits(model, model.tokenizer, windows, model.longest)
+            # a piece has at least one character; [CLS] and [SEP] have none
+            windows = cut_windows(documents, recipe.pretrain.rows.sequence_length - 2, amounts.windows)
+            bits[text] = measure_bits(model, model.tokenizer, windows, model.max_length)
     return {
-        "vocabulary": cell.vocabulary.name,
-        "text": cell.text,
-        "seed": cell.seed,
+        "vocabulary": variant.vocabulary.name,
+        "text": variant.text,
+        "seed": variant.seed,
         "trained": _trained(recipe, run),
-        "exposure": measure_exposure(model, canaries, draw_others(canaries, measures.others, SEED)),
+        "exposure": measure_exposure(model, canaries, draw_alternatives(canaries, amounts.alternatives, SEED)),
         "bits": bits,
     }
 
 
 def _trained(recipe: Recipe, run: Path) -> dict[str, Any]:
-    """Figures of the training, for the record; characters without white space, about."""
+    """Figures of the training; the number of characters (without white space) is an estimate."""
     result, fit = read_json(run / "pretrain" / "result.json"), read_json(run / "tokenizer" / "statistics.json")["fit"]
     tokens = result["steps"] * recipe.pretrain.global_batch * recipe.pretrain.rows.sequence_length
     return {

@@ -1,7 +1,7 @@
-"""Probes of a trained encoder: KLUE tasks with 1,000 examples each, or other numbers, through the finetune stage.
+"""Probes of a trained encoder: KLUE tasks with 1,000 training examples (or another number) through the finetune stage.
 
-Hyperparameters are those of the recipe real-small, the seed is that of the pretraining. A probe tells whether a lower
-loss is worth anything; its figures compare contestants of one arena and nothing else.
+Hyperparameters are those of the recipe real-small; the seed is that of the pretraining. A probe shows whether a lower
+loss improves fine-tuning; its scores compare candidates of one setup only.
 """
 
 from __future__ import annotations
@@ -22,41 +22,43 @@ from launch.console import Table
 from launch.recipe import OWN_MODEL, load_recipe
 from launch.report.results import paper_metrics, read_scores, settings_of
 
-QUICK = ("ynat", "klue-nli", "klue-ner", "klue-dp")  # tasks where none are named
-EXAMPLES = 1_000  # to train on, where no other number is asked for, and at most so many to score
+DEFAULT_TASKS = ("ynat", "klue-nli", "klue-ner", "klue-dp")
+EXAMPLES = 1_000  # for training, and at most as many for scoring
 
 
 class Probes(NamedTuple):
-    """What encoders are fine-tuned on: the folder of the KLUE files and tasks, by their full names.
+    """Fine-tuning tasks (full names) and the folder of the KLUE files.
 
-    Each task is also trained with ``rates``, in units of the learning rates of real-small, and with other numbers of
-    ``examples``, one thing changed at a time.
+    Each task is also trained with the learning rates of real-small times each of ``lr_factors``, and with other
+    numbers of ``examples``; one change at a time.
     """
 
     klue: Path
     tasks: tuple[str, ...]
-    rates: tuple[float, ...] = ()
+    lr_factors: tuple[float, ...] = ()
     examples: tuple[int, ...] = ()
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
-        """What is changed, by the name that results have: ``rate-3``, ``examples-10000``."""
-        given = load_recipe("real-small").finetune.overrides
-        rates = {
-            f"rate-{rate:g}": {"overrides": {task: {"lr": rate * (given[task].lr or 0.0)} for task in self.tasks}}
-            for rate in self.rates
-            if rate != 1
+        """The changes by the names of their results: ``lr-factor-3``, ``examples-10000``."""
+        overrides = load_recipe("real-small").finetune.overrides
+        factors = {
+            f"lr-factor-{factor:g}": {
+                "overrides": {task: {"lr": factor * (overrides[task].lr or 0.0)} for task in self.tasks}
+            }
+            for factor in self.lr_factors
+            if factor != 1
         }
-        return rates | {f"examples-{n}": {"max_train_examples": n} for n in self.examples if n != EXAMPLES}
+        return factors | {f"examples-{n}": {"max_train_examples": n} for n in self.examples if n != EXAMPLES}
 
     @property
     def names(self) -> list[str]:
-        """Of the results: ``ynat``, and with other settings ``ynat, rate-3``."""
+        """Names of the results: ``ynat``, and with a change ``ynat, lr-factor-3``."""
         return [", ".join(filter(None, (task, name))) for name in ("", *self.settings) for task in self.tasks]
 
 
 def probe_config(probes: Probes, seed: int, precision: str) -> FinetuneConfig:
-    """What the probes are trained by; ``precision``: the arena's."""
+    """Fine-tuning settings of the probes."""
     own = {
         "models": (OWN_MODEL,), "tasks": probes.tasks, "seeds": (seed,), "max_train_examples": EXAMPLES,
         "max_dev_examples": EXAMPLES, "bootstrap_samples": 0, "save": "none", "precision": precision,
@@ -66,17 +68,17 @@ def probe_config(probes: Probes, seed: int, precision: str) -> FinetuneConfig:
 
 
 def check_probes(probes: Probes, precision: str) -> None:
-    """BadInput where files of the probes are missing, or a number is none to train with."""
-    if not all(0 < rate < math.inf for rate in probes.rates):
-        raise BadInput("--rate must be above 0; 3 is three times the rate of real-small")
+    """Check files and numbers; BadInput if they cannot be used."""
+    if not all(0 < factor < math.inf for factor in probes.lr_factors):
+        raise BadInput("--lr-factor must be above 0; 3 is three times the learning rate of real-small")
     if not all(number > 0 for number in probes.examples):
         raise BadInput("--examples must be above 0")
     if missing := missing_files(probe_config(probes, 1, precision), probes.klue):
-        raise BadInput(f"{probes.klue}: missing {', '.join(missing)}; give the KLUE files with --klue, or leave it out")
+        raise BadInput(f"{probes.klue}: missing {', '.join(missing)}; set the KLUE folder with --klue, or omit it")
 
 
 def probe(model: Path, probes: Probes, out: Path, seed: int, precision: str) -> dict[str, dict[str, float]]:
-    """Fine-tune the model in ``model`` on each task; returns the paper's metrics, 0..100, by name."""
+    """Fine-tune the model in ``model`` on each task; returns the metrics of the paper (0..100) by name."""
     inputs = FinetuneInputs(probes.klue, {OWN_MODEL: str(model)})
     finetune(probe_config(probes, seed, precision), inputs, out / "finetune")
     return {
@@ -88,17 +90,17 @@ def probe(model: Path, probes: Probes, out: Path, seed: int, precision: str) -> 
     }
 
 
-def compared_probes(folders: Mapping[str, Mapping[int, Path]], references: Sequence[str], klue: Path) -> list[Table]:
-    """Each contestant beside each reference, paired by seed and example; Holm corrects over the tasks of a table.
+def compare_probes(folders: Mapping[str, Mapping[int, Path]], baselines: Sequence[str], klue: Path) -> list[Table]:
+    """Compare each candidate with each baseline, paired by seed and example; Holm correction per table.
 
     Args:
-        folders: contestant to seed to the folder of its probes.
+        folders: candidate to seed to the probe folder.
     """
     models = {name: as_one(name, by_seed) for name, by_seed in folders.items()}
     tables: list[Table] = []
-    for reference in references:
+    for baseline in baselines:
         for name in models:
-            if name != reference and (pairs := pairs_of(models[reference], models[name])):
+            if name != baseline and (pairs := pairs_of(models[baseline], models[name])):
                 for settings in dict.fromkeys(one.first.get("settings", "") for one, _ in pairs):
                     alike = [pair for pair in pairs if pair[0].first.get("settings", "") == settings]
                     tables += tested_tables("Probes", compare(alike, klue, shuffles=0))

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the bench do here, once, what it does three times in fresh processes, which take seconds each."""
+    """Run the work of a benchmark once in this process, instead of three times in fresh processes (seconds each)."""
     from benchmarks import corpus, pretrain, timing
 
     def run_here(work: Callable[[Any], dict[str, Any]], order: Any, *rest: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.adapters import run_lora_bench
+from benchmarks.baselines import fixed_batches, pad_fully
 from benchmarks.finetune import (
     learn_vocabulary,
     make_encoder,
@@ -18,7 +18,7 @@ from benchmarks.finetune import (
     run_finetune_bench,
     slots_per_token,
 )
-from benchmarks.rivals import fixed_batches, pad_fully
+from benchmarks.lora import run_lora_bench
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import IGNORED, Example
@@ -95,7 +95,7 @@ def test_a_whole_run_prints_a_table_and_keeps_the_figures(
     assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == results
     row = results["tasks"]["klue-sts"]
     assert row["examples"] == 3
-    ours, theirs = (row["sides"][side] for side in ("malmoi", "published manner"))
+    ours, theirs = (row["sides"][side] for side in ("malmoi", "published padding"))
     assert row["times_faster"] == {phase: pytest.approx(theirs[phase] / ours[phase]) for phase in ("epoch", "predict")}
     assert theirs["slots_per_token"] > 5 > ours["slots_per_token"] >= 1
     printed = capsys.readouterr().out
@@ -104,7 +104,7 @@ def test_a_whole_run_prints_a_table_and_keeps_the_figures(
 
 
 def test_options_that_cannot_be_met_are_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="--task takes klue-ner, klue-dp"):
+    with pytest.raises(BadInput, match="--task must be one of klue-ner, klue-dp"):
         run_finetune_bench(tmp_path, None, ["wos"], None, 1, None)
     with pytest.raises(BadInput, match=r"klue-ner-v1.1_dev.tsv \(or .zst\) is missing"):
         run_finetune_bench(tmp_path, None, [], None, 1, None)
@@ -116,7 +116,7 @@ def test_the_bench_of_adapters_trains_both_sides_of_any_task(
     def here(work: Any, orders: dict[str, Any], rounds: int) -> dict[str, Any]:
         return {side: work(order) for side, order in orders.items()}  # not in fresh processes, for the time
 
-    monkeypatch.setattr("benchmarks.adapters.fresh_in_turns", here)
+    monkeypatch.setattr("benchmarks.lora.fresh_in_turns", here)
     found = run_lora_bench(str(encoder), None, ["re"], 4, 2, 1, None)["tasks"]["klue-re"]["sides"]
     assert found["full"]["trained"] == found["full"]["all"] == found["LoRA"]["all"] > 2 * found["LoRA"]["trained"]
     assert "klue-re" in capsys.readouterr().out

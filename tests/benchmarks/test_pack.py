@@ -38,7 +38,7 @@ def test_ours_finds_the_pieces_of_the_library_and_is_compared_with_it(
 ) -> None:
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
     found = bench_encoding([*TEXTS, "[MASK]\u3000글 \x1c뷁\n\n끝", ""], folder)
-    ours, theirs = found["ways"][OURS], found["ways"][INSTALLED]
+    ours, theirs = found["encoders"][OURS], found["encoders"][INSTALLED]
     assert (found["documents"], theirs["documents_that_differ"]) == (32, 0)
     assert found["megabytes"] == pytest.approx(sum(len(text.encode()) for text in TEXTS) / 1e6, rel=0.1)
     assert theirs["times"] == pytest.approx(ours["mb_per_s"] / theirs["mb_per_s"])
@@ -50,7 +50,7 @@ def test_documents_that_a_tokenizer_reads_across_blanks_are_counted(folder: Path
     backend.normalizer = normalizers.Replace("윤슬은 0", "바다 0")  # only the first document holds it
     crossing = tmp_path / "crossing"
     PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", sep_token="[SEP]").save_pretrained(crossing)
-    assert bench_encoding(TEXTS, crossing)["ways"][INSTALLED]["documents_that_differ"] == 1
+    assert bench_encoding(TEXTS, crossing)["encoders"][INSTALLED]["documents_that_differ"] == 1
 
 
 def test_real_text_gets_the_pieces_that_the_library_finds_in_whole_documents(
@@ -60,7 +60,7 @@ def test_real_text_gets_the_pieces_that_the_library_finds_in_whole_documents(
         texts = [json.loads(line)["text"] for line, _ in zip(lines, range(60), strict=False)]
     shutil.copy(shared("data/klue/vocab/klue-bert-base-vocab.txt"), tmp_path / "vocab.txt")
     BertTokenizer(vocab=str(tmp_path / "vocab.txt"), do_lower_case=False).save_pretrained(tmp_path)
-    assert bench_encoding(texts, tmp_path)["ways"][INSTALLED]["documents_that_differ"] == 0
+    assert bench_encoding(texts, tmp_path)["encoders"][INSTALLED]["documents_that_differ"] == 0
 
 
 def test_another_python_takes_part_and_the_table_names_its_version(
@@ -70,7 +70,7 @@ def test_another_python_takes_part_and_the_table_names_its_version(
     answer = {"version": "9.0", "seconds": 1000.0, "digests": ["another"]}
     python = write_python(tmp_path / "python", f"echo '{json.dumps(answer)}'")
     results = run_pack_bench([folder], [str(tmp_path / "texts.txt")], 1.0, [python], tmp_path / "figures.json")
-    way = results["encoding"][str(folder)]["ways"]["tokenizers 9.0"]
+    way = results["encoding"][str(folder)]["encoders"]["tokenizers 9.0"]
     assert way["documents_that_differ"] == 1 and way["times"] > 100
     assert "tokenizers 9.0" in capsys.readouterr().out
     assert json.loads((tmp_path / "figures.json").read_text("utf-8")) == results

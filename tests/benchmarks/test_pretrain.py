@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.material import SPECIAL_PIECES, invent_vocabulary, write_invented
 from benchmarks.pretrain import (
     OURS,
     PLAIN,
     WHOLE_WORDS,
-    Given,
+    TrainingData,
     as_examples,
-    contest_config,
+    comparison_config,
     examples_of_run,
     held_out_loss,
     measure_loading,
     run_pretrain_bench,
 )
+from benchmarks.texts import SPECIAL_PIECES, invent_vocabulary, write_invented_store
 from corpus.documents.errors import BadInput
 from pretrain.batching.batches import TrainingBatches, mask_batch
 from pretrain.batching.masking import IGNORED
@@ -39,7 +39,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def invented(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Token store and tokenizer; read only."""
-    return write_invented(tmp_path_factory.mktemp("invented"), VOCABULARY, TOKENS)
+    return write_invented_store(tmp_path_factory.mktemp("invented"), VOCABULARY, TOKENS)
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def store(invented: tuple[Path, Path]) -> TokenStore:
 
 
 @pytest.fixture
-def given(invented: tuple[Path, Path]) -> Given:
-    return Given.open(*invented, contest_config(3, **SMALL))
+def given(invented: tuple[Path, Path]) -> TrainingData:
+    return TrainingData.open(*invented, comparison_config(3, **SMALL))
 
 
 def test_invented_words_have_two_pieces_on_average_and_none_is_unknown(
@@ -71,12 +71,12 @@ def test_invented_vocabulary_is_of_the_size_asked_for_without_doubles(size: int)
 
 
 def test_invented_store_is_the_same_every_time(tmp_path: Path, invented: tuple[Path, Path]) -> None:
-    again, _ = write_invented(tmp_path, VOCABULARY, TOKENS)
+    again, _ = write_invented_store(tmp_path, VOCABULARY, TOKENS)
 
     assert (again / "tokens.bin").read_bytes() == (invented[0] / "tokens.bin").read_bytes()
 
 
-def test_offsets_give_the_collator_the_words_that_we_mask(given: Given) -> None:
+def test_offsets_give_the_collator_the_words_that_we_mask(given: TrainingData) -> None:
     from transformers import DataCollatorForLanguageModeling
 
     ids_BL = given.split.training.gather(np.zeros(8, np.int64), np.arange(8)).ids_BL
@@ -89,7 +89,7 @@ def test_offsets_give_the_collator_the_words_that_we_mask(given: Given) -> None:
     assert (~np.asarray(is_no_start_BL) == starts_BL).all()
 
 
-def test_all_ways_of_loading_are_timed_over_the_same_rows(invented: tuple[Path, Path]) -> None:
+def test_all_loaders_are_timed_over_the_same_rows(invented: tuple[Path, Path]) -> None:
     found = measure_loading((*map(str, invented), 64, 1, 1))
 
     rows = found["rows"]
@@ -98,7 +98,7 @@ def test_all_ways_of_loading_are_timed_over_the_same_rows(invented: tuple[Path, 
     assert rows[OURS]["times"] == pytest.approx(rows[OURS]["m_tokens_per_s"] / rows[WHOLE_WORDS]["m_tokens_per_s"])
 
 
-def test_the_trainer_gets_the_rows_that_ours_trains_on(given: Given) -> None:
+def test_the_trainer_gets_the_rows_that_ours_trains_on(given: TrainingData) -> None:
     theirs = [example["input_ids"] for example in examples_of_run(given)]
     batches = TrainingBatches(given.split, given.pieces, given.config, 0, 1, 4)
     ours = []
@@ -111,7 +111,9 @@ def test_the_trainer_gets_the_rows_that_ours_trains_on(given: Given) -> None:
     assert theirs == ours
 
 
-def test_held_out_loss_is_about_that_of_our_module_and_repeats(invented: tuple[Path, Path], given: Given) -> None:
+def test_held_out_loss_is_about_that_of_our_module_and_repeats(
+    invented: tuple[Path, Path], given: TrainingData
+) -> None:
     network = given.network()
     found = held_out_loss(given, network, invented[1])
     rows = np.arange(given.split.held_out.count(0))
@@ -124,7 +126,7 @@ def test_held_out_loss_is_about_that_of_our_module_and_repeats(invented: tuple[P
     assert held_out_loss(given, network, invented[1]) == found
 
 
-def test_a_whole_run_measures_every_part_and_leaves_its_figures(
+def test_a_run_measures_every_part_and_writes_its_figures(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -133,23 +135,21 @@ def test_a_whole_run_measures_every_part_and_leaves_its_figures(
     small = {"LOADER_BATCHES": 1, "VOCABULARY": VOCABULARY, "TOKENS": TOKENS}
     for name, value in small.items():
         monkeypatch.setattr(f"benchmarks.pretrain.{name}", value)
-    monkeypatch.setattr("benchmarks.pretrain.contest_config", lambda steps, **_: contest_config(steps, **SMALL))
-    monkeypatch.setattr("benchmarks.pretrain.MODES", {"fp32": {}, "documents": {"packing": "documents"}})
+    monkeypatch.setattr("benchmarks.pretrain.comparison_config", lambda steps, **_: comparison_config(steps, **SMALL))
     threads = torch.get_num_threads()
     try:
-        results = run_pretrain_bench(["loader", "trainer", "modes"], ["2x128"], 4, 1, tmp_path / "out")
+        results = run_pretrain_bench(["loader", "trainer"], ["2x128"], 4, 1, tmp_path / "out")
     finally:
         torch.set_num_threads(threads)
 
     printed = capsys.readouterr().out
-    for title in ("Loading and masking", "Training beside", "Modes"):
+    for title in ("Loading and masking", "Training speed"):
         assert title in printed
-    trainer, modes = (results[part]["2x128"]["rows"] for part in ("trainer", "modes"))
+    trainer = results["trainer"]["2x128"]["rows"]
     assert [row["curve"]["steps"] for row in trainer.values()] == [[1, 2, 3, 4]] * 3
     first_losses = [row["curve"]["losses"][0] for row in trainer.values()]
     assert first_losses == pytest.approx([first_losses[0]] * 3, abs=0.3)  # the same fresh model
     assert trainer["malmoi"]["spread"]["last_loss"] == [trainer["malmoi"]["last_loss"]] * 2
-    assert modes["fp32"]["curve"] == trainer["malmoi"]["curve"] and modes["documents"]["device_gib"] > 0
     assert json.loads((tmp_path / "out" / "bench.json").read_text("utf-8")) == results
 
 
@@ -157,7 +157,7 @@ def test_a_whole_run_measures_every_part_and_leaves_its_figures(
     ("changes", "words"),
     [
         ({"parts": ["speed"]}, "--only speed"),
-        ({"sizes": ["12x12"]}, "--size 12x12: no such size; sizes are 2x128, 4x256, 12x768"),
+        ({"sizes": ["12x12"]}, "--size 12x12: expected one of 2x128, 4x256, 12x768"),
         ({"steps": 1}, "--steps"),
         ({"rounds": 0}, "--rounds"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.material import mix_texts, write_corpus
+from benchmarks.texts import mix_texts, write_corpus
 from benchmarks.tokenizer import COMMON, build, configuration, run_tokenizer_bench
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, shard_paths
@@ -85,16 +85,16 @@ def test_a_corpus_is_written_as_the_stage_leaves_it(tmp_path: Path) -> None:
     [
         ("malmoi", "malmoi", 32_000, False),
         ("klue-8k", "klue", 8_000, False),
-        ("malmoi-hardened", "malmoi", 32_000, True),
+        ("malmoi-jamo", "malmoi", 32_000, True),
     ],
 )  # fmt: skip
-def test_names_of_builds_say_their_settings(name: str, builder: str, size: int, hardened: bool) -> None:
+def test_the_name_of_a_build_gives_its_settings(name: str, builder: str, size: int, hardened: bool) -> None:
     config = configuration(name)
 
     assert (config.builder, config.vocab_size, config.hardened) == (builder, size, hardened)
 
 
-def test_a_run_prints_every_section_and_leaves_its_files(
+def test_a_run_prints_every_section_and_writes_its_files(
     tmp_path: Path,
     texts: list[str],
     capsys: pytest.CaptureFixture[str],
@@ -109,7 +109,7 @@ def test_a_run_prints_every_section_and_leaves_its_files(
     shown = capsys.readouterr().out
     for title in ("Building", "Fit to held-out text", "by people"):
         assert title in shown
-    names = {"malmoi", "common recipe", "klue", "bpe", "malmoi-hardened", "malmoi-8k", "klue-8k"}
+    names = {"malmoi", COMMON, "klue", "bpe", "malmoi-jamo", "malmoi-8k", "klue-8k"}
     assert {row["name"] for row in results["compared"]} == names
     assert results["builds"]["times_faster"] > 0
     assert json.loads((tmp_path / "out" / "bench.json").read_text("utf-8")) == results
@@ -122,7 +122,7 @@ def test_nothing_to_learn_from_is_one_sentence(megabytes: float) -> None:
         run_tokenizer_bench([], [], [], [], megabytes, 1, 1, False, None)
 
 
-def test_any_beginning_of_the_mix_holds_every_file_in_its_share(texts: list[str]) -> None:
+def test_any_prefix_of_the_mix_has_the_share_of_every_file(texts: list[str]) -> None:
     mix = mix_texts(texts, [], 0.02)
     shares = [
         sum(document.source == "large.jsonl" for document in part) / len(part)
@@ -132,11 +132,11 @@ def test_any_beginning_of_the_mix_holds_every_file_in_its_share(texts: list[str]
     assert shares[0] == pytest.approx(shares[1], abs=0.15)
 
 
-def test_timing_alone_compares_nothing(
+def test_timing_only_skips_the_comparison(
     texts: list[str], capsys: pytest.CaptureFixture[str], in_this_process: None
 ) -> None:
     results = run_tokenizer_bench(texts, [], [], [], 1.0, 1, 1, timing_only=True, out=None)
 
-    assert set(results["builds"]["rows"]) == {"malmoi", "common recipe"}
+    assert set(results["builds"]["rows"]) == {"malmoi", COMMON}
     assert results["compared"] == []
     assert "Building" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.material import mix_texts, write_corpus
+from benchmarks.texts import mix_texts, write_corpus
 from tokenizer.config import TokenizerConfig
 from tokenizer.measuring.compare import Comparison, compare
 from tokenizer.measuring.encoder import load_tokenizer

@@ -12,18 +12,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.ablations.bits import HIDDEN_SHARE, SPELLING_BITS, Window, cut_windows, measure_bits
+from benchmarks.ablations.bits_per_character import MASKED_SHARE, UNKNOWN_BITS, Window, cut_windows, measure_bits
+from benchmarks.ablations.canaries import Canary
 from benchmarks.ablations.exposure import (
-    Hidden,
+    HiddenValue,
     chance,
-    draw_out,
     exposure,
-    hide,
+    extract,
+    locate_value,
     measure_exposure,
     pseudo_log_likelihoods,
 )
-from benchmarks.ablations.plant import Canary
-from benchmarks.ablations.reader import MaskedModel, Question, ask
+from benchmarks.ablations.masked_model import MaskedModel, Question, score_questions
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
 
@@ -64,7 +64,9 @@ def test_exposure_of_chance_is_about_one_and_a_half_bits() -> None:
 
 def test_pseudo_log_likelihood_hides_one_piece_of_the_value_at_a_time() -> None:
     known = Known(20, {(1, 2): {7: 0.5}, (2, 7): {8: 0.25}})
-    first, second = pseudo_log_likelihoods(known, [Hidden((2, 7, 8, 3), (1, 2)), Hidden((2, 9, 8, 3), (1, 2))], MASK)
+    first, second = pseudo_log_likelihoods(
+        known, [HiddenValue((2, 7, 8, 3), (1, 2)), HiddenValue((2, 9, 8, 3), (1, 2))], MASK
+    )
     assert first == pytest.approx(math.log(0.5) + math.log(0.25))
     assert second == pytest.approx(2 * math.log(1 / 20))
     assert sorted(known.rows) == [(2, 4, 8, 3), (2, 4, 8, 3), (2, 7, 4, 3), (2, 9, 4, 3)]
@@ -73,15 +75,15 @@ def test_pseudo_log_likelihood_hides_one_piece_of_the_value_at_a_time() -> None:
 def test_value_is_drawn_out_from_left_to_right_with_all_of_it_hidden() -> None:
     greedy_is_wrong = {(1, 2): {7: 0.3, 9: 0.6}, (2, 7): {8: 0.9}, (2, 9): {8: 0.1, 5: 0.1}}
     known = Known(20, greedy_is_wrong)
-    assert draw_out(known, Hidden((2, 7, 8, 3), (1, 2)), MASK, width=3)[0] == (7, 8)
+    assert extract(known, HiddenValue((2, 7, 8, 3), (1, 2)), MASK, width=3)[0] == (7, 8)
     assert known.rows[0] == (2, 4, 4, 3)
-    assert draw_out(Known(20, greedy_is_wrong), Hidden((2, 7, 8, 3), (1, 2)), MASK, width=1)[0][0] == 9
+    assert extract(Known(20, greedy_is_wrong), HiddenValue((2, 7, 8, 3), (1, 2)), MASK, width=1)[0][0] == 9
 
 
 def test_many_questions_are_answered_in_their_order() -> None:
     known = Known(600, {(1, 2): {7: 0.5, 8: 0.25}})
     questions = [Question((2, MASK) + (3,) * (n % 5), 1, 7 + n % 2) for n in range(600)]
-    assert ask(known, questions) == pytest.approx([math.log((0.5, 0.25)[n % 2]) for n in range(600)])
+    assert score_questions(known, questions) == pytest.approx([math.log((0.5, 0.25)[n % 2]) for n in range(600)])
 
 
 # --- with a tokenizer and a network
@@ -106,7 +108,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> MaskedModel:
 
 
 def test_value_is_found_among_the_pieces_of_its_sentence(model: MaskedModel) -> None:
-    hidden = hide(model.tokenizer, Canary("TEL", 1, "가의 번호는 ", "010-01", ", 받는다."), "010-01")
+    hidden = locate_value(model.tokenizer, Canary("TEL", 1, "가의 번호는 ", "010-01", ", 받는다."), "010-01")
     assert "".join(model.tokenizer.convert_ids_to_tokens(hidden.value)).replace("##", "") == "010-01"
 
 
@@ -146,7 +148,7 @@ def test_characters_that_no_piece_spells_are_paid_for(model: MaskedModel) -> Non
     known = Known(len(model.tokenizer), {})
     [total] = measure_bits(known, model.tokenizer, [Window("d", ("漢字", "가"), (0,))], 20).values()
     two = 2 * math.log2(len(model.tokenizer))  # Han characters stand alone: two [UNK]
-    assert total == [pytest.approx(2 * SPELLING_BITS + two), 2]
+    assert total == [pytest.approx(2 * UNKNOWN_BITS + two), 2]
 
 
 def test_window_that_the_model_cannot_take_is_refused(model: MaskedModel) -> None:
@@ -159,7 +161,7 @@ def test_windows_are_cut_by_characters_and_hide_about_their_share() -> None:
     windows = cut_windows(documents, 60, 10_000)
     assert max(len(" ".join(window.eojeols)) for window in windows) <= 60
     whole = [word for d in documents for s in d.sentences for word in s.split()]
-    assert sum(len(window.hidden) for window in windows) / len(whole) == pytest.approx(HIDDEN_SHARE, abs=0.02)
+    assert sum(len(window.masked) for window in windows) / len(whole) == pytest.approx(MASKED_SHARE, abs=0.02)
     assert cut_windows(reversed(documents), 60, 50) == windows[:50]
 
 

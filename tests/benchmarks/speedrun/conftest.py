@@ -1,4 +1,4 @@
-"""Fixtures of the speedrun's tests: a tiny text, races in this process."""
+"""Fixtures of the speedrun tests: a tiny text, runs in this process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.material import invent_documents, invent_vocabulary, write_corpus
 from benchmarks.speedrun import run
-from benchmarks.speedrun.arena import Text, prepare_text
-from benchmarks.speedrun.race import run_race
+from benchmarks.speedrun.candidate_run import run_candidate
+from benchmarks.speedrun.setup import Text, prepare_text
+from benchmarks.texts import invent_documents, invent_vocabulary, write_corpus
 from launch import manifest
-from tests.benchmarks.speedrun.course import OURS, PIECES, order_of
+from tests.benchmarks.speedrun.small_run import OURS, PIECES, settings_of_run
 
 
 @pytest.fixture(scope="session")
@@ -39,12 +39,12 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def text(given: Path, tmp_path_factory: pytest.TempPathFactory) -> Text:
-    return prepare_text(given, tmp_path_factory.mktemp("arena") / "text", 1)
+    return prepare_text(given, tmp_path_factory.mktemp("setup") / "text", 1)
 
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Races run in this process; the list gets what each was called."""
+    """Candidates run in this process; the list gets the names of the runs."""
     called: list[str] = []
 
     def run_here(work: Callable[[Any], dict[str, Any]], order: Any, what: str, *rest: Any) -> dict[str, Any]:
@@ -56,19 +56,19 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def raced(text: Text, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
-    """One race of the paper's recipe, and its model."""
-    model = tmp_path_factory.mktemp("raced") / "model"
+def finished(text: Text, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """One run of the paper's recipe, and its model."""
+    model = tmp_path_factory.mktemp("finished") / "model"
     threads = torch.get_num_threads()
     try:
-        return run_race(order_of(text, OURS, model)), model
+        return run_candidate(settings_of_run(text, OURS, model)), model
     finally:
         torch.set_num_threads(threads)
 
 
 @pytest.fixture(autouse=True)
 def threads_stay() -> Iterator[None]:
-    """A race sets the threads of its process."""
+    """A run sets the threads of its process."""
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)

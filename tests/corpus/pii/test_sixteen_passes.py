@@ -13,9 +13,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.sixteen_passes import PASSES, find_by_sixteen_passes
 from corpus.pii.detect import find_pii
 from corpus.pii.formats.table import TABLE
+from tests.corpus.pii.sixteen_passes import PASSES, find_by_sixteen_passes
 
 PIECES = st.sampled_from(
     [kind.example for kind in TABLE]

@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from benchmarks.sixteen_passes import find_by_sixteen_passes
 from corpus.pii.detect import Span, find_pii
+from tests.corpus.pii.sixteen_passes import find_by_sixteen_passes
 
 WRITTEN = {
     "TEL": """제 폰 ⟦010 – 0234 – 5678⟧이요 ¦ ⟦010·0234·5678⟧로 문자 ¦ ⟦010 0234-5678⟧ 입니다

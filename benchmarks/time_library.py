@@ -1,6 +1,6 @@
-"""Run by any Python, which has its own ``tokenizers`` and nothing of ours: times the library and prints what it found.
+"""Times the tokenizers library in any Python and prints its ids; imports nothing of this project.
 
-Version 1 of the library changed its calls, and cannot be installed beside a transformers that asks for 0.23.
+Version 1 of the library changed its calls, and cannot be installed together with a transformers that needs 0.23.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ def digest(ids: list[int]) -> str:
 
 
 def main(tokenizer_json: str, texts_json: str) -> None:
-    """Print as JSON "version", "seconds" of CPU time and the digest of each text's ids; 100 texts a call."""
+    """Print as JSON "version", "seconds" of CPU time and the digest of the ids of each text; 100 texts per call."""
     texts = json.loads(Path(texts_json).read_text("utf-8"))
     backend = tokenizers.Tokenizer.from_file(tokenizer_json)
     options: dict[str, Any] = {"add_special_tokens": False}
@@ -30,12 +30,12 @@ def main(tokenizer_json: str, texts_json: str) -> None:
     else:
         options |= {"encode_special_tokens": True, "truncation": None, "padding": None}
         encode = backend.encode_batch
-    found = []
+    encoded = []
     start = time.process_time()
     for first in range(0, len(texts), 100):
-        found += [encoding.ids for encoding in encode(texts[first : first + 100], **options)]
+        encoded += [encoding.ids for encoding in encode(texts[first : first + 100], **options)]
     seconds = time.process_time() - start
-    print(json.dumps({"version": tokenizers.__version__, "seconds": seconds, "digests": [*map(digest, found)]}))
+    print(json.dumps({"version": tokenizers.__version__, "seconds": seconds, "digests": [*map(digest, encoded)]}))
 
 
 if __name__ == "__main__":

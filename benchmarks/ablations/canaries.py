@@ -1,13 +1,13 @@
-"""Personal data of nobody, planted in text at known rates, so that it can be told what a model learns by heart.
+"""Invented personal data, planted in text at known rates, to measure what a model memorizes.
 
 ```
-raw text ─▶ split by the hash of each document ─┬─▶ planted.jsonl   most of it, with the planted sentences
-                                                └─▶ read.jsonl      the rest, never trained on
-planted.jsonl's sentences ─▶ canaries.json      each value, its sentence, how often it was planted
+raw text ─▶ split by the hash of each document ─┬─▶ planted.jsonl    98 %, with the planted sentences
+                                                └─▶ held-out.jsonl   2 %, not trained on
+planted sentences ─▶ canaries.json              each value, its sentence, the number of copies
 ```
 A canary (Carlini et al. 2019, "The Secret Sharer") is an invented sentence with a value of one type of personal data,
-drawn by the very generator that invents replacements: values of blocks that belong to nobody. Some are planted 0 times:
-what a model makes of them is chance.
+from the generator of pseudonyms: number blocks that are assigned to nobody. Some canaries are planted 0 times, as the
+baseline.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from corpus.reading.inputs import find_inputs
 from corpus.reading.read import Record, read_unit
 from corpus.reading.units import plan_units
 
-TIMES = (0, 1, 4, 16, 64)  # that a canary is planted
+TIMES = (0, 1, 4, 16, 64)  # numbers of copies of a canary
 HELD_OUT_SHARE = 0.02  # of the documents
-PLANTED_NAME, READ_NAME, CANARIES_NAME = "planted.jsonl", "read.jsonl", "canaries.json"
-# what stands before and after a value; the comma keeps its last piece apart from the particle that would follow
+PLANTED_NAME, SEEN_NAME, CANARIES_NAME = "planted.jsonl", "held-out.jsonl", "canaries.json"
+# text before and after a value; the comma separates the last piece of the value from the text after it
 SENTENCES = {
     "TEL": ("의 휴대전화 번호는 ", ", 낮에는 늘 받는다."),
     "RRN": ("의 주민등록번호는 ", ", 서류에 그대로 적혀 있다."),
@@ -49,7 +49,7 @@ ROLES = ("과장", "대리", "부장", "차장", "실장", "팀장", "주임", "
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """``before`` and ``after`` stand around the value; all but ``times`` is unique among the canaries of a plan."""
+    """An invented sentence: ``before``, the value, ``after``. Persons and values are unique."""
 
     kind: str  # type of personal data
     times: int
@@ -62,21 +62,21 @@ class Canary:
         return self.with_value(self.value)
 
     def with_value(self, value: str) -> str:
-        """The same sentence about another value."""
+        """The same sentence with another value."""
         return f"{self.before}{value}{self.after}"
 
 
 def invent_canaries(count: int, seed: int) -> list[Canary]:
-    """``count`` canaries of each type of ``SENTENCES`` and each rate of ``TIMES``; by ``seed`` alone."""
+    """Invent ``count`` canaries of each type of ``SENTENCES`` and each rate of ``TIMES``, from ``seed``."""
     rng = Random(f"canaries {seed}")
     people: set[str] = set()
     values: set[str] = set()
 
     def new(known: set[str], draw: Callable[[], str]) -> str:
-        while (found := draw()) in known:
+        while (value := draw()) in known:
             pass
-        known.add(found)
-        return found
+        known.add(value)
+        return value
 
     def person() -> str:
         return f"{rng.choice(SURNAMES)}{rng.choice(GIVEN)}{rng.choice(GIVEN)} {rng.choice(ROLES)}"
@@ -92,10 +92,10 @@ def invent_canaries(count: int, seed: int) -> list[Canary]:
     return canaries
 
 
-def draw_others(canaries: Sequence[Canary], count: int, seed: int) -> dict[str, list[str]]:
-    """``count`` values of each type that nobody planted, each once: what the planted ones are ranked among."""
+def draw_alternatives(canaries: Sequence[Canary], count: int, seed: int) -> dict[str, list[str]]:
+    """Draw ``count`` different values of each type that are not planted; the planted ones are ranked among them."""
     taken = {canary.value for canary in canaries}
-    found: dict[str, list[str]] = {}
+    alternatives: dict[str, list[str]] = {}
     for kind in dict.fromkeys(canary.kind for canary in canaries):
         rng, row = Random(f"others {seed} {kind}"), BY_NAME[kind]
         drawn: dict[str, None] = {}
@@ -103,28 +103,28 @@ def draw_others(canaries: Sequence[Canary], count: int, seed: int) -> dict[str, 
             value = row.fake(rng, row.example)
             if value not in taken:
                 drawn[value] = None
-        found[kind] = list(drawn)
-    return found
+        alternatives[kind] = list(drawn)
+    return alternatives
 
 
 # --- the text
 
 
 def plant(config: CorpusConfig, count: int, seed: int, out: Path) -> dict[str, int]:
-    """Write the folder ``out``: the text of ``config`` with the canaries in it, what is held out, the canaries.
+    """Write the folder ``out``: the text of ``config`` with canaries, the held-out text, the canaries.
 
-    All text is in memory for the time: this is for text of the size of an arena.
+    All text is in memory at once.
 
     Args:
-        config: its inputs and sources are read as the corpus stage reads them.
+        config: names inputs and sources.
         count: canaries of each type and rate.
-        seed: of values, sentences and places.
+        seed: for values, sentences and places.
 
     Returns:
         "documents", "held_out", "canaries", "sentences" (planted).
 
     Raises:
-        BadInput: fewer documents than a canary is planted times.
+        BadInput: fewer documents than copies of a canary.
     """
     parts: dict[bool, list[dict[str, str]]] = {True: [], False: []}
     for record in read_records(config):
@@ -132,8 +132,8 @@ def plant(config: CorpusConfig, count: int, seed: int, out: Path) -> dict[str, i
     documents, held_out = parts[False], parts[True]
     if len(documents) < max(TIMES) or not held_out:
         raise BadInput(
-            f"{len(documents) + len(held_out)} documents are too few: {max(TIMES)} get the same planted sentence and "
-            f"{HELD_OUT_SHARE:.0%} are held out; give more text with --data"
+            f"{len(documents) + len(held_out)} documents are too few: {max(TIMES)} of them get the same sentence and "
+            f"{HELD_OUT_SHARE:.0%} are held out; add text with --data"
         )
     canaries = invent_canaries(count, seed)
     places = plan_places(canaries, len(documents), seed)
@@ -142,7 +142,7 @@ def plant(config: CorpusConfig, count: int, seed: int, out: Path) -> dict[str, i
         documents[number]["text"] = insert_lines(documents[number]["text"], sentences, rng)
     with atomic_dir(out) as folder:
         atomic_write(folder / PLANTED_NAME, _as_lines(documents))
-        atomic_write(folder / READ_NAME, _as_lines(held_out))
+        atomic_write(folder / SEEN_NAME, _as_lines(held_out))
         atomic_write(
             folder / CANARIES_NAME, json.dumps([asdict(c) for c in canaries], ensure_ascii=False, indent=1) + "\n"
         )
@@ -153,15 +153,12 @@ def plant(config: CorpusConfig, count: int, seed: int, out: Path) -> dict[str, i
 
 
 def read_records(config: CorpusConfig) -> Iterator[dict[str, str]]:
-    """Documents of raw text as JSON lines hold them: id, source, text; what cannot be read is passed over.
-
-    The corpus stage counts and keeps such records; here nothing is trained on them.
-    """
+    """Yield id, source and text of each document; unreadable records are skipped (the corpus stage reports them)."""
     inputs = find_inputs(config.inputs, config.sources, config.text_field, config.encoding)
     for unit in plan_units(inputs, whole_files=True):
-        for found in read_unit(unit, Counter(), config.max_documents_per_file):
-            if isinstance(found, Record):
-                yield {"id": found.id, "source": found.source, "text": found.text}
+        for record in read_unit(unit, Counter(), config.max_documents_per_file):
+            if isinstance(record, Record):
+                yield {"id": record.id, "source": record.source, "text": record.text}
 
 
 def _is_held_out(text: str) -> bool:
@@ -170,7 +167,7 @@ def _is_held_out(text: str) -> bool:
 
 
 def plan_places(canaries: Sequence[Canary], documents: int, seed: int) -> dict[int, list[str]]:
-    """Number of a document to the sentences planted in it; a canary never twice in one."""
+    """Map document numbers to planted sentences; a document gets a canary at most once."""
     rng = Random(f"places {seed}")
     places: dict[int, list[str]] = {}
     for canary in canaries:
@@ -180,11 +177,11 @@ def plan_places(canaries: Sequence[Canary], documents: int, seed: int) -> dict[i
 
 
 def insert_lines(text: str, lines: Iterable[str], rng: Random) -> str:
-    """The text with further lines, each at a random line end."""
-    found = text.split("\n")
+    """Insert each line at a random line end."""
+    result = text.split("\n")
     for line in lines:
-        found.insert(rng.randint(0, len(found)), line)
-    return "\n".join(found)
+        result.insert(rng.randint(0, len(result)), line)
+    return "\n".join(result)
 
 
 def _as_lines(records: Iterable[dict[str, str]]) -> str:
@@ -192,35 +189,34 @@ def _as_lines(records: Iterable[dict[str, str]]) -> str:
 
 
 def read_canaries(folder: Path) -> list[Canary]:
-    """The canaries that ``plant`` wrote into its folder."""
+    """Read the canaries from the folder that ``plant`` wrote."""
     rows: list[dict[str, Any]] = json.loads((folder / CANARIES_NAME).read_text("utf-8"))
     return [Canary(**row) for row in rows]
 
 
 def count_planted(canaries: Sequence[Canary], corpus: Path) -> dict[str, int]:
-    """How much of the planted data stands in a corpus, the folder of a corpus stage.
+    """Count the planted values in a corpus (the folder of a corpus stage).
 
     Returns:
-        "values", "copies": planted values, and how often; "values_left", "copies_left": of them in the corpus, in the
-        writing in which they were planted or with other separators or none.
+        "values", "copies": planted; "values_left", "copies_left": found in the corpus, with any separators.
     """
-    wanted = {_letters(canary.value): canary for canary in canaries if canary.times}
-    lengths = sorted({len(letters) for letters in wanted})
+    planted = {_letters(canary.value): canary for canary in canaries if canary.times}
+    lengths = sorted({len(letters) for letters in planted})
     left: Counter[str] = Counter()
     for shard in shard_paths(corpus / "documents"):
         for document in read_documents(shard):
             for sentence in document.sentences:
-                left.update(_found_in(_letters(sentence), wanted, lengths))
+                left.update(_find_values(_letters(sentence), planted, lengths))
     return {
-        "values": len(wanted), "copies": sum(canary.times for canary in wanted.values()),
+        "values": len(planted), "copies": sum(canary.times for canary in planted.values()),
         "values_left": len(left), "copies_left": left.total(),
     }  # fmt: skip
 
 
-def _found_in(letters: str, wanted: dict[str, Canary], lengths: Sequence[int]) -> Iterator[str]:
+def _find_values(letters: str, planted: dict[str, Canary], lengths: Sequence[int]) -> Iterator[str]:
     for length in lengths:
         for at in range(len(letters) - length + 1):
-            if letters[at : at + length] in wanted:
+            if letters[at : at + length] in planted:
                 yield letters[at : at + length]
 
 

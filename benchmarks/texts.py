@@ -1,7 +1,7 @@
-"""What the benches work on: the files given, and for each kind not given the embedded sample.
+"""Input texts of the benchmarks: the given files, and the embedded sample for what is not given.
 
-The sample is invented: it lets anyone run the bench, and it is easier than real text. Of many files every one gives the
-same share, so that a few megabytes still hold every source. What a vocabulary is measured on was never learnt from.
+The sample is invented and easier than real text. Each of several files gives the same share, so that a few megabytes
+contain every source. Vocabularies are measured on held-out text.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
 
 SAMPLE, GIVEN = "embedded sample (invented)", "files given"
-HELD_OUT = 20  # one document in so many, chosen by its content
+HELD_OUT = 20  # one of 20 documents, chosen by its content
 MEASURED_MEGABYTES = 4.0
 SHARD_DOCUMENTS = 10_000
 
 
 def read_texts(patterns: Sequence[str], megabytes: float) -> Iterator[str]:
-    """Documents of the files, an equal share of each, about ``megabytes`` of UTF-8 in all."""
+    """Yield documents of the files, an equal share of each, about ``megabytes`` of UTF-8 in total."""
     from corpus.reading.inputs import find_inputs
     from corpus.reading.read import Record, read_unit
     from corpus.reading.units import plan_units
@@ -35,12 +35,12 @@ def read_texts(patterns: Sequence[str], megabytes: float) -> Iterator[str]:
     units = list(plan_units(find_inputs(list(patterns), {}, "text"), whole_files=True))
     left = megabytes * 1e6
     for number, unit in enumerate(units):
-        share = left / (len(units) - number)  # what a small file leaves goes to those after it
-        for found in read_unit(unit, Counter()):
-            if not isinstance(found, Record):
+        share = left / (len(units) - number)  # later files get what a small file lacks
+        for record in read_unit(unit, Counter()):
+            if not isinstance(record, Record):
                 continue
-            yield found.text
-            size = byte_count([found.text])
+            yield record.text
+            size = byte_count([record.text])
             share, left = share - size, left - size
             if share <= 0:
                 break
@@ -48,7 +48,7 @@ def read_texts(patterns: Sequence[str], megabytes: float) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """``documents`` in an order by content, so that any beginning is a fair sample; ``measured`` is held-out text."""
+    """``documents`` ordered by content, so that any prefix is a fair sample; ``measured`` is held-out text."""
 
     documents: list[Document]
     measured: list[str]
@@ -65,46 +65,46 @@ class Mix:
 
 
 def mix_texts(patterns: Sequence[str], measured: Sequence[str], megabytes: float) -> Mix:
-    """What a vocabulary is learnt from and measured on: whole documents, none in both.
+    """Choose documents for learning a vocabulary, and different ones for measuring it.
 
-    Every file gives the same number of bytes; what a small one lacks is shared among the others. Documents are held out
-    before anything is taken, so the same text is measured whatever the size of the mix.
+    Every file gives the same number of bytes; the others share what a small one lacks. Documents are held out first, so
+    the measured text does not depend on ``megabytes``.
 
     Args:
         patterns: files, folders or globs of raw text.
-        measured: those whose held-out documents are measured; all by default.
+        measured: files whose held-out documents are measured; default: all.
         megabytes: UTF-8 text to learn from.
 
     Raises:
-        BadInput: nothing to learn from or nothing to measure.
+        BadInput: too few documents.
     """
-    learnt, wanted = _paths(patterns), _paths(measured or patterns)
-    files = {path: _read_documents(path) for path in sorted({*learnt, *wanted})}
+    sources_read, sources_measured = _paths(patterns), _paths(measured or patterns)
+    files = {path: _read_documents(path) for path in sorted({*sources_read, *sources_measured})}
     taken: list[Document] = []
     sources: dict[str, float] = {}
     left = megabytes * 1e6
-    for number, path in enumerate(sorted(learnt, key=lambda path: sum(map(_size, files[path][0])))):
-        documents = _take(files[path][0], left / (len(learnt) - number))
+    for number, path in enumerate(sorted(sources_read, key=lambda path: sum(map(_size, files[path][0])))):
+        documents = _take(files[path][0], left / (len(sources_read) - number))
         size = sum(map(_size, documents))
         taken += documents
         sources[Path(path).name] = size / 1e6
         left -= size
-    held_out = sorted((document for path in wanted for document in files[path][1]), key=_key)
+    held_out = sorted((document for path in sources_measured for document in files[path][1]), key=_key)
     texts = ["\n".join(document.sentences) for document in _take(held_out, MEASURED_MEGABYTES * 1e6)]
     if not taken or not texts:
-        raise BadInput(f"{', '.join(patterns)}: too few documents to learn from some and measure others; give more")
-    # by id, which is no order of taking: large files gave only the beginnings of theirs, and would stand in front
+        raise BadInput(f"{', '.join(patterns)}: too few documents; add text")
+    # by id: in the order of taking, large files (of which only a part is used) would come first
     return Mix(sorted(taken, key=lambda document: document.id), texts, sources)
 
 
 def _paths(patterns: Sequence[str]) -> list[str]:
     from corpus.reading.inputs import find_inputs
 
-    return sorted({str(found.path) for found in find_inputs(list(patterns), {}, "text")})
+    return sorted({str(item.path) for item in find_inputs(list(patterns), {}, "text")})
 
 
 def _read_documents(path: str) -> tuple[list[Document], list[Document]]:
-    """Documents of one file to learn from, in an order by content, and those held out."""
+    """Documents of one file for learning, ordered by content, and held-out documents."""
     from corpus.sentences.split import split_sentences
 
     kept: list[Document] = []
@@ -136,7 +136,7 @@ def _key(document: Document) -> str:
 
 
 def write_corpus(documents: Sequence[Document], folder: Path) -> Path:
-    """A folder as the corpus stage leaves it."""
+    """Write documents as the corpus stage does."""
     (folder / "documents").mkdir(parents=True)
     for number, start in enumerate(range(0, len(documents), SHARD_DOCUMENTS)):
         shard = folder / "documents" / f"shard-{number:05}.parquet"
@@ -150,7 +150,7 @@ def byte_count(texts: Iterable[str]) -> int:
 
 
 def spread(texts: list[str], megabytes: float) -> list[str]:
-    """Whole texts from all over the list, about ``megabytes`` of UTF-8; all of them where they hold less."""
+    """Texts evenly spread over the list, about ``megabytes`` of UTF-8; all if there are fewer."""
     share = min(1.0, megabytes * 1e6 / max(byte_count(texts), 1))
     kept: list[str] = []
     seen = taken = 0
@@ -166,13 +166,13 @@ def spread(texts: list[str], megabytes: float) -> list[str]:
 # --- an invented token store: words of one to three pieces with Zipf frequencies
 
 SPECIAL_PIECES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")  # KLUE-RoBERTa's order
-SYLLABLES = 11_172  # of modern Hangul, from 가 on
-DOCUMENT_WORDS = (4.6, 0.9)  # mean and deviation of the logarithm: half the documents have under 100 words
+SYLLABLES = 11_172  # of modern Hangul, from 가 (ga)
+DOCUMENT_WORDS = (4.6, 0.9)  # mean and deviation of the logarithm; the median document has 100 words
 SENTENCE_WORDS = 9
 
 
-def write_invented(folder: Path, vocab_size: int, tokens: int) -> tuple[Path, Path]:
-    """Write ``folder/tokens`` (about ``tokens`` pieces, the same every time) and ``folder/tokenizer``; returns both."""
+def write_invented_store(folder: Path, vocab_size: int, tokens: int) -> tuple[Path, Path]:
+    """Write ``folder/tokens`` (about ``tokens`` pieces, deterministic) and ``folder/tokenizer``; returns both."""
     from transformers import BertTokenizer
 
     from pretrain.config import PackConfig
@@ -200,7 +200,7 @@ def invent_vocabulary(size: int) -> list[str]:
 
 
 def invent_documents(vocabulary: list[str], words: int, rng: np.random.Generator) -> list[Document]:
-    """Documents of ``words`` words in all, of two pieces on average."""
+    """Documents of ``words`` words in total, with two pieces per word on average."""
     begins = [piece for piece in vocabulary if piece[0] not in "[#"]
     ends = [piece.removeprefix("##") for piece in vocabulary if piece.startswith("##")]
     types = [

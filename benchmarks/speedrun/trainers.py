@@ -1,7 +1,7 @@
-"""Two ways to train a contestant at a pace: the loop and the engine of pretraining, and transformers' Trainer.
+"""Two ways to train a candidate within a budget: our loop and engine, and the Trainer of transformers.
 
-The Trainer gets the stock model, rows of the same store and its own collator, which masks pieces. Its rate is that of
-our schedule, so that it fits the budget, too.
+The Trainer gets the stock model, rows of the same store and its own collator, which masks single tokens. Its learning
+rate follows our schedule, so that it fits the budget.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from transformers import PreTrainedModel, TrainerCallback
 
-from benchmarks.pretrain import Given, as_examples
-from benchmarks.rivals import train_with_trainer
-from benchmarks.speedrun.arena import score
-from benchmarks.speedrun.contestants import Side
-from benchmarks.speedrun.pace import Pace
+from benchmarks.baselines import train_with_trainer
+from benchmarks.pretrain import TrainingData, as_examples
+from benchmarks.speedrun.budget import StepControl
+from benchmarks.speedrun.candidates import Side
+from benchmarks.speedrun.setup import score
 from pretrain.batching.batches import Batch, TrainingBatches
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import fit_micro_batch
@@ -36,47 +36,47 @@ from pretrain.model.module import PretrainingModule, loss_and_hits
 from pretrain.schedule import learning_rate
 
 
-class Course(NamedTuple):
-    """What is trained on, and the rows that all are measured on, on the device."""
+class RunContext(NamedTuple):
+    """Training data and the evaluation rows, on the device."""
 
-    given: Given
+    data: TrainingData
     tokenizer: Path
     world: World
     held_out: list[tuple[float, Batch]]
 
     def batches(self, config: PretrainConfig) -> TrainingBatches:
-        return TrainingBatches(self.given.split, self.given.pieces, config, 0, 1, fit_micro_batch(config, 1))
+        return TrainingBatches(self.data.split, self.data.pieces, config, 0, 1, fit_micro_batch(config, 1))
 
 
 Weights = dict[str, Tensor]
 
 
 class _Pause(Exception):
-    """The loop is left, to go on by another plan or not at all."""
+    """Leaves the loop, which then continues with a new plan or ends."""
 
 
-def train_ours(course: Course, network: PreTrainedModel, pace: Pace) -> Weights:
-    """Train until the pace is over, from where it is; returns the weights that become the model, on the CPU."""
-    engine = start_engine(pace.config, PretrainingModule(network), course.world)
+def train_ours(context: RunContext, network: PreTrainedModel, control: StepControl) -> Weights:
+    """Train until the budget is spent, from the current step. Returns the weights of the final model, on the CPU."""
+    engine = start_engine(control.config, PretrainingModule(network), context.world)
 
     def sums_of(batch: Batch) -> tuple[Tensor, Tensor]:
         sums = engine(*batch)
         return sums.mlm_loss, sums.mlm_hits
 
     def measure() -> dict[str, float]:
-        return _measured(engine.module, course, sums_of)
+        return _evaluate(engine.module, context, sums_of)
 
     engine.module.train()
-    pace.ready(measure, engine)
-    watch = _watch(pace)
-    while not pace.is_over:
+    control.ready(measure, engine)
+    watch = _watch(control)
+    while not control.is_over:
         with suppress(_Pause):
-            train(engine, course.batches(pace.config), watch, pace.config, course.world, pace.step + 1)
+            train(engine, context.batches(control.config), watch, control.config, context.world, control.step + 1)
     return engine.state(keep=True)[0]
 
 
-def _watch(pace: Pace) -> Monitors:
-    """What the loop reports to: the tokens of each step go to the pace."""
+def _watch(control: StepControl) -> Monitors:
+    """Reports the tokens of each step of the loop to ``control``."""
     seen: list[int] = []
 
     def add(sums: Any, predictions: int, tokens: int, others: int = 0) -> None:
@@ -85,7 +85,7 @@ def _watch(pace: Pace) -> Monitors:
     def due(step: int) -> bool:  # the loop asks after every step
         tokens = sum(seen)
         seen.clear()
-        if pace.after_step(tokens):
+        if control.after_step(tokens):
             raise _Pause
         return False
 
@@ -94,9 +94,9 @@ def _watch(pace: Pace) -> Monitors:
     return Monitors(cast(Any, meter), cast(Any, checkpoints), dict, StopRequest())
 
 
-def train_theirs(course: Course, network: PreTrainedModel, pace: Pace) -> Weights:
-    """The same with transformers' Trainer, always from the beginning."""
-    config, device = pace.config, course.world.device
+def train_theirs(context: RunContext, network: PreTrainedModel, control: StepControl) -> Weights:
+    """The same with the Trainer of transformers, always from step 1."""
+    config, device = control.config, context.world.device
     network.to(cast(Any, device))
 
     def sums_of(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -106,56 +106,56 @@ def train_theirs(course: Course, network: PreTrainedModel, pace: Pace) -> Weight
             scores_BMV = cast(Any, network).lm_head(pick(states, batch.positions_BM))
         return loss_and_hits(scores_BMV.flatten(0, 1), batch.targets_BM.flatten())
 
-    pace.ready(lambda: _measured(network, course, sums_of))
-    steps = _Steps(pace, config.global_batch * config.rows.sequence_length)
+    control.ready(lambda: _evaluate(network, context, sums_of))
+    steps = _Steps(control, config.global_batch * config.rows.sequence_length)
     with TemporaryDirectory(prefix="malmoi-bench-") as out:
-        train_with_trainer(network, _TrainingRows(course.given), config, course.tokenizer, Path(out), [steps])
+        train_with_trainer(network, _TrainingRows(context.data), config, context.tokenizer, Path(out), [steps])
     return {name: p.detach().cpu() for name, p in network.named_parameters()}
 
 
-SIDES: dict[Side, Callable[[Course, PreTrainedModel, Pace], Weights]] = {
+TRAINERS: dict[Side, Callable[[RunContext, PreTrainedModel, StepControl], Weights]] = {
     "malmoi": train_ours,
     "trainer": train_theirs,
 }
 
 
-def _measured(
-    module: torch.nn.Module, course: Course, sums_of: Callable[[Batch], tuple[Tensor, Tensor]]
+def _evaluate(
+    module: torch.nn.Module, context: RunContext, sums_of: Callable[[Batch], tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
     module.eval()
     try:
-        return score(course.held_out, sums_of)
+        return score(context.held_out, sums_of)
     finally:
         module.train()
 
 
 class _Steps(TrainerCallback):
-    """Sets the rate before each step of the Trainer and counts it after; ``tokens`` of a step."""
+    """Sets the learning rate before each step of the Trainer and counts the step; ``tokens``: of a step."""
 
-    def __init__(self, pace: Pace, tokens: int) -> None:
-        self._pace, self._tokens = pace, tokens
+    def __init__(self, control: StepControl, tokens: int) -> None:
+        self._control, self._tokens = control, tokens
 
     def on_step_begin(self, args: Any, state: Any, control: Any, optimizer: Any = None, **others: Any) -> None:
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(self._pace.config, self._pace.step + 1)
+            group["lr"] = learning_rate(self._control.config, self._control.step + 1)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        self._pace.after_step(self._tokens)
-        control.should_training_stop = self._pace.is_over
+        self._control.after_step(self._tokens)
+        control.should_training_stop = self._control.is_over
 
 
 class _TrainingRows(Dataset[dict[str, Any]]):
-    """All rows of an epoch, a batch of them at once; the Trainer shuffles them itself."""
+    """All rows of an epoch; the Trainer shuffles them itself."""
 
-    def __init__(self, given: Given) -> None:
-        self._given = given
+    def __init__(self, data: TrainingData) -> None:
+        self._data = data
 
     def __len__(self) -> int:
-        return self._given.split.training.count(0)
+        return self._data.split.training.count(0)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         rows_B = np.array(numbers, np.int64)
-        return as_examples(self._given.split.training.gather(np.zeros_like(rows_B), rows_B).ids_BL, self._given.pieces)
+        return as_examples(self._data.split.training.gather(np.zeros_like(rows_B), rows_B).ids_BL, self._data.pieces)

@@ -1,4 +1,4 @@
-"""The arena: one text and one measurement for all, contestants by recipe, results that stay, tables made of them."""
+"""The speedrun: one text and evaluation for all candidates, stored results, and tables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from benchmarks.speedrun import run
-from benchmarks.speedrun.arena import HELD_OUT_SHARE, Judge, Text, prepare_text, score
-from benchmarks.speedrun.contestants import read_contestants
-from benchmarks.speedrun.pace import Budget
-from benchmarks.speedrun.probes import Probes, compared_probes, probe_config
+from benchmarks.speedrun.budget import Budget
+from benchmarks.speedrun.candidates import read_candidates
+from benchmarks.speedrun.leaderboard import leaderboard_tables, share_until_above_counting, speedups, spent_until_loss
+from benchmarks.speedrun.probes import Probes, compare_probes, probe_config
 from benchmarks.speedrun.run import run_speedrun
-from benchmarks.speedrun.standings import share_until_reading, spent_until, standings, times_faster
+from benchmarks.speedrun.setup import HELD_OUT_SHARE, Evaluation, Text, prepare_text, score
 from corpus.documents.errors import BadInput
 from finetune.tasks.ynat.task import YNAT_LABELS
 from launch.errors import LaunchError
@@ -26,7 +26,7 @@ from pretrain.metrics.held_out import measure
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store
-from tests.benchmarks.speedrun.course import OURS, RULES, SIZE, THEIRS
+from tests.benchmarks.speedrun.small_run import OURS, RULES, SIZE, THEIRS
 
 
 def test_documents_are_held_out_once_and_for_all(given: Path, text: Text, tmp_path: Path) -> None:
@@ -47,23 +47,23 @@ def test_text_of_another_run_is_refused(given: Path, tmp_path: Path) -> None:
     prepare_text(given, tmp_path / "text", 1)
     path = tmp_path / "text" / "text.json"
     path.write_text(path.read_text("utf-8").replace("sha256:", "sha256:0"), "utf-8")
-    with pytest.raises(BadInput, match="made from another corpus or vocabulary"):
+    with pytest.raises(BadInput, match="made from a different corpus or vocabulary"):
         prepare_text(given, tmp_path / "text", 1)
 
 
 def test_judge_measures_what_pretraining_measures(text: Text) -> None:
-    judge = Judge(text, 16)
-    [contestant] = read_contestants([OURS], SIZE, "fp32")
+    judge = Evaluation(text, 16)
+    [candidate] = read_candidates([OURS], SIZE, "fp32")
     store = open_store(text.held_out, text.tokenizer)
-    network = build_network(contestant.config, store.meta["vocab_size"], store.meta["special_ids"])
-    engine = start_engine(contestant.config, PretrainingModule(network), World(0, 1, torch.device("cpu")))
+    network = build_network(candidate.config, store.meta["vocab_size"], store.meta["special_ids"])
+    engine = start_engine(candidate.config, PretrainingModule(network), World(0, 1, torch.device("cpu")))
     engine.module.eval()
 
     def sums_of(batch: Any) -> Any:
         sums = engine(*batch)
         return sums.mlm_loss, sums.mlm_hits
 
-    found = score(judge.batches(contestant.config), sums_of)
+    found = score(judge.batches(candidate.config), sums_of)
     expected = measure(
         engine, judge._source, store.source_names, judge.pieces, judge._config, World(0, 1, torch.device("cpu")), 7
     )
@@ -73,22 +73,25 @@ def test_judge_measures_what_pretraining_measures(text: Text) -> None:
 
 @pytest.mark.parametrize("change", ["pretrain.rows.masking.share=0.4", "pretrain.rows.packing=documents",
                                     "pretrain.seed=7"])  # fmt: skip
-def test_words_to_guess_are_the_same_for_every_contestant(change: str, text: Text) -> None:
+def test_words_to_guess_are_the_same_for_every_candidate(change: str, text: Text) -> None:
     plain, other = (
-        [(weight, sorted(batch.targets_BM.flatten().tolist())) for weight, batch in Judge(text, 16).batches(config)]
-        for config in (read_contestants([told], SIZE, "fp32")[0].config for told in (OURS, f"{OURS} {change}"))
+        [
+            (weight, sorted(batch.targets_BM.flatten().tolist()))
+            for weight, batch in Evaluation(text, 16).batches(config)
+        ]
+        for config in (read_candidates([command], SIZE, "fp32")[0].config for command in (OURS, f"{OURS} {change}"))
     )
     assert plain == other
 
 
-# --- contestants
+# --- candidates
 
 
-def test_contestants_are_recipes_with_overrides_in_the_size_of_the_arena(tmp_path: Path) -> None:
+def test_candidates_are_recipes_with_overrides_in_the_size_of_the_setup(tmp_path: Path) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text("pretrain: {model: {layers: 3, hidden: 32, heads: 2}}\n", "utf-8")
-    told = ["trainer", "real-small", "deep: real-small pretrain.model.layers=5", f"mine: {own}"]
-    trainer, small, deep, mine = read_contestants(told, "2x128", "bf16")
+    command = ["trainer", "real-small", "deep: real-small pretrain.model.layers=5", f"mine: {own}"]
+    trainer, small, deep, mine = read_candidates(command, "2x128", "bf16")
 
     assert [trainer.side, small.side] == ["trainer", "malmoi"]
     assert (small.config.model.layers, small.config.model.hidden, small.config.model.heads) == (2, 128, 2)
@@ -96,43 +99,43 @@ def test_contestants_are_recipes_with_overrides_in_the_size_of_the_arena(tmp_pat
     assert small.config.optimizer.warmup_share == pytest.approx(700 / 4000)
     assert (deep.config.model.layers, deep.config.model.hidden) == (5, 128)
     assert mine.config.model.layers == 3
-    assert trainer.config == read_contestants(["paper"], "2x128", "bf16")[0].config
+    assert trainer.config == read_candidates(["paper"], "2x128", "bf16")[0].config
     assert {c.config.engine.precision for c in (trainer, small, deep, mine)} == {"bf16"}
     assert small.seeded(3).seed == 3
 
 
 def test_gated_units_have_as_many_weights_as_others() -> None:
-    plain, gated = (found.config.model for found in read_contestants(["real-small", "malmoi-small"], "4x384", "fp32"))
+    plain, gated = (found.config.model for found in read_candidates(["real-small", "malmoi-small"], "4x384", "fp32"))
     assert 3 * gated.intermediate == 2 * plain.intermediate == 3 * 1024
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("command", "words"),
     [
-        (["paper", "paper"], "two have this name"),
-        (["a/b: paper"], "begins with a name"),
+        (["paper", "paper"], "two candidates have this name"),
+        (["a/b: paper"], "needs a name"),
         (["a:"], "NAME: RECIPE"),
-        (["a: paper tokenizer.vocab_size=9000"], "tokenizer.vocab_size=9000: text and vocabulary are the arena's"),
+        (["a: paper tokenizer.vocab_size=9000"], "tokenizer.vocab_size=9000: only pretrain.KEY=VALUE"),
         (["a: paper pretrain.init_from=klue/roberta-base"], "pretrain.init_from"),
         (["a: real-smal"], "did you mean real-small"),
         (["a: paper pretrain.model.objective=causal"], "pretrain.model.objective=causal"),
-        (["a: trainer pretrain.rows.packing=documents"], "the Trainer gets blocks"),
+        (["a: trainer pretrain.rows.packing=documents"], "must be blocks for the Trainer"),
     ],
 )
-def test_unusable_contestants_are_one_sentence(told: list[str], words: str) -> None:
+def test_unusable_candidates_are_one_sentence(command: list[str], words: str) -> None:
     with pytest.raises((BadInput, LaunchError), match=words):
-        read_contestants(told, SIZE, "fp32")
+        read_candidates(command, SIZE, "fp32")
 
 
 def test_size_that_cannot_be_read_is_named() -> None:
     with pytest.raises(BadInput, match="--size big"):
-        read_contestants(["paper"], "big", "fp32")
+        read_candidates(["paper"], "big", "fp32")
 
 
 def test_results_stay_and_are_not_made_again(given: Path, tmp_path: Path, here: list[str], capsys: Any) -> None:
-    told = [OURS, THEIRS]
-    first = run_speedrun(given, told[:1], SIZE, [1], RULES, None, tmp_path)
-    results = run_speedrun(given, told, SIZE, [1, 2], RULES, None, tmp_path)
+    command = [OURS, THEIRS]
+    first = run_speedrun(given, command[:1], SIZE, [1], RULES, None, tmp_path)
+    results = run_speedrun(given, command, SIZE, [1, 2], RULES, None, tmp_path)
 
     assert here == ["paper, seed 1,", "trainer, seed 1,", "paper, seed 2,", "trainer, seed 2,"]
     assert results[0] == first[0] and len(results) == 4
@@ -140,15 +143,15 @@ def test_results_stay_and_are_not_made_again(given: Path, tmp_path: Path, here: 
     assert results == [json.loads(line) for line in (tmp_path / "results.jsonl").read_text("utf-8").splitlines()]
     page = (tmp_path / "results.md").read_text("utf-8")
     assert "| paper | 1, 2 |" in page and "- trainer: `trainer pretrain.global_batch=4`" in page
-    assert "Times sooner" in capsys.readouterr().out
+    assert "Speed-up" in capsys.readouterr().out
 
-    with pytest.raises(BadInput, match="another contestant of this name"):
+    with pytest.raises(BadInput, match="another candidate of this name"):
         run_speedrun(given, [f"{OURS} pretrain.optimizer.lr=1e-3"], SIZE, [1], RULES, None, tmp_path)
-    with pytest.raises(BadInput, match="another arena: points"):
-        run_speedrun(given, told, SIZE, [1], RULES._replace(points=5), None, tmp_path)
+    with pytest.raises(BadInput, match="another setup: points"):
+        run_speedrun(given, command, SIZE, [1], RULES._replace(points=5), None, tmp_path)
 
 
-def test_probes_come_after_with_the_seed_of_the_race_and_are_kept(
+def test_probes_run_after_training_with_its_seed_and_are_stored(
     given: Path, tmp_path: Path, here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_speedrun(given, [OURS], SIZE, [1, 4], RULES, None, tmp_path)
@@ -156,16 +159,16 @@ def test_probes_come_after_with_the_seed_of_the_race_and_are_kept(
 
     def fake(model: Path, probes: Probes, out: Path, seed: int, precision: str) -> Any:
         assert (model / "config.json").is_file()
-        seen.append((probes.tasks, probes.rates, probes.examples, seed))
+        seen.append((probes.tasks, probes.lr_factors, probes.examples, seed))
         return {name: {"macro_f1": 12.34} for name in probes.names}
 
     monkeypatch.setattr(run, "probe", fake)
     for tasks, changes in (
         ([], {}),
-        (["nli", "ynat"], {"rates": [1.0], "examples": [1000]}),
+        (["nli", "ynat"], {"lr_factors": [1.0], "examples": [1000]}),
         (["sts", "klue-sts"], {}),
-        (["sts"], {"rates": [3, 1]}),
-        (["sts"], {"rates": [3]}),
+        (["sts"], {"lr_factors": [3, 1]}),
+        (["sts"], {"lr_factors": [3]}),
         (["sts"], {"examples": [50]}),
     ):
         first, second = run_speedrun(
@@ -176,17 +179,23 @@ def test_probes_come_after_with_the_seed_of_the_race_and_are_kept(
     asked = ((quick, (), ()), (sts, (), ()), (sts, (3, 1), ()), (sts, (), (50,)))
     assert seen == [(*each, seed) for each in asked for seed in (1, 4)]
     assert (
-        list(first["probes"]) == list(second["probes"]) == [*quick, *sts, "klue-sts, rate-3", "klue-sts, examples-50"]
+        list(first["probes"])
+        == list(second["probes"])
+        == [*quick, *sts, "klue-sts, lr-factor-3", "klue-sts, examples-50"]
     )
-    assert "| klue-sts, rate-3 | macro\\_f1 | 12.3, 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
+    assert "| klue-sts, lr-factor-3 | macro\\_f1 | 12.3, 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
 
 
 def test_probes_are_fine_tuned_as_real_small_is_but_for_what_is_named() -> None:
     config = probe_config(Probes(Path("klue"), ("ynat", "wos"), (3, 1, 0.5), (50,)), 7, "fp32")
     assert (config.tasks, config.seeds, config.models) == (("ynat", "wos"), (7,), ("model",))
-    assert config.overrides["ynat"].lr == 3e-4 and list(config.settings) == ["rate-3", "rate-0.5", "examples-50"]
+    assert config.overrides["ynat"].lr == 3e-4 and list(config.settings) == [
+        "lr-factor-3",
+        "lr-factor-0.5",
+        "examples-50",
+    ]
     assert config.max_train_examples == 1000 and config.with_settings("examples-50").max_train_examples == 50
-    faster = config.with_settings("rate-3").overrides
+    faster = config.with_settings("lr-factor-3").overrides
     assert faster["ynat"].lr == pytest.approx(9e-4) and faster["wos"].lr == pytest.approx(15e-4)
     assert faster["ynat"].epochs == config.overrides["ynat"].epochs == 3
 
@@ -214,27 +223,27 @@ def test_probes_are_held_beside_those_of_a_reference_by_their_own_seeds(tmp_path
     write_probes(folders["small"][2], 1, 40)  # of another seed; no result of this pretraining
     folders["lone"][1] = tmp_path / "lone"
     for name, right in (("small", 10), ("large", 11)):
-        write_probes(folders[name][1], 1, right, "rate-3")
+        write_probes(folders[name][1], 1, right, "lr-factor-3")
 
-    table, faster = compared_probes(folders, ["small"], tmp_path)
+    table, faster = compare_probes(folders, ["small"], tmp_path)
     assert table.title == "Probes: a: small, b: large"
-    assert faster.title == "Probes: a: small, rate-3, b: large, rate-3" and "Seeds: 1" in faster.note
+    assert faster.title == "Probes: a: small, lr-factor-3, b: large, lr-factor-3" and "Seeds: 1" in faster.note
     [row] = table.rows
     assert row[0] == "ynat\nmacro_f1" and "b is better" in row[-1]
     assert float(row[1].split("\n")[0]) == pytest.approx(52.5, abs=3) and float(row[3]) > 25
     assert "Seeds: 3" in table.note and "40" in table.note
 
 
-def test_every_contestant_is_timed_against_those_that_are_named(given: Path, tmp_path: Path, here: list[str]) -> None:
-    told = [OURS, f"slow: {OURS.partition(':')[2]} pretrain.optimizer.lr=1e-6"]
-    run_speedrun(given, told, SIZE, [1], RULES, None, tmp_path, references=["slow"])
-    assert "| contestant | loss of slow |" in (tmp_path / "results.md").read_text("utf-8")
-    with pytest.raises(BadInput, match=r"--beside swift: no contestant.*paper, slow"):
-        run_speedrun(given, told, SIZE, [1], RULES, None, tmp_path, references=["swift"])
+def test_every_candidate_is_compared_with_the_named_baselines(given: Path, tmp_path: Path, here: list[str]) -> None:
+    command = [OURS, f"slow: {OURS.partition(':')[2]} pretrain.optimizer.lr=1e-6"]
+    run_speedrun(given, command, SIZE, [1], RULES, None, tmp_path, baselines=["slow"])
+    assert "| candidate | loss of slow |" in (tmp_path / "results.md").read_text("utf-8")
+    with pytest.raises(BadInput, match=r"--baseline swift: no candidate.*paper, slow"):
+        run_speedrun(given, command, SIZE, [1], RULES, None, tmp_path, baselines=["swift"])
     assert len(here) == 2
 
 
-def test_a_failure_is_told_at_the_end_and_leaves_the_others(
+def test_a_failure_is_reported_at_the_end_and_the_other_candidates_run(
     given: Path, tmp_path: Path, here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works = run.run_fresh
@@ -253,7 +262,7 @@ def test_a_failure_is_told_at_the_end_and_leaves_the_others(
 def test_options_that_cannot_be_met_are_named(given: Path, tmp_path: Path) -> None:
     for changes, words in (
         ({"threads": 0}, "--threads"),
-        ({"precision": "fp8"}, "--precision fp8: there are auto"),
+        ({"precision": "fp8"}, "--precision fp8: expected one of auto"),
         ({"budget": Budget("cpu_s", 0)}, "--minutes or --operations"),
     ):
         with pytest.raises(BadInput, match=words):
@@ -262,11 +271,11 @@ def test_options_that_cannot_be_met_are_named(given: Path, tmp_path: Path) -> No
         run_speedrun(given, [OURS], SIZE, [1, 1], RULES, None, tmp_path)
     with pytest.raises(BadInput, match="ynat"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, str(given), tmp_path)
-    with pytest.raises(BadInput, match="--rate must be above 0"):
-        run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, rates=[0.0])
+    with pytest.raises(BadInput, match="--lr-factor must be above 0"):
+        run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, lr_factors=[0.0])
     with pytest.raises(BadInput, match="--examples must be above 0"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, examples=[0])
-    with pytest.raises(BadInput, match="--task, --rate, --examples: probes need the KLUE files"):
+    with pytest.raises(BadInput, match="--task, --lr-factor and --examples need the KLUE files"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, None, tmp_path, tasks=["ner"])
     with pytest.raises(BadInput, match="did you mean klue-ner"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, tasks=["nre"])
@@ -280,7 +289,7 @@ def points(*losses: float) -> list[dict[str, float]]:
 
 def result(name: str, seed: int, *losses: float) -> dict[str, Any]:
     ends = {"loss": losses[-1], "accuracy": 0.1, "tokens": 1e6, "steps": 9, "seconds": 40.0, "counting_seconds": 0.0}
-    return {"contestant": name, "seed": seed, "curve": points(*losses), **ends}
+    return {"candidate": name, "seed": seed, "curve": points(*losses), **ends}
 
 
 def test_times_faster_are_read_off_the_curves_seed_by_seed() -> None:
@@ -290,16 +299,16 @@ def test_times_faster_are_read_off_the_curves_seed_by_seed() -> None:
         result("b", 1, 7, 5, 4, 3),
         result("b", 2, 7.5, 7.2, 7.1, 7.05),
     ]
-    assert times_faster(runs, "b", "a") == {1: 40 / 15, 2: None}
-    assert times_faster(runs, "a", "a") == {1: 1.0, 2: 40 / 30}
-    assert times_faster([*runs, result("c", 3, 1)], "c", "a") == {}
+    assert speedups(runs, "b", "a") == {1: 40 / 15, 2: None}
+    assert speedups(runs, "a", "a") == {1: 1.0, 2: 40 / 30}
+    assert speedups([*runs, result("c", 3, 1)], "c", "a") == {}
     counted = result("d", 1, 5, 4)
     counted["curve"][0]["spent"] = 0.0  # first values that cost nothing, as where operations are the budget
-    assert times_faster([*runs, counted], "d", "a") == {1: math.inf}
-    [*_, sooner] = standings([*runs, counted], {"both_sides_accuracy": 0.35}, ["a"])
+    assert speedups([*runs, counted], "d", "a") == {1: math.inf}
+    [*_, sooner] = leaderboard_tables([*runs, counted], {"both_sides_accuracy": 0.35}, ["a"])
     assert {row[0]: row[1] for row in sooner.rows} == {"a": "", "b": "2.67, –", "d": "at once"}
-    assert spent_until(points(5, 6, 4), 4.5) == 27.5
-    assert share_until_reading(runs[2], 0.45) == 0.5 and share_until_reading(runs[0], 0.45) is None
+    assert spent_until_loss(points(5, 6, 4), 4.5) == 27.5
+    assert share_until_above_counting(runs[2], 0.45) == 0.5 and share_until_above_counting(runs[0], 0.45) is None
 
 
 def test_tables_stand_in_the_order_of_the_losses() -> None:
@@ -307,16 +316,16 @@ def test_tables_stand_in_the_order_of_the_losses() -> None:
         result("paper", 1, 9, 8),
         result("b", 1, 7, 5),
         {**result("a", 1, 7, 6), "probes": {"ynat": {"macro_f1": 50.0}}},
-        {**result("a", 2, 7, 6), "probes": {"ynat": {"macro_f1": 51.0}, "ynat, rate-3": {"macro_f1": 52.0}}},
+        {**result("a", 2, 7, 6), "probes": {"ynat": {"macro_f1": 51.0}, "ynat, lr-factor-3": {"macro_f1": 52.0}}},
     ]
-    learnt, curves, sooner, probed = standings(runs, {"both_sides_accuracy": 0.35}, ["trainer", "paper"])
+    learnt, curves, sooner, probed = leaderboard_tables(runs, {"both_sides_accuracy": 0.35}, ["trainer", "paper"])
     assert [row[0] for row in learnt.rows] == ["b", "a", "paper"]
     assert [row[-1] for row in learnt.rows] == ["100%", "100%, 100%", "never"]
     assert curves.heads[1:4] == ("5%", "10%", "20%") and curves.rows[0][1:4] == ["–", "–", "–"]  # from 10 of 20 on
     assert curves.rows[2][-3:] == ["8.80\n12.0%", "8.40\n16.0%", "8.00\n20.0%"]
-    assert sooner.heads == ("contestant", "loss of paper") and [row[1] for row in sooner.rows] == ["2.00", "2.00", ""]
+    assert sooner.heads == ("candidate", "loss of paper") and [row[1] for row in sooner.rows] == ["2.00", "2.00", ""]
     assert probed.heads == ("probe", "metric", "b", "a", "paper")
     assert probed.rows == [
         ["ynat", "macro_f1", "", "50.0, 51.0", ""],
-        ["ynat, rate-3", "macro_f1", "", "–, 52.0", ""],
+        ["ynat, lr-factor-3", "macro_f1", "", "–, 52.0", ""],
     ]

@@ -1,6 +1,6 @@
-"""A masked model as what it is asked here: how likely a piece is at a hidden place of a row.
+"""Probabilities of pieces at masked places of a row, from a masked language model.
 
-Shapes: N rows, one place of each asked for, L positions, V vocabulary.
+Shapes: N rows with one masked place of interest each, L positions, V vocabulary.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pretrain.model.last_layer import pick
 
 ROWS_AT_ONCE = 256
 
-# rows of ids and a place in each, to log-probabilities (nats) of all pieces there, (N, V)
-Reader = Callable[[Sequence[Sequence[int]], Sequence[int]], Tensor]
+# maps rows of ids and a place in each row to log-probabilities (nats) of all pieces there, (N, V)
+ScorePieces = Callable[[Sequence[Sequence[int]], Sequence[int]], Tensor]
 
 
 class Question(NamedTuple):
-    """How likely is this piece at this place of the row?"""
+    """The probability of ``piece`` at ``place`` of ``row``."""
 
     row: Sequence[int]
     place: int
@@ -31,7 +31,7 @@ class Question(NamedTuple):
 
 
 class MaskedModel:
-    """A model folder with a head for masked words; a ``Reader``."""
+    """A model folder with a masked language model; a ``ScorePieces``."""
 
     def __init__(self, folder: Path, device: torch.device) -> None:
         from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -50,38 +50,38 @@ class MaskedModel:
         for number, row in enumerate(rows):
             ids_NL[number, : len(row)] = torch.tensor(row)
             is_text_NL[number, : len(row)] = 1
-        told = {"input_ids": ids_NL.to(self._device), "attention_mask": is_text_NL.to(self._device)}
-        states = self._network.base_model(**told).last_hidden_state
+        inputs = {"input_ids": ids_NL.to(self._device), "attention_mask": is_text_NL.to(self._device)}
+        states = self._network.base_model(**inputs).last_hidden_state
         picked = pick(states, torch.tensor(places, device=self._device)[:, None])[:, 0]
-        found: Tensor = self._head(picked).float().log_softmax(-1).cpu()
-        return found
+        log_p_NV: Tensor = self._head(picked).float().log_softmax(-1).cpu()
+        return log_p_NV
 
     @property
     def mask_id(self) -> int:
         return int(self.tokenizer.mask_token_id)
 
     @property
-    def longest(self) -> int:
-        """Pieces that it takes."""
+    def max_length(self) -> int:
+        """Most pieces of an input."""
         return longest_input(self._network.config)
 
 
-def ask(read: Reader, questions: Sequence[Question]) -> list[float]:
-    """The log-probability (nats) of each; rows of a length are read together."""
-    found = [0.0] * len(questions)
+def score_questions(score: ScorePieces, questions: Sequence[Question]) -> list[float]:
+    """The log-probability (nats) of each question; rows of similar length form a batch."""
+    answers = [0.0] * len(questions)
     order = sorted(range(len(questions)), key=lambda number: len(questions[number].row))
     for begin in range(0, len(order), ROWS_AT_ONCE):
         part = order[begin : begin + ROWS_AT_ONCE]
         asked = [questions[number] for number in part]
-        scores_NV = read([one.row for one in asked], [one.place for one in asked])
+        scores_NV = score([one.row for one in asked], [one.place for one in asked])
         pieces_N1 = torch.tensor([one.piece for one in asked])[:, None]
-        for number, score in zip(part, scores_NV.gather(1, pieces_N1)[:, 0].tolist(), strict=True):
-            found[number] = score
-    return found
+        for number, nats in zip(part, scores_NV.gather(1, pieces_N1)[:, 0].tolist(), strict=True):
+            answers[number] = nats
+    return answers
 
 
-def masked(ids: Sequence[int], places: Sequence[int], mask_id: int) -> list[int]:
-    """The row with these places hidden."""
+def mask_row(ids: Sequence[int], places: Sequence[int], mask_id: int) -> list[int]:
+    """The row with [MASK] at these places."""
     row = list(ids)
     for place in places:
         row[place] = mask_id

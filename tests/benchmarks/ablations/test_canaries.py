@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.ablations.plant import (
+from benchmarks.ablations.canaries import (
     CANARIES_NAME,
     PLANTED_NAME,
-    READ_NAME,
+    SEEN_NAME,
     SENTENCES,
     TIMES,
     Canary,
     count_planted,
-    draw_others,
+    draw_alternatives,
     insert_lines,
     invent_canaries,
     plan_places,
     plant,
     read_canaries,
 )
-from benchmarks.material import write_corpus
+from benchmarks.texts import write_corpus
 from corpus.config import CorpusConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
@@ -48,7 +48,7 @@ def test_canaries_follow_from_the_seed_and_are_found_by_the_rules() -> None:
 
 def test_others_are_of_the_same_form_and_never_planted() -> None:
     canaries = invent_canaries(3, 1)
-    others = draw_others(canaries, 50, 1)
+    others = draw_alternatives(canaries, 50, 1)
     assert all(len(set(values)) == 50 for values in others.values())
     assert not {value for values in others.values() for value in values} & {canary.value for canary in canaries}
     assert {len(value) for value in others["CARD"]} == {19}
@@ -58,7 +58,7 @@ def test_each_canary_is_planted_as_often_as_told_in_documents_of_its_own(tmp_pat
     source = write_texts(tmp_path / "news.jsonl", 300)
     counts = plant(CorpusConfig(inputs=[str(source)]), 1, 7, tmp_path / "text")
     rows = [json.loads(line) for line in (tmp_path / "text" / PLANTED_NAME).read_text("utf-8").splitlines()]
-    held_out = [json.loads(line) for line in (tmp_path / "text" / READ_NAME).read_text("utf-8").splitlines()]
+    held_out = [json.loads(line) for line in (tmp_path / "text" / SEEN_NAME).read_text("utf-8").splitlines()]
     canaries = read_canaries(tmp_path / "text")
 
     assert len(rows) + len(held_out) == 300 and 0 < len(held_out) < 30
@@ -73,7 +73,7 @@ def test_each_canary_is_planted_as_often_as_told_in_documents_of_its_own(tmp_pat
     }
 
     plant(CorpusConfig(inputs=[str(source)]), 1, 7, tmp_path / "again")
-    for name in (PLANTED_NAME, READ_NAME, CANARIES_NAME):
+    for name in (PLANTED_NAME, SEEN_NAME, CANARIES_NAME):
         assert (tmp_path / "text" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 

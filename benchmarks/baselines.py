@@ -1,8 +1,8 @@
-"""What the benches compare with, each in its common use and, of its ways, the fastest or the most favourable one.
+"""The tools that the benchmarks compare with, each in its common use and fastest variant.
 
-Splitters and detectors count where they are installed. The common recipe of a vocabulary is mecab-ko over all text and
-the tokenizers library's trainer. Training has transformers' collator and Trainer beside it, fine-tuning an
-implementation in the manner of the published baseline. Heavy imports wait until a rival is called.
+Splitters and detectors take part if they are installed. The baseline vocabulary is mecab-ko over all text with the
+trainer of the tokenizers library. The baselines of training are the collator and Trainer of transformers, and for
+fine-tuning a loop in the manner of the published code. Heavy imports wait until a baseline is used.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ DETECTORS = {"ko-pii": "ko_pii", "Presidio": "presidio_analyzer"}
 
 
 def load_splitters() -> dict[str, Split]:
-    """Kiwi and kss by name, where they are installed."""
+    """Kiwi and kss by name, if they are installed."""
     from corpus.sentences.splitters import load_splitter
 
     return {name: load_splitter(name) for name, package in SPLITTERS.items() if find_spec(package)}
 
 
 def split_at_stops(text: str) -> list[str]:
-    """The plain rule: a stop, a question or an exclamation mark before white space."""
+    """Split after a full stop, question or exclamation mark before white space."""
     return re.split(r"(?<=[.!?])\s", text)
 
 
-# --- detectors of personal data, their labels in the words of paper Table 29
+# --- detectors of personal data; their labels are mapped to the types of paper Table 29
 
 KO_PII = {
     "PHONE": "TEL", "RRN": "RRN", "FRN": "FRN", "EMAIL": "EMAIL", "IP": "IP", "MAC": "MAC", "ADDRESS": "ADDRESS",
@@ -71,7 +71,7 @@ PRESIDIO_MIN_SCORE = 0.3
 
 
 def load_detectors() -> dict[str, Detect]:
-    """The installed ones by name."""
+    """The installed detectors by name."""
     loaders = {"ko-pii": _ko_pii, "Presidio": _presidio}
     return {name: loaders[name]() for name, package in DETECTORS.items() if find_spec(package)}
 
@@ -83,9 +83,9 @@ def _ko_pii() -> Detect:
 
 
 def _presidio() -> Detect:
-    """Its five Korean and six general recognizers on plain words, results as its analyzer gives them.
+    """Presidio with its five Korean and six general recognizers on plain words.
 
-    There is no language model: what a model adds are names of people and places, which are no types of Table 29.
+    No language model is used: it would add names of people and places, which are not types of Table 29.
     """
     import presidio_analyzer.predefined_recognizers as recognizers
     import spacy
@@ -93,7 +93,7 @@ def _presidio() -> Detect:
     from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
-    # the e-mail recognizer asks the network for the list of domains, though the package holds one
+    # otherwise the e-mail recognizer downloads a list of domains that the package contains
     domains.TLD_EXTRACTOR = domains.TLDExtract(suffix_list_urls=())
     loaded, kinds = [], {}
     for name, kind in PRESIDIO.items():
@@ -116,7 +116,7 @@ def _presidio() -> Detect:
 
 
 def _words_as_lemmas(document: Any) -> Any:
-    """Presidio looks for its context words among the lemmas."""
+    """Presidio searches its context words in the lemmas."""
     for token in document:
         token.lemma_ = token.text
     return document
@@ -131,7 +131,7 @@ def cut_ngrams(text: str, ngram: int) -> list[str]:
 
 
 def load_bm25(items: Sequence[str], ngram: int) -> Callable[[list[str]], object]:
-    """rank_bm25 over n-grams, which weighs every item for every query: the scores of a query's n-grams."""
+    """rank_bm25 over n-grams; it scores every item for every query. Returns the function from n-grams to scores."""
     from rank_bm25 import BM25Okapi
 
     scores: Callable[[list[str]], object] = BM25Okapi([cut_ngrams(item, ngram) for item in items]).get_scores
@@ -144,7 +144,7 @@ def load_bm25(items: Sequence[str], ngram: int) -> Callable[[list[str]], object]
 def build_common_vocabulary(
     corpus: Path, work: Path, config: TokenizerConfig, workers: int
 ) -> tuple[list[str], dict[str, Any]]:
-    """The recipe that everybody copies: mecab-ko over every sentence, then the library's trainer on its morphemes."""
+    """The common recipe: mecab-ko over every sentence, then the trainer of the library on its morphemes."""
     from tokenizers import BertWordPieceTokenizer
 
     from tokenizer.building.count import divide
@@ -180,22 +180,22 @@ def _write_morphemes(portion: ShardPortion, scratch: Path) -> dict[str, Any]:
 
 
 def collator(tokenizer: Path, *, whole_words: bool = False) -> Callable[[list[dict[str, Any]]], Mapping[str, Any]]:
-    """DataCollatorForLanguageModeling as it comes: 15 % of the pieces, or of the words."""
+    """DataCollatorForLanguageModeling with its defaults: 15 % of the pieces, or of the words."""
     from transformers import AutoTokenizer, DataCollatorForLanguageModeling
 
     vocabulary = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it shows [MASK] for all stands in our table
+        warnings.simplefilter("ignore")  # it warns that all masked pieces are shown as [MASK]
         return DataCollatorForLanguageModeling(vocabulary, whole_word_mask=whole_words, seed=1)
 
 
 def train_with_trainer(
     network: Any, examples: Any, config: PretrainConfig, tokenizer: Path, out: Path, callbacks: Sequence[Any] = ()
 ) -> list[tuple[int, float, float, float]]:
-    """Train ``network`` with transformers' Trainer; for each line of its log step, loss, CPU and wall clock.
+    """Train ``network`` with the Trainer; returns step, loss, CPU and wall clock of each log line.
 
-    It gets grouped blocks as run_mlm.py makes them and the collator's single pieces: its common and, of its ways,
-    fastest use. In its favour, rows lie ready in memory and special pieces are flagged.
+    It gets blocks as in run_mlm.py and masks single pieces, its common and fastest use. To its advantage, rows are in
+    memory and special pieces are flagged.
     """
     import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments
@@ -217,7 +217,7 @@ def train_with_trainer(
         adam_epsilon=EPSILON, max_grad_norm=adam.clip, bf16=config.engine.precision == "bf16", seed=config.seed,
         logging_steps=config.watch.log_every, save_strategy="no", report_to="none", disable_tqdm=True,
         remove_unused_columns=False, dataloader_pin_memory=torch.cuda.is_available(),
-        use_cpu=not torch.accelerator.is_available(),  # it must be told, for bf16
+        use_cpu=not torch.accelerator.is_available(),  # needed for bf16
     )  # fmt: skip
     collate: Any = collator(tokenizer)
     Trainer(network, arguments, collate, examples, callbacks=[Clock(), *callbacks]).train()
@@ -227,7 +227,7 @@ def train_with_trainer(
 def train_with_stock_steps(
     network: Any, device: Any, examples: Sequence[Any], config: PretrainConfig, tokenizer: Path
 ) -> list[tuple[int, float, float, float]]:
-    """The same without the Trainer: the collator, the model's own loss, torch's AdamW, and nothing beside them."""
+    """The same without the Trainer: only the collator, the loss of the model and the AdamW of torch."""
     import torch
 
     from pretrain.engine.optimizer import EPSILON
@@ -252,13 +252,12 @@ def train_with_stock_steps(
     return marks
 
 
-# --- fine-tuning in the published manner: inputs padded to the task's longest, a plain loop over shuffled batches. In
-# its favour, features come from our conversion, the words of KLUE-DP are padded to the longest of the batch only, and
-# its loop has none of the Trainer's bookkeeping.
+# --- fine-tuning in the manner of the published code: inputs padded to the maximum length of the task, a plain loop. To
+# its advantage, features come from our conversion, words of KLUE-DP are padded per batch, and there is no bookkeeping.
 
 
 def pad_fully(batch: dict[str, NDArray[Any]], max_tokens: int, pad_id: int) -> dict[str, NDArray[Any]]:
-    """A batch of ours with its token arrays padded to ``max_tokens``."""
+    """Pad the token arrays of a batch to ``max_tokens``."""
     fillers = {"input_ids": pad_id, "attention_mask": 0, "token_type_ids": 0, "labels": -100}
     tokens = batch["input_ids"].shape[1]
     return {
@@ -272,7 +271,7 @@ def pad_fully(batch: dict[str, NDArray[Any]], max_tokens: int, pad_id: int) -> d
 def fixed_batches(
     task: Task, features: Sequence[Feature], order: Sequence[int], settings: Hyperparameters, pad_id: int
 ) -> Iterator[dict[str, Tensor]]:
-    """Batches in the order given, each as long as the task's longest input may be."""
+    """Yield batches in the given order, padded to the maximum length of the task."""
     from finetune.train.batched_prediction import to_tensors
 
     for begin in range(0, len(order), settings.batch_size):
@@ -283,7 +282,7 @@ def fixed_batches(
 def train_plainly(
     task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, seed: int, pad_id: int
 ) -> None:
-    """One epoch of AdamW with a linear rate and clipping."""
+    """Train one epoch with AdamW, a linear schedule and gradient clipping."""
     import torch
     from torch.nn.utils import clip_grad_norm_
 
@@ -305,7 +304,7 @@ def train_plainly(
 def predict_plainly(
     task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, pad_id: int
 ) -> list[Any]:
-    """One raw output a feature, in their order."""
+    """One raw output per feature, in order."""
     import torch
 
     model.eval()

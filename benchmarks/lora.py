@@ -1,8 +1,8 @@
-"""``python -m benchmarks lora``: an epoch of each task with all weights trained, and with LoRA.
+"""``python -m benchmarks lora``: compare LoRA with full fine-tuning over one epoch of each task.
 
-Same encoder, examples, first weights and batches, each side in a fresh process. The encoder not given is an invented
-decoder of 4 layers x 512: adapters save gradients and AdamW's two moments, 12 bytes a weight, so what they save grows
-with the encoder, while activations and head cost the same on both sides.
+Both have the same encoder, examples, initial weights and batches, each in a fresh process. The default encoder is a
+random decoder of 4 layers x 512. Adapters save gradients and the two moments of AdamW, 12 bytes per weight;
+activations and head cost the same on both sides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from transformers import BertTokenizer, LlamaConfig, LlamaModel
 from transformers.utils.logging import disable_progress_bar
 
 from benchmarks.finetune import SEED, learn_vocabulary, read_examples
-from benchmarks.material import GIVEN, SAMPLE
+from benchmarks.texts import GIVEN, SAMPLE
 from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Lora
@@ -35,22 +35,22 @@ FULL, LORA = "full", "LoRA"
 
 
 def run_lora_bench(
-    model: str | None, klue: Path | None, tasks: Sequence[str], most: int | None, rank: int, rounds: int,
+    model: str | None, klue: Path | None, tasks: Sequence[str], max_examples: int | None, rank: int, rounds: int,
     out: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Measure, print a table, and write the figures as JSON to ``out`` if given.
 
     Args:
-        model: encoder or decoder, a folder or Hub name; None: an invented decoder.
-        klue: folder laid out like the KLUE repository, whose dev files are used; None: the embedded sample.
-        tasks: all where there are none.
-        most: examples of a task, drawn by seed; None: all.
+        model: encoder or decoder, a folder or Hub name; None: a random decoder.
+        klue: folder of the KLUE files, of which the dev files are used; None: the embedded sample.
+        tasks: all if empty.
+        max_examples: of a task, drawn by seed; None: all.
 
     Raises:
         BadInput: an option or a file cannot be used, or peft is missing.
     """
     names = [full_name(name) for name in tasks] or list(TASK_NAMES)
-    if min(rank, rounds, most or 1) < 1:
+    if min(rank, rounds, max_examples or 1) < 1:
         raise BadInput("--rank, --rounds and --examples must be at least 1")
     check_shape(FinetuneConfig(lora=Lora(rank=rank)), ())
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
@@ -58,10 +58,11 @@ def run_lora_bench(
         if klue is None:
             unpack(scratch)
         files = klue or scratch / "klue"
-        encoder = model or make_decoder(names, files, most, scratch)
+        encoder = model or make_decoder(names, files, max_examples, scratch)
         check_encoder(encoder)
         orders = {
-            name: {side: [side, name, str(files), most, encoder, rank] for side in (FULL, LORA)} for name in names
+            name: {side: [side, name, str(files), max_examples, encoder, rank] for side in (FULL, LORA)}
+            for name in names
         }
         found = {name: fresh_in_turns(run_side, order, rounds) for name, order in orders.items()}
     results: dict[str, Any] = {
@@ -76,16 +77,20 @@ def run_lora_bench(
     for head, key, form in (("trained", "trained", ",d"), ("s", "epoch", ".1f"), ("MiB", "mib", ",.0f")):
         columns |= {f"{side} {head}": f"{{sides[{side}][{key}]:{form}}}" for side in (FULL, LORA)}
     note = (
-        f"{results['material']}; {model or 'an invented decoder, 4 layers x 512'}, LoRA of rank {rank} on all linear "
-        f"layers, seconds of an epoch, most memory of weights and training; medians of {rounds} rounds."
+        f"{results['material']}; {model or 'a random decoder, 4 layers x 512'}, LoRA of rank {rank} on all linear "
+        f"layers, seconds of an epoch, peak memory of weights and training; medians of {rounds} rounds."
     )
-    print_table(record_table("All weights beside LoRA", results["tasks"], columns, note, first="task"), PlainConsole())
+    print_table(
+        record_table("LoRA and full fine-tuning", results["tasks"], columns, note, first="task"), PlainConsole()
+    )
     return write_figures(results, out)
 
 
-def make_decoder(names: Sequence[str], klue: Path, most: int | None, scratch: Path) -> str:
-    """An invented Llama and a vocabulary of the examples."""
-    vocabulary = learn_vocabulary({name: read_examples(name, klue, most) for name in names}, scratch / "vocab.txt")
+def make_decoder(names: Sequence[str], klue: Path, max_examples: int | None, scratch: Path) -> str:
+    """A random Llama and a vocabulary of the examples."""
+    vocabulary = learn_vocabulary(
+        {name: read_examples(name, klue, max_examples) for name in names}, scratch / "vocab.txt"
+    )
     tokenizer = BertTokenizer(vocab=str(vocabulary), do_lower_case=False, strip_accents=False)
     disable_progress_bar()
     torch.manual_seed(SEED)
@@ -99,16 +104,18 @@ def make_decoder(names: Sequence[str], klue: Path, most: int | None, scratch: Pa
 
 
 def run_side(order: tuple[str, str, str, int | None, str, int]) -> dict[str, Any]:
-    """In the fresh process: seconds of an epoch (of the processor, where there is no accelerator), most memory beyond
-    that of the libraries, and how many parameters are trained."""
-    side, name, klue, most, encoder, rank = order
-    import peft  # noqa: F401  # on both sides, so that its modules count on neither
+    """In the fresh process: seconds of an epoch, peak memory beyond the libraries, number of trained parameters.
+
+    Seconds are CPU time on a CPU, else wall time.
+    """
+    side, name, klue, max_examples, encoder, rank = order
+    import peft  # noqa: F401  # on both sides, so that its modules do not count
 
     torch.set_num_threads(1)
     task, seconds = TASKS[name], dict[str, float]()
     settings = task.hyperparameters_for(int(load_config(encoder).hidden_size)).replaced(epochs=1)
     longest = min(settings.max_tokens, most_tokens(load_config(encoder)) or settings.max_tokens)
-    examples = read_examples(name, Path(klue), most)
+    examples = read_examples(name, Path(klue), max_examples)
     tokenizer = load_tokenizer(encoder, task.special_tokens)
     features = task.featurize(examples, tokenizer, longest, True)
     seed = seed_everything(SEED, name)

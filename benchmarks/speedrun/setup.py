@@ -1,9 +1,9 @@
-"""The arena: text, vocabulary, held-out rows and their masks, the same for every contestant.
+"""The setup of a speedrun: text, vocabulary, held-out rows and their masks, the same for every candidate.
 
-The documents of a run folder are divided once, by the hash of their ids, and packed into two stores. So what is held
-out is held out of every length of rows and every way to pack them, and no seed moves it. What is measured is the loss
-on whole words, 15 % of the tokens, chosen by a key that is no contestant's and all shown as [MASK]: the tenths that
-BERT shows as they are or as other words are a way to train, which not every contestant has.
+The documents of a run folder are divided once, by the hash of their ids, and packed into two stores. So the held-out
+part is the same for every row length, packing and seed. The evaluation computes the loss on whole words: 15 % of the
+tokens, chosen by a key of the setup and all shown as [MASK]. (BERT shows some of them unchanged or as other words.
+That is a way to train, which not every candidate has.)
 
 Shapes: B rows, L positions, M most predictions in a row.
 """
@@ -38,8 +38,8 @@ from pretrain.pack.store import open_store, read_pieces
 from pretrain.rng import derive_key
 
 HELD_OUT_SHARE = 0.02  # of the documents
-LENGTH = 128  # tokens of a measured row
-SEED = 0  # of what is measured and its masks
+LENGTH = 128  # tokens of an evaluation row
+SEED = 0  # of the evaluation rows and masks
 ROWS_AT_ONCE = 32
 PARTS = TRAINING, HELD_OUT = "training", "held-out"
 TEXT_NAME = "text.json"
@@ -48,7 +48,7 @@ SumsOf = Callable[[Batch], tuple[Tensor, Tensor]]  # loss (nats) and hits of the
 
 
 class Text(NamedTuple):
-    """Token stores to train on and to be measured on, the tokenizer of both, and what they are, for the record."""
+    """Token stores for training and evaluation, their tokenizer, and sizes and digests for the record."""
 
     training: Path
     held_out: Path
@@ -57,13 +57,13 @@ class Text(NamedTuple):
 
 
 def prepare_text(run: Path, out: Path, workers: int) -> Text:
-    """Divide and pack the corpus of a run into ``out``, unless it is there.
+    """Divide and pack the corpus of a run into ``out``, unless ``out`` exists.
 
     Args:
-        run: a run folder whose corpus and tokenizer are complete; it is only read.
+        run: a run folder with complete corpus and tokenizer stages; it is not changed.
 
     Raises:
-        LaunchError: a stage of it is missing. BadInput: ``out`` holds other text, or there is too little.
+        LaunchError: a stage is missing. BadInput: ``out`` has different text, or there is too little text.
     """
     keys = {stage: require_stage(run, stage)["key"] for stage in ("corpus", "tokenizer")}
     if not (out / TEXT_NAME).is_file():
@@ -71,7 +71,7 @@ def prepare_text(run: Path, out: Path, workers: int) -> Text:
             _divide_and_pack(run, folder, keys, workers)
     facts = json.loads((out / TEXT_NAME).read_text("utf-8"))
     if facts["made_from"] != keys:
-        raise BadInput(f"{out}: made from another corpus or vocabulary than that of {run}; choose another --out")
+        raise BadInput(f"{out} was made from a different corpus or vocabulary than {run}; choose another --out")
     return Text(out / TRAINING, out / HELD_OUT, out / "tokenizer", facts)
 
 
@@ -85,8 +85,8 @@ def _divide_and_pack(run: Path, folder: Path, keys: dict[str, str], workers: int
             write_shard(corpus / "documents" / shard.name, list(_of_part(read_documents(shard), part)))
         (folder / part).mkdir()
         meta = pack(PackConfig(), PackInputs(corpus, folder / "tokenizer"), folder / part, workers=workers)
-        sealed = json.loads((folder / part / "meta.json").read_text("utf-8"))
-        facts[part] = {"tokens": meta["tokens"], "documents": meta["documents"], "sha256": sealed["sha256"]}
+        meta_file = json.loads((folder / part / "meta.json").read_text("utf-8"))
+        facts[part] = {"tokens": meta["tokens"], "documents": meta["documents"], "sha256": meta_file["sha256"]}
         shutil.rmtree(corpus)
     atomic_write(folder / TEXT_NAME, json.dumps(facts, indent=1) + "\n")
 
@@ -98,7 +98,7 @@ def _of_part(documents: Iterator[Document], part: str) -> Iterator[Document]:
             yield document
 
 
-# --- what all are measured on
+# --- evaluation
 
 
 class AllMasked(MaskingConfig):
@@ -108,8 +108,8 @@ class AllMasked(MaskingConfig):
     random_share: ClassVar[float] = 0.0
 
 
-class Judge:
-    """Held-out rows, at most ``rows`` of them by chance, and the words hidden in them; the same for all."""
+class Evaluation:
+    """Held-out rows, a random sample of at most ``rows``, and the words masked in them; the same for all candidates."""
 
     def __init__(self, text: Text, rows: int) -> None:
         self._source, self.pieces = open_blocks(text.held_out, text.tokenizer, rows)
@@ -119,26 +119,26 @@ class Judge:
         self._chosen = choose_rows(self._source, self._config)
 
     def batches(self, config: PretrainConfig) -> list[tuple[float, Batch]]:
-        """The rows as the objective of ``config`` takes them, each batch with the weight of its rows."""
-        found = []
+        """The rows in the form of the objective of ``config``; each batch has the weight of its rows."""
+        batches = []
         for part in self._chosen:
             for begin in range(0, len(part.rows_B), ROWS_AT_ONCE):
                 rows_B = part.rows_B[begin : begin + ROWS_AT_ONCE]
                 rows = self._source.gather(np.zeros_like(rows_B), rows_B)
                 keys_B = held_out_keys(self._config, rows)
                 masked = mask_rows(rows, keys_B, self.pieces, self._config.rows.masking)
-                found.append((part.weight, as_batch(rows, masked)))
-        return found
+                batches.append((part.weight, as_batch(rows, masked)))
+        return batches
 
     def baselines(self, text: Text) -> dict[str, float]:
-        """Accuracies (0..1) of counting the training text, on the same predictions."""
+        """Accuracies (0..1) of counting baselines on the same predictions."""
         training, _ = open_blocks(text.training, text.tokenizer)
         return score_baselines(count_baselines(training, self.pieces), self._source, self.pieces, self._config)
 
 
 @torch.no_grad()
 def score(batches: list[tuple[float, Batch]], sums_of: SumsOf) -> dict[str, float]:
-    """Mean "loss" (nats) of the hidden pieces and their "accuracy" (0..1); BadInput where the loss is not finite."""
+    """Mean "loss" (nats) and "accuracy" (0..1) of the masked tokens; BadInput if the loss is not finite."""
     loss = hits = predictions = 0.0
     for weight, batch in batches:
         summed, hit = sums_of(batch)
@@ -146,18 +146,18 @@ def score(batches: list[tuple[float, Batch]], sums_of: SumsOf) -> dict[str, floa
         hits += weight * float(hit)
         predictions += weight * batch.predictions
     if not predictions:
-        raise BadInput("nothing of the held-out rows could be masked; give text that the tokenizer knows")
+        raise BadInput("no token of the held-out rows can be masked; use text that the tokenizer knows")
     if not math.isfinite(loss):
-        raise BadInput("its held-out loss is not finite; lower pretrain.optimizer.lr")
+        raise BadInput("the held-out loss is not finite; lower pretrain.optimizer.lr")
     return {"loss": loss / predictions, "accuracy": hits / predictions}
 
 
-def open_blocks(tokens: Path, tokenizer: Path, most: int | None = None) -> tuple[RowSource, Pieces]:
-    """All full rows of a store, or ``most`` of them by chance; BadInput where there is none."""
+def open_blocks(tokens: Path, tokenizer: Path, max_rows: int | None = None) -> tuple[RowSource, Pieces]:
+    """All full rows of a store, or a random sample of ``max_rows``; BadInput if there is none."""
     store = open_store(tokens, tokenizer)
     total = total_blocks(store, LENGTH)
     if not total:
-        raise BadInput(f"{tokens}: {len(store.tokens)} tokens fill no row of {LENGTH}; give more text")
+        raise BadInput(f"{tokens}: {len(store.tokens)} tokens do not fill a row of {LENGTH}; use more text")
     pieces = describe_pieces(read_pieces(tokenizer), store.meta["special_ids"])
-    stop = total if most is None else min(most, total)
+    stop = total if max_rows is None else min(max_rows, total)
     return Blocks(store, LENGTH, LENGTH, 0, stop, derive_key(SEED, "speedrun"), "word"), pieces
