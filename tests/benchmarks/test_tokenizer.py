@@ -107,7 +107,7 @@ def test_a_run_prints_every_section_and_writes_its_files(
     )
 
     shown = capsys.readouterr().out
-    for title in ("Building", "Fit to held-out text", "by people"):
+    for title in ("Building", "Fit to held-out text", "annotated"):
         assert title in shown
     names = {"malmoi", COMMON, "klue", "bpe", "malmoi-jamo", "malmoi-8k", "klue-8k"}
     assert {row["name"] for row in results["compared"]} == names
