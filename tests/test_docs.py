@@ -32,6 +32,7 @@ TWINS = [(ROOT / "README.md", ROOT / "README.ko.md"), (ROOT / "docs" / "tour.md"
 STAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")
 DEMO_RUN = ROOT / "runs" / "smoke"
 ELSEWHERE = ("make ", "pip ", "docker ", "torchrun ", "deepspeed ", "malmoi run")
+MAX_PAGE_WORDS = 1_800  # tables included
 BLOCK = re.compile(r"```.*?```", re.DOTALL)
 FIGURE = re.compile(r"[0-9](?:[0-9.,]*[0-9])?")
 NOT_PROSE = re.compile(r"\]\([^)]*\)|`[^`]*`")
@@ -123,6 +124,16 @@ def test_files_and_functions_named_exist(page: Path) -> None:
         assert attribute in defined, f"{name}:{attribute}"
 
 
+SITE_PAGES = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
+
+
+@pytest.mark.parametrize("page", SITE_PAGES, ids=lambda page: page.name)
+def test_pages_are_short(page: Path) -> None:
+    if page.name in ("speedrun.md", "ablations.md"):
+        pytest.skip("still the long page")
+    assert len(page.read_text("utf-8").split()) <= MAX_PAGE_WORDS
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
@@ -200,6 +211,20 @@ def test_commands_and_options_named_exist(page: Path) -> None:
         options = {option for parameter in COMMANDS[path].params for option in parameter.opts}
         named = {word.split("=")[0] for word in words if word.startswith("--") and len(word) > 2}
         assert named <= options | {"--help"}, f"malmoi {' '.join(path)}"
+
+
+def recipes_on_pages() -> list[tuple[str, str]]:
+    """(page, text) of every YAML block: a recipe or a part of one."""
+    blocks = ((page.name, re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)) for page in PAGES)
+    return [(name, text) for name, texts in blocks for text in texts]
+
+
+@pytest.mark.parametrize(("page", "text"), recipes_on_pages(), ids=lambda value: value[:40])
+def test_recipes_on_pages_load(page: str, text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "shown.yaml"
+    path.write_text(text, "utf-8")
+    load_recipe(str(path))
+    assert not caplog.messages  # no old names
 
 
 STEP = re.compile(r"─+ ([a-z][\w ]*?) ─*▶")
