@@ -22,7 +22,7 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.escaping import escape_controls
 from corpus.documents.templates import load_templates
 from launch.checks.preflight import find_problems, format_problems
-from launch.cluster.site import Site, Task, starter_partitions
+from launch.cluster.site import Site, Task
 from launch.console import PlainConsole
 from launch.errors import LaunchError, require
 from launch.pipeline import STAGES, VERBS
@@ -176,9 +176,8 @@ def render(template: str, **values: Any) -> str:
 
 
 def starter_site() -> str:
-    """The text of a new site.yaml with all keys, their purpose, and the partitions of Slurm."""
-    plain, gpu = starter_partitions()
-    return render("site.yaml.j2", shared=str(Path.cwd()), plain=plain, gpu=gpu)
+    """The text of a new site.yaml with all keys and their purpose."""
+    return render("site.yaml.j2", shared=str(Path.cwd()))
 
 
 def _words(words: Iterable[str]) -> Plain:

@@ -6,12 +6,8 @@ code; modules, files to source and variables are data.
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -29,9 +25,6 @@ Interface = Annotated[str, Field(pattern=r"^[\w=^][\w.,:-]*$|^$")]
 Host = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*@)?[A-Za-z0-9._:-]*$")]
 Label = Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)?$")]
 Resource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")]
-
-SINFO_FIELDS = "%P|%D|%c|%G|%l"  # partition (* marks the default), nodes, cores, other resources, time limit
-MAX_HOURS = 24.0  # of the starter file; a job that asks for less starts sooner
 
 
 class Task(Section):
@@ -141,60 +134,3 @@ def load_site(path: Path | None) -> Site:
     if not isinstance(values, dict | None):
         raise LaunchError(f"{path}: a site is a mapping of settings, this file holds a {type(values).__name__}")
     return validated(Site, values or {}, path, "site")
-
-
-class Partition(NamedTuple):
-    """A Slurm partition with machines of one kind; ``cpus`` and ``gpus`` are those of one machine."""
-
-    partition: str
-    is_default: bool
-    nodes: int
-    cpus: int
-    gpus: int
-    hours: float
-
-
-def starter_partitions() -> tuple[Partition, Partition]:
-    """Partitions for a new site.yaml, without and with GPUs, from ``sinfo``; defaults where there is no Slurm."""
-    command = ["sinfo", "--noheader", f"--format={SINFO_FIELDS}"]
-    output = subprocess.run(command, capture_output=True, text=True).stdout if shutil.which("sinfo") else ""
-    return choose_partitions(read_partitions(output.splitlines()))
-
-
-def read_partitions(lines: Iterable[str]) -> list[Partition]:
-    """Partitions from the output of ``sinfo`` with ``SINFO_FIELDS``.
-
-    >>> read_partitions(["gpu*|4|64+|gpu:a100:8(S:0-1)|2-00:00:00"])
-    [Partition(partition='gpu', is_default=True, nodes=4, cpus=64, gpus=8, hours=24.0)]
-    """
-    partitions = []
-    for line in lines:
-        name, nodes, cpus, resources, limit = line.split("|")
-        match = re.search(r"\bgpu:(?:[^:,()]+:)?(\d+)", resources)
-        gpus, hours = int(match[1]) if match else 0, min(MAX_HOURS, _hours(limit))
-        is_default = name.endswith("*")
-        partitions.append(Partition(name.rstrip("*"), is_default, int(nodes), int(cpus.rstrip("+")), gpus, hours))
-    return partitions
-
-
-def choose_partitions(partitions: list[Partition]) -> tuple[Partition, Partition]:
-    """One for stages on CPUs and one for training; the default partition if it fits, else the largest."""
-    if not partitions:
-        nothing_known = Partition("", True, 1, 8, 1, MAX_HOURS)
-        return nothing_known, nothing_known
-
-    def size(partition: Partition) -> tuple[int, bool, int]:
-        return partition.gpus, partition.is_default, partition.nodes * partition.cpus
-
-    without_gpus = [partition for partition in partitions if not partition.gpus] or partitions
-    return max(without_gpus, key=lambda partition: size(partition)[1:]), max(partitions, key=size)
-
-
-def _hours(limit: str) -> float:
-    """Hours of Slurm's ``[days-][hours:]minutes:seconds``; ``MAX_HOURS`` for ``infinite``."""
-    if not re.fullmatch(r"(\d+-)?(\d+:){0,2}\d+", limit):
-        return MAX_HOURS
-    days, _, clock = limit.rpartition("-")
-    parts = [int(part) for part in clock.split(":")]
-    hours, minutes = (parts[-3] if len(parts) > 2 else 0), (parts[-2] if len(parts) > 1 else 0)
-    return int(days or 0) * 24 + hours + minutes / 60
