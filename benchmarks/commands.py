@@ -46,7 +46,6 @@ def bench_tokenizer(
     megabytes: Annotated[float, typer.Option(help="Megabytes of training text, an equal share of each file.")] = 45.0,
     workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
     rounds: Annotated[int, typer.Option(help="Number of runs of the timed builds; the median counts.")] = 1,
-    timing_only: Annotated[bool, typer.Option(help="Only time the builds (for large texts).")] = False,
     out: Annotated[Path | None, typer.Option(help="Output folder for bench.json and the vocabularies.")] = None,
 ) -> None:
     """Build vocabularies with every builder, time them, and compare them with MeCab + BertWordPieceTokenizer.
@@ -56,9 +55,7 @@ def bench_tokenizer(
     set_up_console()
     from benchmarks.tokenizer import run_tokenizer_bench
 
-    run_tokenizer_bench(
-        texts or [], measure or [], gold or [], others or [], megabytes, workers, rounds, timing_only, out
-    )
+    run_tokenizer_bench(texts or [], measure or [], gold or [], others or [], megabytes, workers, rounds, out)
 
 
 @bench_app.command("pack")
@@ -66,19 +63,16 @@ def bench_pack(
     tokenizers: Annotated[list[Path], typer.Argument(help="Folders with tokenizer.json.")],
     texts: Annotated[list[str] | None, typer.Option(help="Raw text; repeatable. Default: the embedded sample.")] = None,
     megabytes: Annotated[float, typer.Option(help="Megabytes of text, an equal share of each file.")] = 8.0,
-    libraries: Annotated[
-        list[Path] | None, typer.Option("--library", help="Python with another version of tokenizers; repeatable.")
-    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
     """Compare the speed of malmoi pack with the tokenizers library.
 
-    Example:  python -m benchmarks pack runs/smoke/tokenizer --texts wiki.jsonl --library newer/bin/python
+    Example:  python -m benchmarks pack runs/smoke/tokenizer --texts wiki.jsonl
     """
     set_up_console()
     from benchmarks.pack import run_pack_bench
 
-    run_pack_bench(tokenizers, texts or [], megabytes, libraries or [], json_file)
+    run_pack_bench(tokenizers, texts or [], megabytes, json_file)
 
 
 @bench_app.command("pretrain")
@@ -112,7 +106,7 @@ def bench_finetune(
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds; medians count.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
-    """Compare training and prediction speed with the published padding and the transformers pipeline.
+    """Compare training and prediction speed with the published padding.
 
     Example:  python -m benchmarks finetune --klue klue_benchmark --vocabulary vocab.txt --examples 500
     """
@@ -120,26 +114,6 @@ def bench_finetune(
     from benchmarks.finetune import run_finetune_bench
 
     run_finetune_bench(klue, vocabulary, task or [], examples, rounds, json_file)
-
-
-@bench_app.command("lora")
-def bench_lora(
-    model: Annotated[str | None, typer.Option(help="Encoder or decoder. Default: a random decoder.")] = None,
-    klue: Annotated[Path | None, typer.Option(help="Folder of the KLUE files. Default: the embedded sample.")] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Task; repeatable. Default: all.")] = None,
-    examples: Annotated[int | None, typer.Option(min=1, help="Number of examples per task. Default: all.")] = None,
-    rank: Annotated[int, typer.Option(min=1, help="Rank of the adapters.")] = 16,
-    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds; medians count.")] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
-) -> None:
-    """Compare LoRA with full fine-tuning: time, memory and trained parameters of one epoch per task.
-
-    Example:  python -m benchmarks lora --model Qwen/Qwen3-1.7B-Experiment --klue klue_benchmark --examples 500
-    """
-    set_up_console()
-    from benchmarks.lora import run_lora_bench
-
-    run_lora_bench(model, klue, task or [], examples, rank, rounds, json_file)
 
 
 @bench_app.command("speedrun")

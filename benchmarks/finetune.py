@@ -1,4 +1,4 @@
-"""``python -m benchmarks finetune``: compare training and prediction with the published padding and a pipeline.
+"""``python -m benchmarks finetune``: compare training and prediction with the published padding.
 
 Both sides have the same examples, initial weights and one thread, and run in turns; CPU time counts. Without options
 it runs on the embedded sample; ratios carry over to other machines, absolute times do not. The model is random and
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import BertTokenizer, RobertaConfig, RobertaModel, pipeline
+from transformers import BertTokenizer, RobertaConfig, RobertaModel
 from transformers.utils.logging import disable_progress_bar
 
 from benchmarks.baselines import predict_plainly, train_plainly
@@ -25,9 +25,7 @@ from finetune.data.files import find_file
 from finetune.data.split import sample
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
-from finetune.inference.predict import predict_texts
 from finetune.registry import TASKS
-from finetune.saved_models.load import SavedModel
 from finetune.train.batched_prediction import predict
 from finetune.train.trainer import order_by_length, seed_everything, train
 from launch.console import PlainConsole, print_table, record_table
@@ -36,9 +34,6 @@ from launch.sample.unpack import unpack
 TASKS_TIMED = ("klue-ner", "klue-dp", "klue-sts", "klue-nli", "ynat")
 OURS, THEIRS = "malmoi", "published padding"
 PHASES = ("epoch", "predict")
-NEW_TEXT = "new text"  # from texts to results, with equal batch sizes
-PIPELINES = {"ynat": "text-classification", "klue-nli": "text-classification", "klue-ner": "token-classification"}
-BATCH_SIZE = 32
 SEED = 1
 
 
@@ -82,14 +77,12 @@ def run_finetune_bench(
         }
     columns = {"examples": "{examples:,}", **{phase: f"{{times_faster[{phase}]:.1f}} x" for phase in PHASES}}
     columns |= {
-        "pipeline": "{beside_pipeline}",
         "slots": f"{{sides[{OURS}][slots_per_token]:.2f}}",
         "fixed": f"{{sides[{THEIRS}][slots_per_token]:.2f}}",
     }
     note = (
         f"{results['material']}; RoBERTa of 2 layers x 256, one thread, CPU time, medians of {rounds} rounds. "
-        "Slots: positions of our batches per real token; fixed: with the published padding. Pipeline: new text, "
-        f"time of a transformers pipeline divided by ours, batches of {BATCH_SIZE}."
+        "Slots: positions of our batches per real token; fixed: with the published padding."
     )
     table = record_table("Fine-tuning and the published padding", results["tasks"], columns, note, first="task")
     print_table(table, PlainConsole())
@@ -149,8 +142,7 @@ def measure_task(name: str, klue: Path, max_examples: int | None, encoder: Path,
     return {
         "examples": ours["examples"],
         "sides": sides,
-        "times_faster": {phase: theirs[phase] / ours[phase] for phase in (*PHASES, NEW_TEXT) if phase in ours},
-        "beside_pipeline": f"{theirs[NEW_TEXT] / ours[NEW_TEXT]:.1f} x" if NEW_TEXT in ours else "–",
+        "times_faster": {phase: theirs[phase] / ours[phase] for phase in PHASES},
     }
 
 
@@ -171,35 +163,10 @@ def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
             predict(task, model, features, pad_id)
         else:
             predict_plainly(task, model, features, settings, pad_id)
-    if name in PIPELINES:
-        texts = [dict(example.inputs) for example in examples]
-        with timed(seconds, NEW_TEXT):
-            if side == OURS:
-                predict_texts(
-                    SavedModel(task, tokenizer, model, {"max_tokens": longest, "precision": "fp32"}), texts, BATCH_SIZE
-                )
-            else:
-                predict_by_pipeline(name, model, tokenizer, texts, longest)
     lengths_N = np.array([len(feature["input_ids"]) for feature in features])
     fixed = longest * len(lengths_N) / int(lengths_N.sum())
     slots = slots_per_token(lengths_N, settings.batch_size) if side == OURS else fixed
     return {**seconds, "examples": len(examples), "slots_per_token": slots}
-
-
-def predict_by_pipeline(
-    name: str, model: Any, tokenizer: Any, texts: Sequence[dict[str, Any]], longest: int
-) -> list[Any]:
-    """Predict the same texts with the transformers pipeline of the task, on the CPU."""
-    rows: list[Any] = [list(text.values()) for text in texts]
-    inputs = [{"text": row[0], "text_pair": row[1]} if len(row) > 1 else row[0] for row in rows]
-    if PIPELINES[name] == "token-classification":
-        options: dict[str, Any] = {"aggregation_strategy": "simple"}
-    else:
-        options = {"top_k": None, "truncation": True, "max_length": longest}
-    build: Any = pipeline
-    tokenizer.model_input_names = ["input_ids", "attention_mask"]  # the encoder has no segments
-    run = build(PIPELINES[name], model=model.net.eval(), tokenizer=tokenizer, device="cpu")
-    return list(run(inputs, batch_size=BATCH_SIZE, **options))
 
 
 def slots_per_token(lengths_N: Any, batch_size: int) -> float:

@@ -37,7 +37,6 @@ def run_tokenizer_bench(
     megabytes: float,
     workers: int,
     rounds: int,
-    timing_only: bool,
     out: Path | None,
 ) -> dict[str, Any]:
     """Build and compare, print tables, and write bench.json and the vocabularies to ``out`` if given.
@@ -61,13 +60,12 @@ def run_tokenizer_bench(
         mix = mix_texts(texts or [str(scratch / "sample" / "corpus")], measured, megabytes)
         home, corpus = out or scratch / "vocabularies", write_corpus(mix.documents, scratch / "corpus")
         builds = build(("malmoi", COMMON), corpus, home, workers, rounds)
-        if not timing_only:
-            builds |= build(OTHERS, corpus, home, workers)
+        builds |= build(OTHERS, corpus, home, workers)
         held_out = {"held-out text": mix.measured}
         results: dict[str, Any] = {
             "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
             "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},
-            "compared": [] if timing_only else compare([*(home / n for n in builds), *others], held_out, golds),
+            "compared": compare([*(home / n for n in builds), *others], held_out, golds),
             "workers": workers,
             "versions": versions_of(("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")),
         }
@@ -164,5 +162,4 @@ def _print_results(results: dict[str, Any]) -> None:
         "times without the corpus statistics, which it does not compute."
     )
     print_table(record_table("Building", builds["rows"], columns | {"worker": "{peak_worker_mib:,.0f}"}, note), console)
-    if results["compared"]:
-        print_comparison(results["compared"], console)
+    print_comparison(results["compared"], console)

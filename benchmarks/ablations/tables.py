@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.ablations.canaries import TIMES
@@ -58,7 +57,7 @@ def show_results(out: Path, klue: str | None) -> dict[str, Any]:
     others = read_json(out / SETTINGS_NAME)["amounts"]["alternatives"]
     tables = [
         _model_table(variants), _planted_table(planted), _exposure_table(exposures, variants, others),
-        _bits_table(bits), _scores_table(scored), *tested_tables("Table 33", table_33),
+        _bits_table(bits), *tested_tables("Table 33", table_33),
         *tested_tables("Table 34", table_34), *_fit_tables(out, variants, klue),
     ]  # fmt: skip
     tables = [table for table in tables if table.rows]
@@ -215,27 +214,6 @@ def _test_cells(one: Comparison[Any], digits: int = 2) -> list[str]:
         return [a, b, "–", "–", "–", "–"]
     low, high = (f"{end:+.{digits}f}" for end in one.difference.interval)
     return [a, b, f"{one.difference.value:+.{digits}f}", f"{low}\n{high}", p_of(one.p), p_of(one.p_holm)]
-
-
-def _scores_table(scored: Mapping[Key, Mapping[TaskKey, Trained]]) -> Table:
-    """All metrics of the paper: variants by tasks."""
-    tasks = dict.fromkeys(task for by_task in scored.values() for task in by_task)
-    columns = [(key, metric) for key in tasks for metric in find_task(key[0]).metrics]
-    rows = []
-    for key, by_task in scored.items():
-        cells = []
-        for task, metric in columns:
-            values = [result["scores"][metric] for _, result in by_task[task].results] if task in by_task else []
-            cells.append(_mean_and_sd([value for value in values if value is not None]))
-        rows.append([", ".join(key), *cells])
-    heads = ("vocabulary, text", *(f"{', '.join(filter(None, key))}\n{metric}" for key, metric in columns))
-    return number_table("Scores on dev", heads, rows if columns else [], "Mean ± standard deviation over seeds.")
-
-
-def _mean_and_sd(values: Sequence[float]) -> str:
-    if not values:
-        return "–"
-    return f"{mean(values):.2f}" + (f"\n± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
 def _fit_tables(out: Path, variants: Variants, klue: str | None) -> list[Table]:

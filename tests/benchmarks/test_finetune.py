@@ -1,4 +1,4 @@
-"""The finetune bench: both sides get the same batches but for padding; one whole run."""
+"""The fine-tuning benchmark: both sides get the same batches with different padding; one whole run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import pipeline
 
 from benchmarks.baselines import fixed_batches, pad_fully
 from benchmarks.finetune import (
     learn_vocabulary,
     make_encoder,
-    predict_by_pipeline,
     run_finetune_bench,
     slots_per_token,
 )
-from benchmarks.lora import run_lora_bench
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import IGNORED, Example
@@ -70,7 +69,11 @@ def test_new_text_gets_what_a_pipeline_of_transformers_gives(name: str, keys: tu
     model = task.model(str(encoder), tokenizer).eval()
     texts = [dict(zip(keys, (text, text[::-1]), strict=False)) for text in (*SENTENCES, SENTENCES[0] * 9)]
     ours = predict_texts(SavedModel(task, tokenizer, model, {"max_tokens": 32, "precision": "fp32"}), texts)
-    theirs = predict_by_pipeline(name, model, tokenizer, texts, 32)
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]  # the encoder has no segments
+    run: Any = pipeline("text-classification", model=model.net, tokenizer=tokenizer, device="cpu")
+    rows: list[Any] = [list(text.values()) for text in texts]
+    inputs = [{"text": row[0], "text_pair": row[1]} if len(row) > 1 else row[0] for row in rows]
+    theirs = run(inputs, batch_size=32, top_k=None, truncation=True, max_length=32)
     for found, expected in zip(ours, theirs, strict=True):
         ranked = {entry["label"]: pytest.approx(entry["score"], abs=1e-5) for entry in expected[:3]}
         assert found["likeliest"] == ranked
@@ -108,17 +111,3 @@ def test_options_that_cannot_be_met_are_named(tmp_path: Path) -> None:
         run_finetune_bench(tmp_path, None, ["wos"], None, 1, None)
     with pytest.raises(BadInput, match=r"klue-ner-v1.1_dev.tsv \(or .zst\) is missing"):
         run_finetune_bench(tmp_path, None, [], None, 1, None)
-
-
-def test_the_bench_of_adapters_trains_both_sides_of_any_task(
-    encoder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def here(work: Any, orders: dict[str, Any], rounds: int) -> dict[str, Any]:
-        return {side: work(order) for side, order in orders.items()}  # not in fresh processes, for the time
-
-    monkeypatch.setattr("benchmarks.lora.fresh_in_turns", here)
-    found = run_lora_bench(str(encoder), None, ["re"], 4, 2, 1, None)["tasks"]["klue-re"]["sides"]
-    assert found["full"]["trained"] == found["full"]["all"] == found["LoRA"]["all"] > 2 * found["LoRA"]["trained"]
-    assert "klue-re" in capsys.readouterr().out
-    with pytest.raises(BadInput, match="no such task"):
-        run_lora_bench(None, None, ["nothing"], 4, 2, 1, None)

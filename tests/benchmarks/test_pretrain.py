@@ -85,7 +85,7 @@ def test_offsets_give_the_collator_the_words_that_we_mask(given: TrainingData) -
     _, is_no_start_BL = DataCollatorForLanguageModeling._calc_word_ids_and_prob_mask(offsets, special_BL)
 
     starts_BL = ~given.pieces.continues_V[ids_BL] & ~given.pieces.special_V[ids_BL]
-    starts_BL[:, 1] = True  # behind [CLS] a word begins, whatever the piece
+    starts_BL[:, 1] = True  # the piece after [CLS] always starts a word
     assert (~np.asarray(is_no_start_BL) == starts_BL).all()
 
 

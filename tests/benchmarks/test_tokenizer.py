@@ -102,9 +102,7 @@ def test_a_run_prints_every_section_and_writes_its_files(
 ) -> None:
     (tmp_path / "gold.tsv").write_text(GOLD, "utf-8")
 
-    results = run_tokenizer_bench(
-        texts, texts[1:], [tmp_path / "gold.tsv"], [], 1.0, 1, 1, timing_only=False, out=tmp_path / "out"
-    )
+    results = run_tokenizer_bench(texts, texts[1:], [tmp_path / "gold.tsv"], [], 1.0, 1, 1, out=tmp_path / "out")
 
     shown = capsys.readouterr().out
     for title in ("Building", "Fit to held-out text", "annotated"):
@@ -119,7 +117,7 @@ def test_a_run_prints_every_section_and_writes_its_files(
 @pytest.mark.parametrize("megabytes", [0, -1])
 def test_nothing_to_learn_from_is_one_sentence(megabytes: float) -> None:
     with pytest.raises(BadInput, match="above 0"):
-        run_tokenizer_bench([], [], [], [], megabytes, 1, 1, False, None)
+        run_tokenizer_bench([], [], [], [], megabytes, 1, 1, None)
 
 
 def test_any_prefix_of_the_mix_has_the_share_of_every_file(texts: list[str]) -> None:
@@ -130,13 +128,3 @@ def test_any_prefix_of_the_mix_has_the_share_of_every_file(texts: list[str]) -> 
     ]
 
     assert shares[0] == pytest.approx(shares[1], abs=0.15)
-
-
-def test_timing_only_skips_the_comparison(
-    texts: list[str], capsys: pytest.CaptureFixture[str], in_this_process: None
-) -> None:
-    results = run_tokenizer_bench(texts, [], [], [], 1.0, 1, 1, timing_only=True, out=None)
-
-    assert set(results["builds"]["rows"]) == {"malmoi", COMMON}
-    assert results["compared"] == []
-    assert "Building" in capsys.readouterr().out

@@ -31,7 +31,7 @@ MASK = 4
 
 
 class Known:
-    """Says at each place what the table says, by what stands before it; elsewhere all pieces are alike."""
+    """Probabilities from a table, by place and the piece before it; uniform elsewhere."""
 
     def __init__(self, size: int, table: dict[tuple[int, int], dict[int, float]]) -> None:
         self.size, self.table, self.rows = size, table, list[tuple[int, ...]]()
@@ -147,7 +147,7 @@ def test_bits_are_those_of_a_chain_of_pieces_with_other_hidden_words_hidden(mode
 def test_characters_that_no_piece_spells_are_paid_for(model: MaskedModel) -> None:
     known = Known(len(model.tokenizer), {})
     [total] = measure_bits(known, model.tokenizer, [Window("d", ("漢字", "가"), (0,))], 20).values()
-    two = 2 * math.log2(len(model.tokenizer))  # Han characters stand alone: two [UNK]
+    two = 2 * math.log2(len(model.tokenizer))  # each Han character is a word: two [UNK]
     assert total == [pytest.approx(2 * UNKNOWN_BITS + two), 2]
 
 
