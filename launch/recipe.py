@@ -94,8 +94,6 @@ class Recipe(Section):
                 f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.model.architecture is "
                 f"{self.pretrain.model.architecture}; they must agree"
             )
-        if self.pretrain.rows.masking.unit == "morpheme" and not self.pack.morphemes:
-            raise ValueError("pretrain.rows.masking.unit is morpheme, but pack.morphemes is false; set it to true")
         return self
 
     @property

@@ -18,11 +18,9 @@ DECAY_SHARE = 0.2  # last share of the steps, over which wsd decays (Hägele et 
 
 
 class PackConfig(Section):
-    """The token store."""
+    """The token store; it follows from the corpus and the tokenizer."""
 
-    morphemes: bool = Field(
-        False, description="Store where morphemes of mecab-ko begin, for rows.masking.unit=morpheme."
-    )
+    removed: ClassVar[Mapping[str, str]] = {"morphemes": "words or eojeols are masked (pretrain.rows.masking.unit)"}
 
 
 class SharePhase(Section):
@@ -48,10 +46,10 @@ class MaskingConfig(Section):
     random_share: ClassVar[float] = 0.1
 
     share: float = Field(0.15, gt=0, lt=1, description="Share of the tokens of a row that are predicted (BERT 3.1).")
-    unit: Literal["word", "eojeol", "morpheme"] = Field(
+    unit: Literal["word", "eojeol"] = Field(
         "word",
         description="Unit that is masked as a whole. word: a piece and its ## pieces (KLUE 4.1, BERT's code). eojeol: "
-        "all pieces between two spaces. morpheme: a morpheme of mecab-ko (needs pack.morphemes=true).",
+        "all pieces between two spaces, for vocabularies without ## pieces.",
     )
     mode: Literal["dynamic", "static"] = Field(
         "dynamic", description="dynamic: new masks in every epoch (RoBERTa). static: masks repeat (BERT) (Table 31)."

@@ -110,7 +110,6 @@ def _check(name: str, side: Side, config: PretrainConfig) -> None:
         "pretrain.continue_from": config.continue_from is not None,
         "pretrain.model.nsp": config.model.nsp,
         f"pretrain.model.objective={config.model.objective}": config.model.objective == "causal",
-        "pretrain.rows.masking.unit=morpheme": config.rows.masking.unit == "morpheme",
     }
     if keys := [key for key, is_set in problems.items() if is_set]:
         raise BadInput(f"--candidate {name}: {keys[0]}: candidates can only learn masked words from --data")

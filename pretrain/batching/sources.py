@@ -31,9 +31,7 @@ class Rows(NamedTuple):
     lengths_BS: Numbers | None = None  # tokens of each segment, special ones counted, then zeros; None: one of L tokens
     types_BL: Numbers | None = None  # 0 for A, 1 for B; None where there are no pairs
     is_random_BS: Numbers | None = None  # 1 where B does not follow A, -100 for unused segments; None without pairs
-    units_BL: NDArray[np.bool_] | None = (
-        None  # where eojeols or morphemes begin; None: words, identified by their pieces
-    )
+    units_BL: NDArray[np.bool_] | None = None  # where eojeols begin; None: words, identified by their pieces
 
     @property
     def tokens_B(self) -> Numbers:  # noqa: N802

@@ -1,13 +1,13 @@
-"""Encode many eojeols at once, each exactly as if it stood alone.
+"""Encoding of many eojeols in one call, with the same result as one call for each.
 
-The library spends most of its time on one call per eojeol and on tracking every character through the normaliser.
-Eojeols of characters that the normaliser leaves alone, or only decomposes (NFD), need neither: they are cut where the
-pre-tokeniser would cut, joined by blanks into long strings, decomposed there, and only WordPiece runs on those. How a
-character behaves is asked of the tokenizer itself, once. All other eojeols, and tokenizers that are not BERT's
-pipeline, take the library's whole way.
+The tokenizers library spends most of its time on the call per eojeol and on tracking characters through the normalizer.
+Eojeols whose characters the normalizer keeps, or only decomposes (NFD), need neither: they are split where the
+pre-tokenizer would split them, joined by spaces into long strings and decomposed, and only WordPiece runs on the
+strings. The behavior of a character is found once, by asking the tokenizer. All other eojeols, and tokenizers with
+another pipeline than BERT's, are encoded by the library.
 
-That is 2.5 to 3 times as fast as tokenizers 0.23; previews of its version 1 are faster still (docs/tokenizer.md), so
-this file goes once transformers allows that version.
+This is 2.5 to 3 times as fast as tokenizers 0.23. Version 1 of the library is faster (docs/tokenizer.md), so this file
+can go when transformers supports it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 PREFIX = "##"
-WORDS_PER_STRING = 1_000  # longer strings are slower, shorter ones cost calls
+WORDS_PER_STRING = 1_000  # longer strings are slower, shorter ones need more calls
 EOJEOLS_PER_CALL = 1_000
 
-# What a character does between two letters: nothing, become a word of its own, anything else; not asked yet
-PLAIN, ALONE, OTHER, UNASKED = range(4)
+# Effect of a character between two letters: none, a separate word, anything else, not known yet
+PLAIN, ALONE, OTHER, UNKNOWN = range(4)
 
 
 class Encoded(NamedTuple):
@@ -37,74 +37,67 @@ class Encoded(NamedTuple):
 
 
 class BulkEncoder:
-    """Encodes lists of eojeols with any ``tokenizers.Tokenizer``, whose settings it owns from then on.
+    """Encodes lists of eojeols with any ``tokenizers.Tokenizer``, whose settings are changed.
 
-    No special tokens are added, text that looks like one stays text, nothing is cut short.
+    No special tokens are added, text that looks like one stays text, and nothing is truncated.
     """
 
     def __init__(self, backend: Any) -> None:
-        backend.encode_special_tokens = True  # "[MASK]" in a text is five characters, not an instruction
+        backend.encode_special_tokens = True  # "[MASK]" in a text is plain text
         backend.no_truncation()
         backend.no_padding()
         self._backend = backend
-        self._in_front = _blank_in_front(backend)
+        self._prefix = _prefix_of_eojeols(backend)
         self._decomposes = _cut(backend, "가") == [unicodedata.normalize("NFD", "가")]
-        self._only_wordpiece, self._continues = _without_normalizer(backend)
+        self._wordpiece, self._continues = _without_normalizer(backend)
         self._classes = np.full(0x110000, OTHER, np.uint8)
         state = json.loads(backend.to_str())
         added = [token for token in state["added_tokens"] if not token["special"]]
         if _is_bert_pipeline(state) and all(map(_is_symbol, added)) and self._ask("#") == ALONE:
-            self._classes[:] = UNASKED
+            self._classes[:] = UNKNOWN
             for token in added:
                 self._classes[ord(token["content"])] = self._ask_added(token)
 
     def encode(self, eojeols: list[str]) -> Encoded:
-        """Pieces of each eojeol as the backend gives them for it inside a sentence; eojeols hold no white space."""
+        """Pieces of each eojeol as inside a sentence; eojeols have no white space."""
         is_simple = self._are_simple(eojeols)
         simple = self._encode_simple(list(compress(eojeols, is_simple)))
         others = list(compress(eojeols, ~is_simple))
-        rest = _of_encodings(others, self._run_whole_way(others))
+        rest = _of_encodings(others, self._encode_by_library(others))
         starts = np.empty(len(eojeols), np.int64)
         lengths = np.empty(len(eojeols), np.int64)
         starts[is_simple], lengths[is_simple] = simple.starts, simple.lengths
         starts[~is_simple], lengths[~is_simple] = rest.starts + len(simple.ids), rest.lengths
         return Encoded(np.concatenate([simple.ids, rest.ids]), starts, lengths)
 
-    def encode_with_spans(self, eojeols: list[str]) -> tuple[Encoded, NDArray[np.int64]]:
-        """The same, in order, and of each piece the first character in its eojeol and the one after; much slower."""
-        found = self._run_whole_way(eojeols)
-        spans = list(chain.from_iterable(encoding.offsets for encoding in found))
-        spans_P2 = np.array(spans, np.int64).reshape(-1, 2)  # P pieces
-        return _of_encodings(eojeols, found), np.maximum(spans_P2 - len(self._in_front), 0)
-
     def _are_simple(self, eojeols: list[str]) -> NDArray[np.bool_]:
         if not eojeols:
             return np.empty(0, bool)
         codes = _code_points(eojeols)
-        for code in np.unique(codes[self._classes[codes] == UNASKED]):
+        for code in np.unique(codes[self._classes[codes] == UNKNOWN]):
             self._classes[code] = self._ask(chr(code))
         is_other = self._classes[codes] == OTHER
         is_other[codes == ord(" ")] = False
         return ~np.logical_or.reduceat(is_other, _begins(codes))
 
     def _ask(self, character: str) -> int:
-        """The class of a character, from what the tokenizer makes of it between two letters.
+        """The class of a character, from its effect between two letters.
 
-        It behaves so between any two: BERT's rules look at one character at a time, and NFD sorts marks here, too.
+        BERT's rules look at single characters, so the effect is the same between any two letters.
         """
-        meant = self._written(character)
+        written = self._written(character)
         words = _cut(self._backend, f"a{character}a")
-        if words == [f"a{meant}a"]:
+        if words == [f"a{written}a"]:
             return PLAIN
-        return ALONE if words == ["a", meant, "a"] else OTHER
+        return ALONE if words == ["a", written, "a"] else OTHER
 
     def _ask_added(self, token: dict[str, Any]) -> int:
-        """Added tokens are found in the text as it stands; here they are words, which WordPiece must know."""
-        ids = self._only_wordpiece.encode(self._written(token["content"]), add_special_tokens=False).ids
+        """The class of an added token: here it is a word, which must be in the vocabulary of WordPiece."""
+        ids = self._wordpiece.encode(self._written(token["content"]), add_special_tokens=False).ids
         return ALONE if ids == [token["id"]] else OTHER
 
     def _written(self, text: str) -> str:
-        """As pieces are written; a text with blanks is that of its words with blanks."""
+        """Text in the form of the pieces."""
         return unicodedata.normalize("NFD", text) if self._decomposes else text
 
     def _encode_simple(self, eojeols: list[str]) -> Encoded:
@@ -124,17 +117,17 @@ class BulkEncoder:
         text = codes.tobytes().decode("utf-32-le")
         blanks = np.flatnonzero(codes == ord(" "))[WORDS_PER_STRING - 1 :: WORDS_PER_STRING].tolist()
         strings = [self._written(text[before + 1 : end]) for before, end in pairwise([-1, *blanks, len(text)])]
-        found = self._only_wordpiece.encode_batch_fast(strings, add_special_tokens=False)
+        found = self._wordpiece.encode_batch_fast(strings, add_special_tokens=False)
         return np.array(list(chain.from_iterable(encoding.ids for encoding in found)), np.int64)
 
-    def _run_whole_way(self, eojeols: list[str]) -> list[Any]:
-        words = [self._in_front + eojeol for eojeol in eojeols] if self._in_front else eojeols
+    def _encode_by_library(self, eojeols: list[str]) -> list[Any]:
+        words = [self._prefix + eojeol for eojeol in eojeols] if self._prefix else eojeols
         calls = [words[first : first + EOJEOLS_PER_CALL] for first in range(0, len(words), EOJEOLS_PER_CALL)]
         return self._backend.encode_batch(calls, is_pretokenized=True, add_special_tokens=False)
 
 
 def _of_encodings(eojeols: list[str], found: list[Any]) -> Encoded:
-    """What the calls of ``EOJEOLS_PER_CALL`` eojeols each gave."""
+    """Joined encodings of calls with ``EOJEOLS_PER_CALL`` eojeols each."""
     ids = np.array(list(chain.from_iterable(encoding.ids for encoding in found)), np.int64)
     lengths = np.zeros(len(eojeols), np.int64)
     for number, encoding in enumerate(found):
@@ -144,21 +137,21 @@ def _of_encodings(eojeols: list[str], found: list[Any]) -> Encoded:
 
 
 def _cut(backend: Any, text: str) -> list[str]:
-    """A text as the normaliser and the pre-tokeniser leave it."""
+    """Words of a text after the normalizer and the pre-tokenizer."""
     normalized = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
     if backend.pre_tokenizer is None:
         return [normalized]
     return [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(normalized)]
 
 
-def _blank_in_front(backend: Any) -> str:
-    """What to put in front of an eojeol so that it is cut as inside a sentence: a blank or nothing."""
+def _prefix_of_eojeols(backend: Any) -> str:
+    """Prefix with which an eojeol is split as inside a sentence: a space or nothing."""
     both, first, later = ("".join(_cut(backend, text)) for text in ("a a", "a", " a"))
     return " " if both == first + later != first * 2 else ""
 
 
 def _is_bert_pipeline(state: dict[str, Any]) -> bool:
-    """Whether characters can be judged one by one; ``state`` is a tokenizer.json."""
+    """Whether characters can be classified one by one; ``state`` is a tokenizer.json."""
     return (
         (state["normalizer"] or {"type": "BertNormalizer"})["type"] == "BertNormalizer"
         and (state["pre_tokenizer"] or {}).get("type") == "BertPreTokenizer"
@@ -168,13 +161,13 @@ def _is_bert_pipeline(state: dict[str, Any]) -> bool:
 
 
 def _is_symbol(token: dict[str, Any]) -> bool:
-    """Whether an added token is one character that stands apart in any text; others are looked for in other ways."""
+    """Whether an added token is one character that is separate in any text."""
     other_ways = ("normalized", "single_word", "lstrip", "rstrip")
     return len(token["content"].strip()) == 1 == len(token["content"]) and not any(map(token.get, other_ways))
 
 
 def _without_normalizer(backend: Any) -> tuple[Any, NDArray[np.bool_]]:
-    """A tokenizer of the same model that only cuts at blanks, and by id whether a piece continues a word."""
+    """A tokenizer of the same model that only splits at spaces, and by id whether a piece continues a word."""
     from tokenizers import Tokenizer
     from tokenizers.pre_tokenizers import CharDelimiterSplit
 
@@ -187,7 +180,7 @@ def _without_normalizer(backend: Any) -> tuple[Any, NDArray[np.bool_]]:
 
 
 def _code_points(eojeols: list[str]) -> NDArray[np.uint32]:
-    """All eojeols, with blanks in between."""
+    """Code points of all eojeols, with spaces in between."""
     return np.frombuffer(" ".join(eojeols).encode("utf-32-le"), "<u4")
 
 

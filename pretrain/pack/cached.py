@@ -1,13 +1,13 @@
-"""A copy of the token store on each node's own disk: rows lie at random places, which network disks are slow at.
+"""A copy of the token store on the local disk of each node, because rows are random reads, which network disks do
+slowly.
 
 ```
-CACHE/malmoi-1000/tokens-1f0c…/            a copy; its name is made of the path of the store it is of
-CACHE/malmoi-1000/tokens-1f0c….checked     what was read and found whole (see ``check_store``)
-CACHE/malmoi-1000/tokens-1f0c….lock        held by the process of the node that looks after the copy
+CACHE/malmoi-1000/tokens-1f0c…/            the copy; its name is a hash of the path of the store
+CACHE/malmoi-1000/tokens-1f0c….checked     record of a successful check (see ``check_store``)
+CACHE/malmoi-1000/tokens-1f0c….lock        held by the process that makes or checks the copy
 ```
-The first process of a node to hold the lock makes the copy, whole or not at all, and reads it against the sha256 that
-the store was packed with; the others find it so. What cannot be had, for a full disk or for time, costs speed alone:
-a warning says why, and the store itself is read.
+The first process of a node makes the copy and checks it against the sha256 of the store; the others use it. If there is
+no copy, because the disk is full or copying takes too long, a warning says why and the store itself is read.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from pathlib import Path
 
 from corpus.documents.atomic_files import BLOCK_BYTES, atomic_dir
 from corpus.documents.errors import BadInput, is_full_disk
-from pretrain.pack.store import META_NAME, TokenStore, check_store, files_of, open_store
+from pretrain.pack.store import FILES, META_NAME, TokenStore, check_store, open_store
 
 log = logging.getLogger(__name__)
 
-WITHIN_SECONDS = 20 * 60.0  # less than processes wait for one another
+WITHIN_SECONDS = 20 * 60.0  # less than the timeout of collectives
 SPARE_BYTES = 1 << 30  # left free on the node's disk
 POLL_SECONDS = 0.2
 
 
 def cached_store(store: TokenStore, tokenizer: Path, cache: Path) -> TokenStore:
-    """The copy of ``store`` in the folder ``cache`` of this node, made where there is none, and checked.
+    """The checked copy of ``store`` in the folder ``cache`` of this node; it is made if there is none.
 
-    Every process of a node calls it, of any number of runs. Where no copy can be had it warns and returns ``store``.
+    All processes of a node call it, of any number of runs. If no copy is possible, it warns and returns ``store``.
     """
     name = hashlib.sha256(str(store.folder.resolve()).encode()).hexdigest()[:16]
     copy, ends = cache / f"malmoi-{os.getuid()}" / f"tokens-{name}", time.monotonic() + WITHIN_SECONDS
@@ -46,21 +46,21 @@ def cached_store(store: TokenStore, tokenizer: Path, cache: Path) -> TokenStore:
             return _found(store, tokenizer, copy) or _copied(store, tokenizer, copy, ends)
     except (BadInput, OSError) as error:
         reason = "its disk is full" if is_full_disk(error) else str(error)
-        log.warning("no copy of %s in %s: %s; reading the store itself", store.folder, cache, reason)
+        log.warning("no local copy of %s in %s: %s; reading the store itself", store.folder, cache, reason)
         return store
 
 
 def _make_own(cache: Path) -> None:
-    """Nobody else may write there, or a store could change after it was checked."""
+    """Make the folder, writable by this user only, so that a copy cannot change after the check."""
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = cache.stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise BadInput(f"others may write into {cache}")
+    status = cache.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise BadInput(f"other users can write to {cache}")
 
 
 @contextmanager
 def _locked(path: Path, ends: float) -> Iterator[None]:
-    """Hold a lock that goes with the process."""
+    """Hold a lock until the block or the process ends."""
     with path.open("a") as file:
         while True:
             try:
@@ -77,7 +77,7 @@ def _locked(path: Path, ends: float) -> Iterator[None]:
 
 
 def _found(store: TokenStore, tokenizer: Path, copy: Path) -> TokenStore | None:
-    """The copy that is there, if it is one of the store as it is now; any other is deleted."""
+    """The existing copy, if it is one of the present store; any other is deleted."""
     if not copy.is_dir():
         return None
     try:
@@ -92,8 +92,8 @@ def _found(store: TokenStore, tokenizer: Path, copy: Path) -> TokenStore | None:
 
 def _copied(store: TokenStore, tokenizer: Path, copy: Path, ends: float) -> TokenStore:
     if "files" not in store.meta:
-        raise BadInput("packed before stores held sha256, so that a copy could not be checked; pack it again")
-    paths = [store.folder / name for name in (*files_of(store.meta), META_NAME)]
+        raise BadInput("packed by an earlier version without sha256, so a copy cannot be checked; pack it again")
+    paths = [store.folder / name for name in (*FILES, META_NAME)]
     size, free = sum(path.stat().st_size for path in paths), shutil.disk_usage(copy.parent).free
     if free < size + SPARE_BYTES:
         raise BadInput(f"{free / 1e9:.1f} GB free, but {(size + SPARE_BYTES) / 1e9:.1f} needed")

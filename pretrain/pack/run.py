@@ -1,8 +1,8 @@
 """Pack document shards into one token store.
 
-Pieces are those of every eojeol encoded by itself; text that looks like a special piece ("[MASK]") stays text.
-Portions of the shards are packed in any number of processes and joined in order. Nothing in memory grows with them:
-batches of documents are written as they are encoded, and a process keeps one bounded table of eojeols for all.
+Every eojeol is encoded by itself; text that looks like a special piece ("[MASK]") stays text. Portions of the shards
+are packed in any number of processes and joined in order. Memory does not grow with the corpus: batches of documents
+are written as they are encoded, and a process keeps one bounded table of eojeols.
 """
 
 from __future__ import annotations
@@ -34,22 +34,20 @@ from pretrain.pack.store import (
     DOCUMENTS_NAME,
     FILES,
     META_NAME,
-    MORPHEMES_NAME,
     OFFSET_TYPE,
     SENTENCES_NAME,
     SOURCE_TYPE,
     SOURCES_NAME,
     TOKENS_NAME,
     eojeol_bit,
-    files_of,
-    first_beyond,
+    first_invalid_id,
     read_pieces,
     vocabulary_digest,
 )
 
-PORTION_BYTES = 64 << 20  # of text; a unit of work, so one large shard is packed by many processes
+PORTION_BYTES = 64 << 20  # of text; a unit of work, so several processes share one large shard
 BATCH_CHARACTERS = 500_000
-NUMBER_TYPE = np.dtype("<u4")  # of sources in a portion, until all are known
+NUMBER_TYPE = np.dtype("<u4")  # indices of sources within a portion, until all sources are known
 
 
 class PackInputs(NamedTuple):
@@ -60,13 +58,12 @@ class PackInputs(NamedTuple):
 
 
 class PackedBatch(NamedTuple):
-    """A stretch of the store: documents that have text."""
+    """A part of the store: documents with text."""
 
     tokens: NDArray[np.unsignedinteger]  # marked pieces, a separator after every document
     documents: NDArray[np.int64]  # where they begin
     sentences: NDArray[np.int64]
     names: list[str]  # the source of each document
-    morphemes: NDArray[np.bool_] | None = None  # whether one begins, or an eojeol, or it is a separator
 
 
 def run(
@@ -76,19 +73,19 @@ def run(
 
     Args:
         workers: processes; the output does not depend on it.
-        map_units: a cluster's engine, in place of processes on this machine.
+        map_units: the executor of a cluster, instead of processes on this machine.
 
     Raises:
-        BadInput: no shards, no vocabulary, a tokenizer that lacks a special piece, a corpus without text, or one of
-            more than 65,536 sources.
+        BadInput: no shards, no vocabulary, a tokenizer without a special piece, a corpus without text, or more than
+            65,536 sources.
     """
     shards = shard_paths(inputs.corpus / "documents")
-    _encoder_of.cache_clear()  # the folder may hold another tokenizer than last time
-    encoder = _checked_encoder(inputs.tokenizer, config.morphemes)
+    _encoder_of.cache_clear()  # the folder may have another tokenizer now
+    encoder = _checked_encoder(inputs.tokenizer)
     units, spent = out / "units", out / "units.spent"
     shutil.rmtree(spent, ignore_errors=True)
     portions = split_into_portions(shards, PORTION_BYTES)
-    work = partial(_pack_portion, inputs.tokenizer, config.morphemes)
+    work = partial(_pack_portion, inputs.tokenizer)
     do = map_units or map_in_processes
     counts = do(work, portions, units, workers=workers, title="pack", size_of=attrgetter("size"))
     _encoder_of.cache_clear()
@@ -101,26 +98,25 @@ def run(
         "special_ids": encoder.special_ids,
         "vocab_size": encoder.vocab_size,
         "tokenizer_sha256": vocabulary_digest(inputs.tokenizer),
-        **({"morphemes": True} if config.morphemes else {}),
     }
-    seals = _join([unit_folder(units, number) for number in range(len(portions))], counts, meta, out)
-    atomic_write(out / META_NAME, json.dumps(with_digest({**meta, "files": seals}), ensure_ascii=False, indent=1))
-    units.replace(spent)  # so that a half-deleted folder is never taken for finished work
+    digests = _join([unit_folder(units, number) for number in range(len(portions))], counts, meta, out)
+    atomic_write(out / META_NAME, json.dumps(with_digest({**meta, "files": digests}), ensure_ascii=False, indent=1))
+    units.replace(spent)  # so that a half-deleted folder never looks like finished work
     shutil.rmtree(spent)
     return meta
 
 
 @lru_cache(maxsize=1)
-def _encoder_of(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
-    """One for all portions of a process: what it has met in one helps with the next."""
-    return EojeolEncoder(tokenizer, morphemes=morphemes)
+def _encoder_of(tokenizer: Path) -> EojeolEncoder:
+    """One encoder for all portions of a process, which share its table of eojeols."""
+    return EojeolEncoder(tokenizer)
 
 
-def _checked_encoder(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
+def _checked_encoder(tokenizer: Path) -> EojeolEncoder:
     if tokenizer.is_dir():
         refuse_links(tokenizer)
     pieces = len(read_pieces(tokenizer))
-    encoder = _encoder_of(tokenizer, morphemes)
+    encoder = _encoder_of(tokenizer)
     missing = [name for name, id_ in encoder.special_ids.items() if id_ is None]
     if missing:
         raise BadInput(f"{tokenizer}: the tokenizer has no {', '.join(missing)} token; train it again")
@@ -132,8 +128,8 @@ def _checked_encoder(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
     return encoder
 
 
-def _pack_portion(tokenizer: Path, morphemes: bool, portion: ShardPortion, scratch: Path) -> dict[str, Any]:
-    encoder = _encoder_of(tokenizer, morphemes)
+def _pack_portion(tokenizer: Path, portion: ShardPortion, scratch: Path) -> dict[str, Any]:
+    encoder = _encoder_of(tokenizer)
     bit, unknown = eojeol_bit(encoder.dtype), encoder.special_ids["unk"]
     sources: Counter[str] = Counter()
     numbers: defaultdict[str, int] = defaultdict(count().__next__)  # of the sources of this portion
@@ -144,8 +140,8 @@ def _pack_portion(tokenizer: Path, morphemes: bool, portion: ShardPortion, scrat
             batch = pack_batch(encoder, documents)
             named = np.array([numbers[name] for name in batch.names], NUMBER_TYPE)
             places = (batch.documents + counts["tokens"], batch.sentences + counts["tokens"])
-            for file, array in zip(files, (batch.tokens, *places, named, batch.morphemes), strict=True):
-                file.write(b"" if array is None else array.tobytes())
+            for file, array in zip(files, (batch.tokens, *places, named), strict=True):
+                file.write(array.tobytes())
             counts["tokens"] += len(batch.tokens)
             counts["documents"] += len(batch.documents)
             counts["sentences"] += len(batch.sentences)
@@ -159,10 +155,8 @@ def _pack_portion(tokenizer: Path, morphemes: bool, portion: ShardPortion, scrat
 
 
 def pack_batch(encoder: EojeolEncoder, documents: Sequence[Document]) -> PackedBatch:
-    """The documents as they stand in a store, positions counted from the first of them."""
-    pieces, sentence_ends, morphemes = encoder.encode(
-        [sentence for document in documents for sentence in document.sentences]
-    )
+    """The documents in the form of the store, with positions relative to the first."""
+    pieces, sentence_ends = encoder.encode([sentence for document in documents for sentence in document.sentences])
     bounds = np.append(0, sentence_ends)
     counts = np.array([len(document.sentences) for document in documents], np.int64)
     last = np.cumsum(counts)
@@ -174,7 +168,6 @@ def pack_batch(encoder: EojeolEncoder, documents: Sequence[Document]) -> PackedB
         documents=(begins + separators_before)[has_text],
         sentences=(bounds[:-1] + np.repeat(separators_before, counts))[bounds[:-1] < bounds[1:]],
         names=[document.source for document in compress(documents, has_text)],
-        morphemes=None if morphemes is None else np.insert(morphemes, ends[has_text], True),
     )
 
 
@@ -192,40 +185,39 @@ def in_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-class SealedFile:
-    """A file on its way to the disk, and the sha256 of what was written so far: no second pass over the store."""
+class DigestedFile:
+    """A file that is being written, with the sha256 of its content, which saves a second pass over the store."""
 
     def __init__(self, path: Path) -> None:
-        self._file, self._digest = path.open("wb"), hashlib.sha256()
+        self._file, self._sha256 = path.open("wb"), hashlib.sha256()
 
     def write(self, array: NDArray[Any]) -> None:
         content = np.ascontiguousarray(array).data
         self._file.write(content)
-        self._digest.update(content)
+        self._sha256.update(content)
 
     def close(self) -> None:
         self._file.close()
 
-    def seal(self) -> list[int | str]:
-        return [self._file.tell(), self._digest.hexdigest()]
+    def digest(self) -> list[int | str]:
+        return [self._file.tell(), self._sha256.hexdigest()]
 
 
 def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any], out: Path) -> dict[str, Any]:
-    """The files of the units one after the other; what starts where, and which source is which, is counted anew.
+    """Concatenate the files of the units, with offsets and indices of sources relative to the store.
 
     Returns size and sha256 of each file, by name.
     """
     most = np.iinfo(SOURCE_TYPE).max + 1
     if len(meta["sources"]) > most:
         raise BadInput(
-            f"the documents name {len(meta['sources'])} sources, at most {most} have a number; give them fewer names"
+            f"the documents have {len(meta['sources'])} sources, but at most {most} are supported; use fewer names"
         )
     places = {name: place for place, name in enumerate(meta["sources"])}
-    before, bits = 0, np.empty(0, bool)  # tokens of the units before; what is left of them after the last byte of bits
+    before = 0  # tokens of earlier units
     with ExitStack() as stack:
-        names = files_of(meta)
         files = [
-            stack.enter_context(closing(SealedFile(stack.enter_context(atomic_file(out / name))))) for name in names
+            stack.enter_context(closing(DigestedFile(stack.enter_context(atomic_file(out / name))))) for name in FILES
         ]
         for home, part in zip(homes, counts, strict=True):
             tokens = _tokens_of(home, meta)
@@ -235,25 +227,18 @@ def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any],
             numbers = np.array([places[name] for name in part["sources"]], SOURCE_TYPE)
             files[3].write(numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)])
             before += part["tokens"]
-            if "morphemes" in meta:  # units meet in the middle of a byte
-                bits = np.append(bits, np.fromfile(home / MORPHEMES_NAME, bool))
-                whole = len(bits) // 8 * 8
-                files[4].write(np.packbits(bits[:whole], bitorder="little"))
-                bits = bits[whole:]
         for file in files[1:3]:
             file.write(np.array([before], OFFSET_TYPE))
-        for file in files[4:]:
-            file.write(np.packbits(bits, bitorder="little"))
-        return {name: file.seal() for name, file in zip(names, files, strict=True)}
+        return {name: file.digest() for name, file in zip(FILES, files, strict=True)}
 
 
 def _tokens_of(home: Path, meta: dict[str, Any]) -> NDArray[np.unsignedinteger]:
-    """Marked pieces of a unit; BadInput where the vocabulary has fewer."""
+    """Marked pieces of a unit; BadInput if an id exceeds the vocabulary."""
     tokens = np.fromfile(home / TOKENS_NAME, meta["dtype"])
-    place = first_beyond(tokens, meta["vocab_size"])
+    place = first_invalid_id(tokens, meta["vocab_size"])
     if place is not None:
         raise BadInput(
-            f"{home / TOKENS_NAME}: token {place} has an id beyond the vocabulary of {meta['vocab_size']} pieces; save "
+            f"{home / TOKENS_NAME}: token {place} exceeds the vocabulary of {meta['vocab_size']} pieces; save "
             f"the tokenizer again, delete {home.parent} and run again"
         )
     return tokens

@@ -1,17 +1,16 @@
-"""The token store: one flat memory map of pieces, where documents and sentences begin, and what made it.
+"""The token store: one flat memory map of pieces, the starts of documents and sentences, and metadata.
 
 ```
 tokens.bin     uint16, or uint32 for vocabularies above 32,768; the top bit marks the first piece of an eojeol;
                every document ends with one separator piece
-documents.idx  int64: where each document begins, then the total number of tokens
-sentences.idx  int64: where each sentence begins, then the total number of tokens
-sources.idx    uint16: of each document, the place of its source in the sorted names of meta.json
-morphemes.bin  a bit for each token, lowest bits first: whether a morpheme begins there; only where asked for
+documents.idx  int64: start of each document, then the total number of tokens
+sentences.idx  int64: start of each sentence, then the total number of tokens
+sources.idx    uint16: for each document, the index of its source in the sorted names of meta.json
 meta.json      counts, type, special ids, tokens by source, sha256 of the tokenizer's pieces, size and sha256 of each
-               file, and last the sha256 of all that
+               file, and the sha256 of all of these
 ```
-One array serves every sequence length, and a block is found by multiplication. The paper's corpus, about 14 billion
-pieces, takes some 28 GB. Opening a store looks at meta.json and the sizes; ``check_store`` reads every byte.
+One array serves every sequence length, and a block is found by multiplication. The paper's corpus of about 14 billion
+pieces takes 28 GB. Opening a store checks meta.json and the file sizes; ``check_store`` reads every byte.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,25 +35,24 @@ TOKENS_NAME = "tokens.bin"
 DOCUMENTS_NAME = "documents.idx"
 SENTENCES_NAME = "sentences.idx"
 SOURCES_NAME = "sources.idx"
-MORPHEMES_NAME = "morphemes.bin"
 META_NAME = "meta.json"
 VOCABULARY_NAME = "vocab.txt"
 TOKENIZER_NAME = "tokenizer.json"
 OFFSET_TYPE = np.dtype("<i8")
 SOURCE_TYPE = np.dtype("<u2")
-FILES = (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME, SOURCES_NAME, MORPHEMES_NAME)  # the last one where asked for
+FILES = (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME, SOURCES_NAME)
 META_KINDS = {"dtype": str, "tokens": int, "documents": int, "sentences": int, "sources": dict, "special_ids": dict,
               "vocab_size": int, "tokenizer_sha256": str}  # fmt: skip
 ROLES = ("pad", "unk", "cls", "sep", "mask")
-LOOKED_AT = 1 << 18  # entries of a file at once, few enough for a processor's cache
+CHUNK = 1 << 18  # entries of a file that are checked at once; they fit the cache of a processor
 AGAIN = "delete its folder and run `malmoi pack` again"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenStore:
-    """An open store: its files as they lie on disk (``piece_ids`` removes the mark of ``tokens``).
+    """An open store: its files as on disk (``piece_ids`` removes the mark of ``tokens``).
 
-    ``morphemes`` is None where the store has none; ``sources`` holds places in ``source_names``.
+    ``sources`` holds indices into ``source_names``.
     """
 
     tokens: NDArray[np.unsignedinteger]
@@ -63,7 +60,6 @@ class TokenStore:
     sentences: NDArray[np.int64]
     sources: NDArray[np.uint16]
     meta: dict[str, Any]
-    morphemes: NDArray[np.uint8] | None = None
     folder: Path = Path()
 
     @property
@@ -71,38 +67,20 @@ class TokenStore:
         return sorted(self.meta["sources"])
 
     def ids(self, marked: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-        """Ids of some of ``tokens``; BadInput where one is beyond the vocabulary: the file was changed in use."""
-        found = piece_ids(marked)
-        if found.max(initial=0) >= self.meta["vocab_size"]:
+        """Ids of some of ``tokens``; BadInput if one exceeds the vocabulary: the file changed after the check."""
+        ids = piece_ids(marked)
+        if ids.max(initial=0) >= self.meta["vocab_size"]:
             _check_ids(self)
-            raise BadInput(f"{self.folder / TOKENS_NAME}: was changed while it was read; {AGAIN}")
-        return found
-
-    def piece_counts(self, most: int = 20_000_000) -> NDArray[np.int64]:
-        """How often each piece comes in ``most`` tokens, in stretches from all over the store."""
-        begins = range(0, len(self.tokens), LOOKED_AT)
-        taken = begins[:: max(1, len(self.tokens) // most)]
-        counts = np.zeros(self.meta["vocab_size"], np.int64)
-        for begin in taken:
-            counts += np.bincount(self.ids(self.tokens[begin : begin + LOOKED_AT]), minlength=len(counts))
-        return counts
+            raise BadInput(f"{self.folder / TOKENS_NAME}: changed while it was read; {AGAIN}")
+        return ids
 
     def sources_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Number of the source of the document that holds each token."""
+        """Index of the source of each token's document."""
         return self.sources[np.searchsorted(self.documents, places, side="right") - 1].astype(np.int64)
 
     def unit_starts(self, places: NDArray[np.int64], unit: str) -> NDArray[np.bool_] | None:
-        """Whether an eojeol or a morpheme begins at each token; None for words, which the vocabulary tells."""
-        if unit == "word":
-            return None
-        if unit == "eojeol":
-            return (self.tokens[places] & eojeol_bit(self.tokens.dtype)) != 0
-        if self.morphemes is None:
-            raise BadInput(
-                "pretrain.rows.masking.unit is morpheme, but the token store has no morphemes.bin; run `malmoi pack` "
-                "with pack.morphemes=true"
-            )
-        return (self.morphemes[places >> 3] >> (places & 7).astype(np.uint8) & 1).astype(bool)
+        """Whether an eojeol begins at each token; None for words, which are known from the vocabulary."""
+        return None if unit == "word" else (self.tokens[places] & eojeol_bit(self.tokens.dtype)) != 0
 
 
 def token_type(vocab_size: int) -> np.dtype[np.unsignedinteger]:
@@ -118,27 +96,21 @@ def piece_ids(marked: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     return (marked & (eojeol_bit(marked.dtype) - 1)).astype(np.int64)
 
 
-def first_beyond(marked: NDArray[np.unsignedinteger], vocab_size: int) -> int | None:
-    """Where the first id stands that no vocabulary of this size has; None where there is none."""
+def first_invalid_id(marked: NDArray[np.unsignedinteger], vocab_size: int) -> int | None:
+    """Index of the first id that exceeds the vocabulary, or None."""
     bits = marked.dtype.type(eojeol_bit(marked.dtype) - 1)
-    for begin in range(0, len(marked), LOOKED_AT):
-        ids = marked[begin : begin + LOOKED_AT] & bits
+    for begin in range(0, len(marked), CHUNK):
+        ids = marked[begin : begin + CHUNK] & bits
         if ids.max() >= vocab_size:
             return begin + int(np.argmax(ids >= vocab_size))
     return None
 
 
-def files_of(meta: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of a store's files beside meta.json."""
-    return FILES if meta.get("morphemes") else FILES[:-1]
-
-
 def open_store(folder: Path, tokenizer: Path) -> TokenStore:
-    """Open a store; BadInput where a file is missing or cut short, or it was packed with another vocabulary."""
+    """Open a store; BadInput if a file is missing or truncated, or it was packed with another vocabulary."""
     if not (folder / META_NAME).is_file():
         raise BadInput(f"{folder}: no token store ({META_NAME}) here; run `malmoi pack` first")
     meta = _read_meta(folder / META_NAME)
-    bits = np.dtype(np.uint8)
     store = TokenStore(
         tokens=_map(folder / TOKENS_NAME, np.dtype(meta["dtype"]), meta["tokens"]),
         documents=_map(folder / DOCUMENTS_NAME, OFFSET_TYPE, meta["documents"] + 1),
@@ -146,59 +118,58 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
         sources=_map(folder / SOURCES_NAME, SOURCE_TYPE, meta["documents"]),
         meta=meta,
         folder=folder,
-        morphemes=_map(folder / MORPHEMES_NAME, bits, -(-meta["tokens"] // 8)) if meta.get("morphemes") else None,
     )
     digest = vocabulary_digest(tokenizer)
     if digest != meta["tokenizer_sha256"]:
         raise BadInput(
             f"{folder}: packed with vocabulary {meta['tokenizer_sha256'][:12]}, but {tokenizer} holds "
-            f"{digest[:12]}; use the tokenizer the store was packed with, or delete the store and pack again"
+            f"{digest[:12]}; use the tokenizer of the store, or delete the store and pack again"
         )
     return store
 
 
 def check_store(store: TokenStore, memory: Path) -> None:
-    """Read every file of a store once; BadInput names the first one that is not as it was packed.
+    """Read every file of a store once; BadInput names the first one that changed after packing.
 
     Args:
-        memory: a file that notes what was found whole, so that a resumed run reads a file again only where its size,
-            time or inode has changed since. Any other content of it counts as nothing noted.
+        memory: a file that records a successful check, so that a resumed run reads the store again only if the size,
+            time or inode of a file has changed.
     """
-    seals, tokens = store.meta.get("files", {}), store.meta["tokens"]
-    paths = [store.folder / name for name in files_of(store.meta)]
+    digests, tokens = store.meta.get("files", {}), store.meta["tokens"]
+    paths = [store.folder / name for name in FILES]
     stats = [path.stat() for path in paths]
     stamps = [(stat.st_size, stat.st_mtime_ns, stat.st_ino) for stat in stats]
-    note = json.dumps([str(store.folder.resolve()), seals, stamps]).encode()
+    note = json.dumps([str(store.folder.resolve()), digests, stamps]).encode()
     if memory.is_file() and memory.read_bytes() == note:
         return
-    if not seals:
-        log.warning("%s: packed before stores held sha256; only order and ids can be checked", store.folder)
+    if not digests:
+        log.warning("%s: packed by an earlier version without sha256; only order and ids are checked", store.folder)
     size = sum(stat.st_size for stat in stats)
     with tqdm(total=size, desc="check tokens", unit="B", unit_scale=True, disable=None) as bar:
         for path in paths:
-            if seals and file_digest(path, bar.update) != seals[path.name]:
-                raise BadInput(f"{path}: not as it was packed (its size or sha256 differs); {AGAIN}")
+            if digests and file_digest(path, bar.update) != digests[path.name]:
+                raise BadInput(f"{path}: changed after packing (its size or sha256 differs); {AGAIN}")
     _check_order(store.folder / DOCUMENTS_NAME, store.documents, tokens)
     _check_order(store.folder / SENTENCES_NAME, store.sentences, tokens)
     if store.sources.max() >= len(store.meta["sources"]):
-        raise BadInput(f"{store.folder / SOURCES_NAME}: names a source that {META_NAME} does not have; {AGAIN}")
+        raise BadInput(f"{store.folder / SOURCES_NAME}: has a source that is not in {META_NAME}; {AGAIN}")
     _check_ids(store)
     atomic_write(memory, note)
-    log.info("%s: %.2f GB of tokens, all as they were packed", store.folder, size / 1e9)
+    log.info("%s: %.2f GB of tokens verified", store.folder, size / 1e9)
 
 
 def _check_ids(store: TokenStore) -> None:
-    place, most = first_beyond(store.tokens, store.meta["vocab_size"]), store.meta["vocab_size"] - 1
+    place, most = first_invalid_id(store.tokens, store.meta["vocab_size"]), store.meta["vocab_size"] - 1
     if place is not None:
         id_ = int(piece_ids(store.tokens[place : place + 1])[0])
         raise BadInput(f"{store.folder / TOKENS_NAME}: token {place} has id {id_}, expected at most {most}; {AGAIN}")
 
 
 def _check_order(path: Path, offsets: NDArray[np.int64], tokens: int) -> None:
-    """Refuse beginnings that do not rise from 0 to the number of tokens."""
+    """Raise BadInput unless the offsets rise from 0 to the number of tokens."""
     is_right = offsets[0] == 0 and offsets[-1] == tokens
-    for begin in range(0, len(offsets) - 1, LOOKED_AT):
-        part = offsets[begin : begin + LOOKED_AT + 1]
+    for begin in range(0, len(offsets) - 1, CHUNK):
+        part = offsets[begin : begin + CHUNK + 1]
         is_right = is_right and bool((part[1:] > part[:-1]).all())
     if not is_right:
         raise BadInput(f"{path}: does not rise from 0 to {tokens}, the number of tokens; {AGAIN}")
@@ -207,25 +178,24 @@ def _check_order(path: Path, offsets: NDArray[np.int64], tokens: int) -> None:
 def _read_meta(path: Path) -> dict[str, Any]:
     meta = read_json_object(path, AGAIN)
     wrong = [key for key, kind in META_KINDS.items() if type(meta.get(key)) is not kind]
-    if wrong or (fault := _fault(meta)):
-        raise BadInput(f"{path}: {wrong[0] if wrong else fault} is not what a token store says there; {AGAIN}")
+    if wrong or (invalid := _invalid_key(meta)):
+        raise BadInput(f"{path}: {wrong[0] if wrong else invalid} has an invalid value; {AGAIN}")
     if ("files" in meta or DIGEST_KEY in meta) and not digest_matches(meta):
-        raise BadInput(f"{path}: not as it was packed (its sha256 differs); {AGAIN}")
+        raise BadInput(f"{path}: changed after packing (its sha256 differs); {AGAIN}")
     return meta
 
 
-def _fault(meta: dict[str, Any]) -> str | None:
-    """The first key whose value, though of the right kind, no store has."""
+def _invalid_key(meta: dict[str, Any]) -> str | None:
+    """The first key with an impossible value of the right type."""
     size, sources, ids = meta["vocab_size"], meta["sources"].values(), meta["special_ids"]
-    names = set(files_of(meta))
-    files = meta.get("files", dict.fromkeys(names))
+    files = meta.get("files", dict.fromkeys(FILES))
     holds = {
         "vocab_size": size > 0,
         "dtype": meta["dtype"] == token_type(size).str,
         **{key: meta[key] > 0 for key in ("tokens", "documents", "sentences")},
         "sources": all(map(_is_count, sources)) and sum(sources) == meta["tokens"],
         "special_ids": ids.keys() == set(ROLES) and all(_is_count(id_) and id_ < size for id_ in ids.values()),
-        "files": isinstance(files, dict) and files.keys() == names,
+        "files": isinstance(files, dict) and files.keys() >= set(FILES),
     }
     return next((key for key, is_so in holds.items() if not is_so), None)
 
@@ -235,19 +205,19 @@ def _is_count(value: Any) -> bool:
 
 
 def read_pieces(tokenizer: Path) -> list[str]:
-    """The vocabulary in order of ids: vocab.txt, or where there is none (BPE, SentencePiece) that of tokenizer.json."""
+    """The vocabulary in order of ids: from vocab.txt, or from tokenizer.json if there is none (BPE, SentencePiece)."""
     try:
         text = _vocabulary_bytes(tokenizer).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{tokenizer / VOCABULARY_NAME}: byte {error.start} is not UTF-8; expected one piece a line, save the "
-            "tokenizer again"
+            f"{tokenizer / VOCABULARY_NAME}: byte {error.start} is not UTF-8; expected one piece per line, save "
+            "the tokenizer again"
         ) from None
     return text.removesuffix("\n").split("\n")
 
 
 def vocabulary_digest(tokenizer: Path) -> str:
-    """sha256 of vocab.txt, or of the one that tokenizer.json would give: what a token id means."""
+    """sha256 of vocab.txt, or of the equivalent of tokenizer.json: it identifies the meaning of token ids."""
     return hashlib.sha256(_vocabulary_bytes(tokenizer)).hexdigest()
 
 
@@ -257,12 +227,12 @@ def _vocabulary_bytes(tokenizer: Path) -> bytes:
         return path.read_bytes()
     if not other.is_file():
         raise BadInput(f"{path}: no vocabulary here; expected a tokenizer folder, run `malmoi tokenizer` first")
-    # a line break inside a piece would make two of one
+    # a line break inside a piece would split it
     return "".join(piece.replace("\n", "\\n") + "\n" for piece in _pieces_of_json(other)).encode()
 
 
 def _pieces_of_json(path: Path) -> list[str]:
-    """Pieces of a tokenizer.json, those added later included."""
+    """Pieces of a tokenizer.json, including added tokens."""
     try:
         content = read_json_object(path, "save the tokenizer again")
         known = content["model"]["vocab"]  # a list of pieces and scores in SentencePiece's unigram model
@@ -277,7 +247,7 @@ def _pieces_of_json(path: Path) -> list[str]:
         ) from error
     missing = next((id_ for id_ in range(len(by_id)) if id_ not in by_id), None)
     if missing is not None:
-        raise BadInput(f"{path}: no piece has the id {missing}, though there are higher ones; save the tokenizer again")
+        raise BadInput(f"{path}: no piece has the id {missing}, but there are higher ids; save the tokenizer again")
     return [by_id[id_] for id_ in range(len(by_id))]
 
 
@@ -285,8 +255,5 @@ def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
     expected = length * dtype.itemsize
     size = path.stat().st_size if path.is_file() else 0
     if size != expected:
-        raise BadInput(
-            f"{path}: {size} bytes, expected {expected}; the store is damaged, delete its folder and run `malmoi pack` "
-            "again"
-        )
+        raise BadInput(f"{path}: {size} bytes, expected {expected}; the store is damaged, {AGAIN}")
     return np.memmap(path, dtype=dtype, mode="r", shape=(length,))

@@ -114,13 +114,6 @@ def test_special_tokens_must_fit_the_architecture() -> None:
         load_recipe("klue-roberta-small", ["tokenizer.special_tokens=bert"])
 
 
-def test_morphemes_to_mask_must_be_packed() -> None:
-    wanted = "pretrain.rows.masking.unit=morpheme"
-    with pytest.raises(LaunchError, match=r"pack\.morphemes is false; set it to true"):
-        load_recipe("smoke", [wanted])
-    assert load_recipe("smoke", [wanted, "pack.morphemes=true"]).pack.morphemes
-
-
 def test_paths_in_a_file_are_relative_to_it_and_overrides_to_the_current_folder(tmp_path: Path) -> None:
     home = tmp_path / "내 [실험]"
     (home / "klue").mkdir(parents=True)

@@ -75,7 +75,7 @@ def positions_of(masked: Masked, row: int) -> list[int]:
 
 
 @pytest.mark.parametrize("share", [0.02, 0.15, 0.6])
-@pytest.mark.parametrize("mean_unit", [None, 1.4, 2.5, 30.0], ids=["word", "morpheme", "eojeol", "long"])
+@pytest.mark.parametrize("mean_unit", [None, 1.4, 2.5, 30.0], ids=["word", "short", "eojeol", "long"])
 @pytest.mark.parametrize("length", [16, 128, 512])
 def test_equals_the_plain_loop_on_every_row(pieces: Pieces, length: int, mean_unit: float | None, share: float) -> None:
     rows = draw_rows(60, length, seed=length, mean_unit=mean_unit)

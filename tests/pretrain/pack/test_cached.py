@@ -18,7 +18,7 @@ from pretrain.pack import cached as module
 from pretrain.pack.cached import cached_store
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
-from pretrain.pack.store import FILES, TokenStore, files_of, open_store
+from pretrain.pack.store import FILES, TokenStore, open_store
 from tests.damage import HARMS
 from tests.pretrain.conftest import invented_documents, write_corpus
 from tests.pretrain.runs import TORCHRUN, assert_same_training, finish, launch, train
@@ -60,7 +60,7 @@ def test_a_copy_is_made_once_and_holds_the_same_bytes(
     caplog.set_level("INFO")
     store = opened(shared, made, tmp_path / "far/away")
     assert store.folder == copy_in(tmp_path / "far/away") and own(tmp_path / "far/away").stat().st_mode & 0o777 == 0o700
-    for name in files_of(store.meta):
+    for name in FILES:
         assert (store.folder / name).read_bytes() == (shared / name).read_bytes()
     before = {path: path.stat().st_mtime_ns for path in store.folder.iterdir()}
     caplog.clear()
@@ -114,7 +114,7 @@ def test_what_cannot_be_trusted_is_not_used(
     assert opened(shared, made, tmp_path).folder == shared
     (tmp_path / "file").write_text("")
     assert opened(shared, made, tmp_path / "file").folder == shared
-    assert "others may write into" in caplog.messages[0] and "reading the store itself" in caplog.messages[1]
+    assert "users can write to" in caplog.messages[0] and "reading the store itself" in caplog.messages[1]
 
 
 def test_a_store_without_sha256_is_not_copied(
@@ -123,7 +123,7 @@ def test_a_store_without_sha256_is_not_copied(
     store = open_store(shared, made / "tokenizer")
     del store.meta["files"]
     assert cached_store(store, made / "tokenizer", tmp_path / "cache") is store
-    assert "could not be checked; pack it again" in caplog.text
+    assert "cannot be checked; pack it again" in caplog.text
 
 
 def test_a_damaged_store_is_not_hidden_by_its_copy(
@@ -134,7 +134,7 @@ def test_a_damaged_store_is_not_hidden_by_its_copy(
     shared.rename(tmp_path / "tokens")
     config = tiny().replaced("engine", store_cache=str(tmp_path / "cache"))
     (tmp_path / "out").mkdir()
-    with pytest.raises(BadInput, match=rf"{tmp_path}/tokens/tokens\.bin: not as it was packed"):
+    with pytest.raises(BadInput, match=rf"{tmp_path}/tokens/tokens\.bin: changed after packing"):
         train(config, tmp_path, tmp_path / "out")
     assert "reading the store itself" in caplog.text and not list(own(tmp_path / "cache").glob("tokens-*/"))
 

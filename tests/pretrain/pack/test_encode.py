@@ -66,7 +66,7 @@ def encode_slowly(backend: Tokenizer, sentence: str) -> list[int]:
 
 
 def by_sentence(encoder: EojeolEncoder, sentences: list[str]) -> list[list[int]]:
-    marked, ends, _ = encoder.encode(sentences)
+    marked, ends = encoder.encode(sentences)
     return [part.tolist() for part in np.split(marked, ends)[: len(sentences)]]
 
 
@@ -90,7 +90,7 @@ def test_pieces_equal_encoding_every_eojeol_by_itself(folder: Path) -> None:
 
 def test_pieces_do_not_depend_on_what_was_encoded_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = [f"윤슬은 {n}번 도서관에서[{n}] 뷁{n % 7} 漢字{n % 5}😀를 노래했다. …{n}" for n in range(60)]
-    monkeypatch.setattr(encode_module, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(encode_module, "MAX_CHARACTERS", 100)
     forgetful = EojeolEncoder(folder)
     one_by_one = [by_sentence(forgetful, [sentence])[0] for sentence in sentences]
     monkeypatch.undo()
@@ -115,8 +115,8 @@ def test_every_character_of_unicode_is_encoded_as_the_library_does(kind: Callabl
 def test_plain_korean_never_takes_the_whole_way(kind: Callable[[], Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
     bulk = BulkEncoder(kind())
     seen: list[str] = []
-    whole_way = bulk._run_whole_way
-    monkeypatch.setattr(bulk, "_run_whole_way", lambda eojeols: seen.extend(eojeols) or whole_way(eojeols))
+    whole_way = bulk._encode_by_library
+    monkeypatch.setattr(bulk, "_encode_by_library", lambda eojeols: seen.extend(eojeols) or whole_way(eojeols))
     bulk.encode(["노래했다.", "(“Abc”,", "ㅋㅋㅠ", "漢字3%", "#[MASK]", "가\x00나", "뷁은①♥", "\u1112\u119e\u11ab글"])
     assert seen == ["가\x00나"]
 
@@ -136,7 +136,7 @@ def test_a_line_of_ten_megabytes_equals_the_library(part: str, times: int, like:
     folder = save(plain(), tmp_path)
     backend = AutoTokenizer.from_pretrained(folder).backend_tokenizer
     expected = backend.encode(like or part, add_special_tokens=False).ids * (1 if like else times)
-    marked, ends, _ = EojeolEncoder(folder).encode(["", part * times, ""])
+    marked, ends = EojeolEncoder(folder).encode(["", part * times, ""])
     assert ends.tolist() == [0, len(marked), len(marked)]
     assert piece_ids(marked).tolist() == expected
     assert np.count_nonzero(marked >> 15) == len((part * times).split())
@@ -145,7 +145,7 @@ def test_a_line_of_ten_megabytes_equals_the_library(part: str, times: int, like:
 def test_no_text_gives_no_pieces(tmp_path: Path) -> None:
     encoder = EojeolEncoder(save(plain(), tmp_path))
     for sentences in ([], [""], [" \u3000", "\x00 \u200b"]):
-        marked, ends, _ = encoder.encode(sentences)
+        marked, ends = encoder.encode(sentences)
         assert (marked.tolist(), ends.tolist()) == ([], [0] * len(sentences))
 
 
@@ -181,7 +181,7 @@ def test_tokenizers_that_mark_blanks_give_the_pieces_of_the_whole_sentence(kind:
     assert encoder.special_ids == {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
     sentences = [*LESSONS, "뷁은 <mask> 12월 3일, 'tis 😀 e\u0301! 漢字…", "가람 가람 가람"]
     for sentence in sentences:
-        marked, _, _ = encoder.encode([f"윤슬 {sentence}", sentence])
+        marked, _ = encoder.encode([f"윤슬 {sentence}", sentence])
         whole = backend.encode(f"윤슬 {sentence}", add_special_tokens=False)
         first = sum(begin < 2 for begin, _ in whole.offsets)  # the pieces of 윤슬
         behind = piece_ids(marked)[-len(whole.ids) + first :].tolist()

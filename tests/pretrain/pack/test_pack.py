@@ -11,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mecab import MeCab
 from transformers import AutoTokenizer
 
-from corpus.documents.atomic_files import file_digest
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, read_documents, shard_paths, split_into_portions
 from pretrain.config import PackConfig
@@ -87,48 +85,14 @@ def write_odd_corpus(folder: Path) -> None:
     write_corpus(folder, documents, shards=5)
 
 
-def morphemes_slowly(documents: list[Document], tokenizer: Path) -> list[bool]:
-    """Whether a morpheme begins, for every token: one call of mecab and of the library for each eojeol."""
-    mecab = MeCab()
-    backend = AutoTokenizer.from_pretrained(tokenizer).backend_tokenizer
-    backend.encode_special_tokens = True
-    marks: list[bool] = []
-    for document in documents:
-        for eojeol in " ".join(document.sentences).split():
-            kept = [place for place, character in enumerate(eojeol) if character.isprintable()]
-            clean = "".join(eojeol[place] for place in kept)
-            composed = unicodedata.normalize("NFC", clean)
-            begins = set()
-            for morpheme in mecab.parse(composed):
-                begin = len(
-                    unicodedata.normalize("NFD" if clean != composed else "NFC", composed[: morpheme.span.start])
-                )
-                begins.add(kept[begin])
-            offsets = [begin for begin, _ in backend.encode(eojeol, add_special_tokens=False).offsets]
-            marks += [n == 0 or (begin in begins and begin not in offsets[:n]) for n, begin in enumerate(offsets)]
-        marks += [True] * bool(document.sentences)  # [SEP]
-    return marks
-
-
 @pytest.fixture(scope="module")
 def odd(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with ``corpus`` and ``tokens`` of the odd corpus, packed by one process in one portion."""
     root = tmp_path_factory.mktemp("odd")
     write_odd_corpus(root / "corpus")
     (root / "tokens").mkdir()
-    pack(PackConfig(morphemes=True), PackInputs(root / "corpus", made / "tokenizer"), root / "tokens")
+    pack(PackConfig(), PackInputs(root / "corpus", made / "tokenizer"), root / "tokens")
     return root
-
-
-def test_morpheme_bits_equal_analysing_every_eojeol_by_itself(made: Path, odd: Path) -> None:
-    documents = [document for shard in shard_paths(odd / "corpus" / "documents") for document in read_documents(shard)]
-    expected = morphemes_slowly(documents, made / "tokenizer")
-    assert (odd / "tokens" / "morphemes.bin").read_bytes() == np.packbits(expected, bitorder="little").tobytes()
-    store = open_store(odd / "tokens", made / "tokenizer")
-    places = np.arange(len(store.tokens))
-    assert store.unit_starts(places, "morpheme").tolist() == expected
-    eojeols = store.unit_starts(places, "eojeol")
-    assert eojeols.sum() < sum(expected) < len(expected)
 
 
 def test_documents_keep_the_numbers_of_their_sources(made: Path, odd: Path) -> None:
@@ -148,20 +112,10 @@ def test_portions_of_any_size_and_two_workers_write_the_same_bytes_and_leave_not
 ) -> None:
     monkeypatch.setattr(pack_module, "PORTION_BYTES", portion_bytes)
     assert len(split_into_portions(shard_paths(odd / "corpus" / "documents"), portion_bytes)) > 1
-    pack(PackConfig(morphemes=True), PackInputs(odd / "corpus", made / "tokenizer"), tmp_path, workers=workers)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted((*FILES, "morphemes.bin"))
-    for name in (*FILES, "morphemes.bin"):
+    pack(PackConfig(), PackInputs(odd / "corpus", made / "tokenizer"), tmp_path, workers=workers)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
+    for name in FILES:
         assert (tmp_path / name).read_bytes() == (odd / "tokens" / name).read_bytes()
-
-
-def test_all_else_is_the_same_with_and_without_morphemes(made: Path, tmp_path: Path) -> None:
-    pack(PackConfig(morphemes=True), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
-    for name in FILES[:-1]:
-        assert (tmp_path / name).read_bytes() == (made / "tokens" / name).read_bytes()
-    with_them, without = (json.loads((home / "meta.json").read_text("utf-8")) for home in (tmp_path, made / "tokens"))
-    assert with_them["files"].pop("morphemes.bin") == file_digest(tmp_path / "morphemes.bin")
-    assert with_them.pop("sha256") != without.pop("sha256")
-    assert with_them == {**without, "morphemes": True}
 
 
 def test_meta_holds_length_and_sha256_of_each_file(made: Path) -> None:
@@ -175,9 +129,7 @@ def test_meta_holds_length_and_sha256_of_each_file(made: Path) -> None:
 def test_ids_beyond_the_vocabulary_are_not_packed(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack_module.EojeolEncoder, "vocab_size", property(lambda self: 60, lambda *_: None), False)
     monkeypatch.setattr(pack_module, "read_pieces", lambda tokenizer: range(60))
-    with pytest.raises(
-        BadInput, match=r"unit-00000/tokens\.bin: token \d+ has an id beyond the vocabulary of 60 pieces"
-    ):
+    with pytest.raises(BadInput, match=r"unit-00000/tokens\.bin: token \d+ exceeds the vocabulary of 60 pieces"):
         pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
     assert not (tmp_path / "meta.json").exists() and not (tmp_path / "tokens.bin").exists()
 
@@ -189,7 +141,7 @@ def test_more_sources_than_have_a_number_are_refused(
     corpus = write_corpus(tmp_path / "corpus", documents, shards=1)
     (tmp_path / "tokens").mkdir()
     monkeypatch.setattr(pack_module, "SOURCE_TYPE", np.dtype("<u1"))
-    with pytest.raises(BadInput, match="257 sources, at most 256"):
+    with pytest.raises(BadInput, match="257 sources, but at most 256"):
         pack(PackConfig(), PackInputs(corpus, made / "tokenizer"), tmp_path / "tokens")
 
 

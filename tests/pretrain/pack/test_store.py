@@ -24,13 +24,13 @@ from pretrain.pack.store import TokenStore, check_store, open_store
 from tests.damage import HARMS, flip_bits
 from tests.pretrain.runs import train
 
-FILES = ("tokens.bin", "documents.idx", "sentences.idx", "sources.idx", "morphemes.bin", "meta.json")
+FILES = ("tokens.bin", "documents.idx", "sentences.idx", "sources.idx", "meta.json")
 
 
 @pytest.fixture(scope="module")
 def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("whole")
-    pack(PackConfig(morphemes=True), PackInputs(made / "corpus", made / "tokenizer"), root)
+    pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), root)
     return root
 
 
@@ -92,7 +92,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("key", WRONG)
 def test_what_no_store_says_of_itself_is_refused_by_its_key(key: str, copy: Path, made: Path) -> None:
     rewrite_meta(copy, WRONG[key])
-    with pytest.raises(BadInput, match=rf"meta\.json: {key.strip()} is not what a token store says there"):
+    with pytest.raises(BadInput, match=rf"meta\.json: {key.strip()} has an invalid value"):
         open_store(copy, made / "tokenizer")
 
 
@@ -101,14 +101,14 @@ def test_a_store_of_other_text_with_the_same_meta_is_refused(copy: Path, made: P
     ids = np.fromfile(copy / "tokens.bin", "<u2")
     ids[7] ^= 1
     ids.tofile(copy / "tokens.bin")
-    with pytest.raises(BadInput, match=r"tokens\.bin: not as it was packed"):
+    with pytest.raises(BadInput, match=r"tokens\.bin: changed after packing"):
         read(copy, made)
 
 
 OLD_DAMAGE: dict[str, tuple[str, Any]] = {
     "documents.idx": ("does not rise from 0 to", 0),
     "sentences.idx": ("does not rise from 0 to", 1),
-    "sources.idx": (r"names a source that meta\.json does not have", 9),
+    "sources.idx": (r"has a source that is not in meta\.json", 9),
     "tokens.bin": (r"token 30 has id 32000, expected at most", 32_000),
 }
 
@@ -119,7 +119,7 @@ def test_a_store_without_sha256_opens_with_a_warning_and_checks_of_order_and_ids
 ) -> None:
     rewrite_meta(copy, lambda meta: None, is_old=True)
     read(copy, made)
-    assert "packed before stores held sha256" in caplog.text
+    assert "packed by an earlier version without sha256" in caplog.text
     array = np.memmap(copy / name, "<i8" if name in ("documents.idx", "sentences.idx") else "<u2", "r+")
     sentence, array[30] = OLD_DAMAGE[name]
     array.flush()
@@ -132,11 +132,11 @@ def test_what_was_read_once_is_not_read_again_until_it_changes(
 ) -> None:
     caplog.set_level(logging.INFO)
     read(copy, made)
-    assert "all as they were packed" in caplog.text
+    assert "GB of tokens verified" in caplog.text
     monkeypatch.setattr(module, "file_digest", lambda *_: [0, "read"])
     read(copy, made)
     os.utime(copy / "sources.idx", (1, 1))
-    with pytest.raises(BadInput, match=r"not as it was packed"):
+    with pytest.raises(BadInput, match=r"changed after packing"):
         read(copy, made)
     monkeypatch.undo()
     copy.with_name("checked").write_bytes(b"\xff garbage")
@@ -158,6 +158,6 @@ def test_training_does_not_begin_on_a_damaged_store(made: Path, tmp_path: Path, 
     shutil.copytree(made / "tokens", tmp_path / "tokens")
     (tmp_path / "tokenizer").symlink_to(made / "tokenizer")
     HARMS["one bit flipped"](tmp_path / "tokens/tokens.bin")
-    with pytest.raises(BadInput, match=r"tokens\.bin: not as it was packed"):
+    with pytest.raises(BadInput, match=r"tokens\.bin: changed after packing"):
         train(tiny(), tmp_path, tmp_path / "out")
     assert not (tmp_path / "out/metrics.jsonl").exists()
