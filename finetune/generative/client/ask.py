@@ -74,7 +74,7 @@ class Client:
     """A model and how to reach it.
 
     Fields:
-        model: its Inspect name: ``openai-api/NAME/MODEL``, ``hf/FOLDER``, ``mockllm/model``.
+        model: its Inspect name: ``openai-api/NAME/MODEL``, ``hf/FOLDER`` and others.
         connections: concurrent requests; for ``hf/`` models the batch size.
         attempts: maximum number of requests per question.
         device: for ``hf/`` models, such as ``cpu``; None: auto-detect.

@@ -138,9 +138,3 @@ class LikelihoodAPI(ModelAPI):
         output = ModelOutput.from_content(self.model_name, json.dumps(sums), "max_tokens" if is_cut else "stop")
         output.usage = ModelUsage(input_tokens=tokens, output_tokens=0, total_tokens=tokens)
         return output
-
-
-def most_likely(sums: Sequence[float], choices: Sequence[str], by_character: bool = True) -> int:
-    """The index of the most likely answer; the first one if several are equal."""
-    values = [value / (len(answer) if by_character else 1) for value, answer in zip(sums, choices, strict=True)]
-    return max(range(len(values)), key=lambda index: values[index])

@@ -1,4 +1,4 @@
-"""Open a model by its Inspect name (``openai-api/NAME/MODEL``, ``hf/FOLDER``, ``mockllm/model``).
+"""Open a model by its Inspect name (``openai-api/NAME/MODEL``, ``hf/FOLDER`` and others).
 
 Each provider takes its key and address from the environment (NAME_API_KEY, NAME_BASE_URL). Inspect retries; two things
 are added to its rules: a garbled response is retried too, and the wait follows the server's Retry-After.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from hashlib import sha256
 from json import JSONDecodeError
 from pathlib import Path
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0
 MAX_REASON_CHARS = 300
-MOCK_ANSWER = "Default output from mockllm/model"  # Inspect's own
-LOCAL = ("hf/", "mockllm/", "vllm/", "sglang/", "llama-cpp-python/", "transformer_lens/")
+LOCAL = ("hf/", "vllm/", "sglang/", "llama-cpp-python/", "transformer_lens/")
 OPENAI = ("openai-api", "openai")  # providers whose client retries by itself
 LIKELIHOOD_PROVIDER = "malmoi-likelihood"
 
@@ -89,8 +87,6 @@ def open_model(client: Client) -> Model:
     config = GenerateConfig(max_connections=client.connections, max_retries=client.attempts - 1, temperature=0.0)
     if provider in OPENAI:
         arguments["max_retries"] = 0  # of the client: Inspect counts the attempts
-    if provider == "mockllm":
-        arguments["custom_outputs"] = _mock_answer
     if provider == "hf":
         check_folder(name)
         arguments |= {"device": client.device} if client.device else {}
@@ -131,16 +127,6 @@ def _wait_seconds(state: RetryCallState) -> float:
     asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
     seconds = float(asked) if re.fullmatch(r"\d{1,9}(\.\d+)?", asked) else 0.0
     return min(max(FIRST_WAIT_SECONDS * 2.0 ** (state.attempt_number - 1), seconds), MAX_WAIT_SECONDS)
-
-
-def _mock_answer(messages: Sequence[Any], *_: Any) -> Any:
-    """The mock's one answer. A character counts as a token, as Inspect's own count would download a vocabulary."""
-    from inspect_ai.model import ModelOutput, ModelUsage
-
-    read = sum(len(message.text) for message in messages)
-    output = ModelOutput.from_content("mockllm", MOCK_ANSWER)
-    output.usage = ModelUsage(input_tokens=read, output_tokens=len(MOCK_ANSWER), total_tokens=read + len(MOCK_ANSWER))
-    return output
 
 
 def _hugging_face_arguments(name: str) -> dict[str, Any]:

@@ -17,11 +17,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from random import Random
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -42,8 +41,7 @@ NOTE = (
 Documents = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Orders:
+class Orders(NamedTuple):
     """``shuffled[k][d]`` has the examples of ``in_file_order[d]`` in another order."""
 
     in_file_order: Documents

@@ -6,21 +6,18 @@ Prompts, parsers and metrics are those of ``malmoi llm``; logs, viewer and ``eva
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, cast
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, ModelOutput, get_model
+from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
-from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
+from inspect_ai.solver import TaskState, generate
 
-from corpus.documents.errors import BadInput
 from finetune.examples import Example, Row
 from finetune.generative.client.ask import to_chat
-from finetune.generative.client.models import require_hf
 from finetune.generative.klue.prompted_task import PromptedTask, load_prompted_task
 from finetune.registry import TASKS
 
@@ -32,56 +29,26 @@ def make_inspect_task(name: str, open_klue: Callable[[str], AbstractContextManag
         open_klue: the folder of KLUE files for the value of ``-T data=``.
     """
 
-    def build(
-        data: str = "malmoi:sample", shots: int = 0, seed: int = 1, limit: int | None = None, method: str = "generation"
-    ) -> Task:
-        if method not in ("generation", "likelihood"):
-            raise BadInput(f"method={method}: expected generation or likelihood")
+    def build(data: str = "malmoi:sample", shots: int = 0, seed: int = 1, limit: int | None = None) -> Task:
         with open_klue(data) as folder:
             prompted = load_prompted_task(name, folder, shots, limit, seed)
-        if method == "likelihood" and not prompted.prompt.choices:
-            raise BadInput(f"method=likelihood: {prompted.task.name} has no fixed set of answers")
-        return _build_task(prompted, method, {"shots": shots, "seed": seed})
+        prompt, examples = prompted.prompt, {example.guid: example for example in prompted.data.scored}
+        samples = [
+            Sample(input=to_chat(prompted.messages(example)), target=prompt.render_gold(example), id=guid)
+            for guid, example in examples.items()
+        ]
+        return Task(
+            dataset=MemoryDataset(samples, name=f"{prompted.task.name} {prompted.data.split}"),
+            solver=generate(),
+            scorer=klue_scorer(prompted, examples),
+            config=GenerateConfig(max_tokens=prompt.max_tokens),
+            metadata={"task": prompted.task.name, "shots": shots, "seed": seed},
+        )
 
     build.__name__ = f"klue_{name.removeprefix('klue-').replace('-', '_')}"
     build.__module__ = "malmoi"  # Inspect names a task after its package
-    build.__doc__ = f"{name}: folder of KLUE files, shots, their seed, limit, method (generation or likelihood)."
+    build.__doc__ = f"{name}: folder of KLUE files, shots, their seed, limit."
     return task(build)
-
-
-def _build_task(prompted: PromptedTask, method: str, settings: dict[str, Any]) -> Task:
-    prompt = prompted.prompt
-    examples = {example.guid: example for example in prompted.data.scored}
-    samples = [
-        Sample(input=to_chat(prompted.messages(example)), target=prompt.render_gold(example), id=guid)
-        for guid, example in examples.items()
-    ]
-    return Task(
-        dataset=MemoryDataset(samples, name=f"{prompted.task.name} {prompted.data.split}"),
-        solver=generate() if method == "generation" else choose_most_likely(prompt.choices),
-        scorer=klue_scorer(prompted, examples),
-        config=GenerateConfig(max_tokens=prompt.max_tokens),
-        metadata={"task": prompted.task.name, "method": method, **settings},
-    )
-
-
-@solver
-def choose_most_likely(choices: Sequence[str]) -> Solver:
-    """The answer that the model finds most likely per character; Hugging Face models only."""
-
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        from finetune.generative.client.likelihood import Scorer, most_likely
-
-        model = get_model()
-        require_hf(str(model))
-        api: Any = model.api
-        scorer = Scorer(api.model, api.tokenizer)
-        turns = [(cast(Any, message.role), message.text) for message in state.messages]
-        sums, *_ = scorer.score(scorer.render_context(turns), choices)
-        state.output = ModelOutput.from_content(str(model), choices[most_likely(sums, choices)])
-        return state
-
-    return solve
 
 
 def klue_scorer(prompted: PromptedTask, examples: dict[str, Example]) -> Scorer:

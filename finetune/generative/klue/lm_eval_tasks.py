@@ -19,18 +19,10 @@ from finetune.generative.klue.prompted_task import PromptedTask
 from finetune.generative.prompts.prompt import DELIMITER, render_plain
 
 VERSION = 1.0
-README = """# KLUE for lm-evaluation-harness
-
-```console
-$ lm_eval --model hf --model_args pretrained=MODEL --tasks {first} --include_path {folder}
-```
-For `multiple_choice` tasks, `acc_norm` is the accuracy by characters of `malmoi llm --method likelihood`, and `acc` the
-one by sums. The YAML files contain the paths of the data; export again after moving the folder.
-"""
 
 
 def export(tasks: Sequence[PromptedTask], folder: Path) -> list[Path]:
-    """Write ``klue_<task>.yaml`` and ``klue_<task>.jsonl`` of each task, and README.md; returns the YAML files."""
+    """Write ``klue_<task>.yaml`` and ``klue_<task>.jsonl`` of each task; returns the YAML files."""
     written = []
     for prompted in tasks:
         name = f"klue_{prompted.task.name.removeprefix('klue-').replace('-', '_')}"
@@ -39,7 +31,6 @@ def export(tasks: Sequence[PromptedTask], folder: Path) -> list[Path]:
         path = folder / f"{name}.yaml"
         atomic_write(path, yaml.safe_dump(build_task(name, prompted, data), allow_unicode=True, sort_keys=False))
         written.append(path)
-    atomic_write(folder / "README.md", README.format(first=",".join(path.stem for path in written), folder=folder))
     return written
 
 

@@ -116,9 +116,7 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 def agreement(a: Sequence[Scored], b: Sequence[Scored]) -> dict[str, Any]:
     """Two judges on the answers that both scored; shares from 0 to 1."""
-    others = {(one.question, one.turn): one.score for one in b}
-    pairs = [(one.score, others.get((one.question, one.turn))) for one in a]
-    judged = [(x, y) for x, y in pairs if x is not None and y is not None]
+    judged = _judged_by_both([(one, one.score) for one in a], [(one, one.score) for one in b])
     if not judged:
         return {"n": 0, "exact": None, "within_1": None, "spearman": None, "kappa": None}
     x, y = map(list, zip(*judged, strict=True))
@@ -130,6 +128,20 @@ def agreement(a: Sequence[Scored], b: Sequence[Scored]) -> dict[str, Any]:
         "kappa": quadratic_kappa(x, y),
         "mean_difference": fmean(y) - fmean(x),
     }
+
+
+def agreement_of_pairs(a: Sequence[Paired], b: Sequence[Paired]) -> dict[str, Any]:
+    """Two judges on the pairs that both judged."""
+    judged = _judged_by_both([(pair, pair.verdict) for pair in a], [(pair, pair.verdict) for pair in b])
+    exact = fmean(x == y for x, y in judged) if judged else None
+    return {"n": len(judged), "exact": exact, "kappa": nominal_kappa([x for x, _ in judged], [y for _, y in judged])}
+
+
+def _judged_by_both(a: Sequence[tuple[Any, Any]], b: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """The values of both judges on the same turns, without failures."""
+    others = {(one.question, one.turn): value for one, value in b}
+    pairs = [(value, others.get((one.question, one.turn))) for one, value in a]
+    return [(x, y) for x, y in pairs if x is not None and y is not None]
 
 
 def quadratic_kappa(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -165,12 +177,3 @@ def summarize_pairs(pairs: Sequence[Paired], samples: int = RESAMPLES) -> dict[s
         "order_decides": fmean(pair.first != pair.second for pair in judged) if judged else None,
         "first_wins": first_wins / (first_wins + second_wins) if first_wins + second_wins else None,
     }  # fmt: skip
-
-
-def agreement_of_pairs(a: Sequence[Paired], b: Sequence[Paired]) -> dict[str, Any]:
-    """Two judges on the pairs that both judged."""
-    others = {(pair.question, pair.turn): pair.verdict for pair in b}
-    pairs = [(pair.verdict, others.get((pair.question, pair.turn))) for pair in a]
-    judged = [(x, y) for x, y in pairs if x is not None and y is not None]
-    exact = fmean(x == y for x, y in judged) if judged else None
-    return {"n": len(judged), "exact": exact, "kappa": nominal_kappa([x for x, _ in judged], [y for _, y in judged])}

@@ -251,15 +251,3 @@ def test_a_model_that_cannot_be_opened_is_one_sentence(name, monkeypatch):
     monkeypatch.delenv("LOOPBACK_BASE_URL", raising=False)
     with pytest.raises(BadInput, match="--model"):
         ask(questions(1), replace(QUICK, model=name))
-
-
-def test_the_mock_needs_no_network(monkeypatch):
-    tiktoken = pytest.importorskip("tiktoken")
-
-    def download(*_: object) -> object:
-        raise ConnectionError("no network")
-
-    monkeypatch.setattr(tiktoken, "get_encoding", download)
-    (found,) = ask(questions(1), Client("mockllm/model"))
-    assert (found.error, found.text) == (None, "Default output from mockllm/model")
-    assert (found.tokens_in, found.tokens_out) == (len("질문 0"), len(found.text))

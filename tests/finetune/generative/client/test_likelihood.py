@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from finetune.generative.client import likelihood
-from finetune.generative.client.ask import Client
-from finetune.generative.client.likelihood import load_scorer, most_likely
+from finetune.generative.client.ask import Answer, Client
+from finetune.generative.client.likelihood import load_scorer
 from finetune.generative.klue.lm_eval_tasks import export
 from finetune.generative.klue.prompted_task import load_prompted_task
-from finetune.generative.klue.run import Evaluation, run
+from finetune.generative.klue.run import Evaluation, parse_likelihoods, run
 from finetune.generative.prompts.prompt import TEMPLATE, render_plain
 
 
@@ -116,10 +116,13 @@ def test_after_a_chat_template_comes_the_answer_itself_and_one_beginning(tiny):
     assert scorer.score(context, ("함의",)) != with_template  # a blank before the answer, in bare text
 
 
-def test_characters_even_out_the_length_of_answers():
-    sums, choices = [-4.0, -6.0], ["정치", "생활문화"]
-    assert most_likely(sums, choices) == 1  # -1.5 a character against -2
-    assert most_likely(sums, choices, by_character=False) == 0
+def test_characters_even_out_the_length_of_answers(klue):
+    """정치 gets -4 and 생활문화 -6: -2 and -1.5 per character."""
+    prompted = load_prompted_task("ynat", klue, limit=1)
+    sums = {"정치": -4.0, "생활문화": -6.0}
+    answers = [Answer("q", json.dumps([sums.get(choice, -99.0) for choice in prompted.prompt.choices]))]
+    assert parse_likelihoods(prompted, answers)[0].prediction.value == "생활문화"
+    assert parse_likelihoods(prompted, answers, by_character=False)[0].prediction.value == "정치"
 
 
 def test_a_second_run_loads_no_model(tiny, klue, tmp_path, monkeypatch):

@@ -53,19 +53,6 @@ def test_gold_answers_reach_100_in_inspect_and_silence_parses_nowhere(name, insp
     assert silent[prompted.task.metrics[0]] < 50
 
 
-def test_a_likelihood_asked_of_another_provider_is_an_error_and_no_generation(klue, tmp_path):
-    from inspect_ai import eval as evaluate
-
-    from launch.tools import inspect_tasks
-
-    (log,) = evaluate(
-        inspect_tasks.klue_nli(data=str(klue), limit=2, method="likelihood"),
-        model=answered({}, "함의"), log_dir=str(tmp_path), display="none",
-    )  # fmt: skip
-    assert log.status == "error"
-    assert "does not return probabilities" in log.error.message
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(
     not entry_points(group="inspect_ai").select(name="malmoi"),
