@@ -133,6 +133,11 @@ def write_json(path: Path, content: Any) -> None:
     atomic_write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
+def write_json_lines(path: Path, records: Iterable[Any]) -> None:
+    """Write one JSON object per line, atomically."""
+    atomic_write(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+
+
 def format_json(records: Any) -> str:
     """Indented as officially."""
     return json.dumps(records, ensure_ascii=False, indent=4)

@@ -11,7 +11,7 @@ cache is not in the output folder because it holds pickles, which would run code
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -94,16 +94,12 @@ def ask(questions: Sequence[Question], client: Client) -> list[Answer]:
     ``BadInput`` if the model cannot be opened or several questions in a row fail. Any other question without an answer
     has ``error`` set; the next run sends it again.
     """
+    import anyio
+
     unique = {replace(question, id=""): question for question in reversed(questions)}  # the first of equal ones
     answers: dict[str, Answer] = {}
-    with tqdm(total=len(unique), desc=client.model, unit=" answers", disable=None) as bar:
-
-        def keep(answer: Answer) -> None:
-            answers[answer.id] = answer
-            bar.update()
-
-        if unique:
-            _run(_ask_all, list(reversed(unique.values())), client, keep)
+    if unique:
+        answers = anyio.run(_ask_all, list(reversed(unique.values())), client)
     found = []
     for question in questions:
         first = unique[replace(question, id="")].id
@@ -113,44 +109,38 @@ def ask(questions: Sequence[Question], client: Client) -> list[Answer]:
     return found
 
 
-def _run(function: Callable[..., Any], *arguments: Any) -> None:
-    """Run an async function; raise its first error instead of an exception group."""
-    import anyio
-
-    try:
-        anyio.run(function, *arguments)
-    except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None
-
-
-async def _ask_all(questions: Sequence[Question], client: Client, keep: Callable[[Answer], None]) -> None:
-    """Send all questions, ``client.connections`` at a time."""
+async def _ask_all(questions: Sequence[Question], client: Client) -> dict[str, Answer]:
+    """Send all questions, ``client.connections`` at a time; the answers by id."""
     import anyio
 
     model, version = open_model(client), read_version(client.model)
-    waiting: Iterator[Question] = iter(questions)
-    failures = 0  # in a row
+    waiting, answers = iter(questions), dict[str, Answer]()
+    failures, reasons = 0, list[str]()  # failures in a row; why all stop
 
     async def work() -> None:
         nonlocal failures
         for question in waiting:
-            answer = await _ask_one(model, question, client, version)
-            failures = 0 if answer.error is None else failures + 1
-            if answer.error is not None:
+            answer = answers[question.id] = await _ask_one(model, question, client, version)
+            bar.update()
+            failures = failures + 1 if answer.error else 0
+            if answer.error:
                 log.warning("%s: no answer: %s", question.id, answer.error)
             if failures >= min(MAX_FAILURES_IN_A_ROW, len(questions)):
-                raise BadInput(
-                    f"{client.model}: {failures} questions in a row failed; {answer.error}\n"
-                    "check the server, its address, the model's name and the key, then run the same command again"
-                )
-            keep(answer)
+                reasons.append(f"{failures} questions in a row failed; {answer.error}")
+            if reasons:
+                workers.cancel_scope.cancel()
+                return
 
-    async with anyio.create_task_group() as group:
-        for _ in range(min(client.connections, len(questions))):
-            group.start_soon(work)
+    with tqdm(total=len(questions), desc=client.model, unit=" answers", disable=None) as bar:
+        async with anyio.create_task_group() as workers:
+            for _ in range(min(client.connections, len(questions))):
+                workers.start_soon(work)
+    if reasons:
+        raise BadInput(
+            f"{client.model}: {reasons[0]}\n"
+            "check the server, its address, the model's name and the key, then run the same command again"
+        )
+    return answers
 
 
 async def _ask_one(model: Model, question: Question, client: Client, version: str) -> Answer:

@@ -6,9 +6,7 @@ are added to its rules: a garbled response is retried too, and the wait follows 
 
 from __future__ import annotations
 
-import os
 import re
-from hashlib import sha256
 from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,15 +65,11 @@ def require_hf(name: str, option: str = "--method likelihood") -> None:
 
 
 def read_version(name: str) -> str:
-    """A digest of what may change behind the same name: the files of a folder, or the server's address without keys."""
-    if folder := local_folder(name):
-        from finetune.queue.fingerprint import digest
+    """A digest of the files of ``hf/FOLDER``; "" for other models, whose address is in Inspect's cache key."""
+    from finetune.queue.fingerprint import digest
 
-        return digest(str(folder))
-    provider, _, rest = name.partition("/")
-    service = rest.partition("/")[0].upper().replace("-", "_") if provider == "openai-api" else "OPENAI"
-    address = os.environ.get(f"{service}_BASE_URL", "") if provider in OPENAI else ""
-    return sha256(re.sub(r"//[^/]*@|[?#].*", "//", address).encode()).hexdigest()[:16] if address else ""
+    folder = local_folder(name)
+    return digest(str(folder)) if folder else ""
 
 
 def open_model(client: Client) -> Model:
@@ -164,5 +158,6 @@ def format_reason(error: BaseException) -> str:
 
     if isinstance(error, RetryError):
         error = error.last_attempt.exception() or error
+    error = error.__cause__ or error  # Inspect's wrapper repeats the whole request
     text = re.sub(r"\[/?[a-z ]+\]", "", " ".join(str(error).split()))
     return escape_controls(hide_keys(f"{type(error).__name__}: {text}".removesuffix(": ")))[:MAX_REASON_CHARS]

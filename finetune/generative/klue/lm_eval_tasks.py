@@ -7,7 +7,6 @@ parsers, which the harness could only run as exported code; an export without co
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import yaml
 
 from corpus.documents.atomic_files import atomic_write
+from finetune.data.files import write_json_lines
 from finetune.generative.klue.prompted_task import PromptedTask
 from finetune.generative.prompts.prompt import DELIMITER, render_plain
 
@@ -27,7 +27,7 @@ def export(tasks: Sequence[PromptedTask], folder: Path) -> list[Path]:
     for prompted in tasks:
         name = f"klue_{prompted.task.name.removeprefix('klue-').replace('-', '_')}"
         data = (folder / f"{name}.jsonl").resolve()
-        atomic_write(data, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(prompted)))
+        write_json_lines(data, _rows(prompted))
         path = folder / f"{name}.yaml"
         atomic_write(path, yaml.safe_dump(build_task(name, prompted, data), allow_unicode=True, sort_keys=False))
         written.append(path)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import write_json
+from finetune.data.files import write_json, write_json_lines
 from finetune.examples import Prediction, Row
 from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
 from finetune.generative.client.models import check_name, is_local, read_version, require_hf
@@ -160,9 +159,9 @@ def write_result(
     folder = evaluation.folder(task.name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "scores.json").unlink(missing_ok=True)
-    _write_lines(folder / "predictions.jsonl", (row._asdict() for row in rows))
+    write_json_lines(folder / "predictions.jsonl", (row._asdict() for row in rows))
     answers = zip(rows, parsed, strict=True)
-    _write_lines(folder / "answers.jsonl", (_answer_record(row.guid, one) for row, one in answers))
+    write_json_lines(folder / "answers.jsonl", (_answer_record(row.guid, one) for row, one in answers))
     write_json(folder / "errors.json", find_errors(task, data.scored, rows, seed=SEED))
     costs = sum_costs([one.answer for one in parsed])
     tokens = {
@@ -229,7 +228,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return versions
-
-
-def _write_lines(path: Path, records: Iterable[Any]) -> None:
-    atomic_write(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))

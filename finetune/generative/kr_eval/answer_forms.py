@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from finetune.generative.kr_eval.files import TaskFile, file_name
-from finetune.generative.kr_eval.metrics import CORRELATIONS, NUMBER, parse_number
+from finetune.generative.kr_eval.metrics import CORRELATIONS, NUMBER, parse_number, split_lines
 from finetune.generative.prompts import answers
 from finetune.generative.prompts.prompt import PROMPTS
 
@@ -111,7 +111,7 @@ def _parse_paragraph(answer: str) -> str | None:
 
 
 def _are_entities(answer: str) -> bool:
-    lines = [line for line in map(str.strip, answer.split("\n")) if line]
+    lines = split_lines(answer)
     return bool(lines) and all(ENTITY.fullmatch(line) for line in lines)
 
 

@@ -10,16 +10,14 @@ An answer that cannot be parsed is wrong and stays in the count. The ``guid`` of
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify_custom, write_json
+from finetune.data.files import identify_custom, write_json, write_json_lines
 from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
 from finetune.generative.kr_eval.answer_forms import Form, clean, detect_form
 from finetune.generative.kr_eval.files import TaskFile, read_task_file
@@ -108,6 +106,6 @@ def _write(folder: Path, task: TaskFile, form: Form, answers: Sequence[Answer], 
             "guid": f"{task.name}-{number}", "gold": gold, "prediction": form.parse(cleaned), "answer": answer.text,
             "has_form": form.is_exact and form.is_exact(cleaned), "error": answer.error,
         }  # fmt: skip
-        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
-    atomic_write(folder / "predictions.jsonl", "".join(lines))
+        lines.append(line)
+    write_json_lines(folder / "predictions.jsonl", lines)
     write_json(folder / "scores.json", result)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.atomic_files import atomic_write, parse_json
+from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
-from finetune.data.files import read_text
+from finetune.data.files import read_text, write_json_lines
 
 BUILT_IN = Path(__file__).with_name("korean_questions.jsonl")  # eight, one per category: too few for a leaderboard
 NEEDS_REFERENCE = ("math", "reasoning", "coding")
@@ -93,7 +93,7 @@ def write_answers(path: Path, model: str, questions: Sequence[Question], answers
         {"question_id": question.id, "model_id": model, "choices": [{"index": 0, "turns": [*answers[question.id]]}]}
         for question in questions
     ]
-    atomic_write(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    write_json_lines(path, records)
 
 
 def _read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

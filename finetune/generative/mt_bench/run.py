@@ -10,14 +10,12 @@ failed verdict as -1. Here an answer that never came and a truncated judgment ar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify_custom, write_json
+from finetune.data.files import identify_custom, write_json, write_json_lines
 from finetune.generative.client import ask as client_ask
 from finetune.generative.client.ask import Answer, Client, sum_costs
 from finetune.generative.mt_bench import statistics
@@ -93,8 +91,7 @@ def run_bench(bench: Bench, model: Client, judges: Sequence[Client], out: Path) 
     texts = {name: [text or "" for text in turns] for name, turns in answers.items()}
     write_answers(out / ANSWERS_NAME, model.model, questions, texts)
     judgments = [one for judge in judges for one in judge_answers(bench, answers, judge, spent)]
-    lines = (json.dumps(one.as_json(), ensure_ascii=False) + "\n" for one in judgments)
-    atomic_write(out / "judgments.jsonl", "".join(lines))
+    write_json_lines(out / "judgments.jsonl", (one.as_json() for one in judgments))
     scores = {
         "task": "mt-bench", "model": model.model, "temperature": 0.0, "n": len(questions), **bench.about,
         "unanswered": sum(text is None for turns in answers.values() for text in turns),
