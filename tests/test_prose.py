@@ -34,28 +34,12 @@ WORDS_LEFT = {
     "benchmarks": 77,
     "tests": 207,
     "malmoi.py": 1,
-    "README.md": 6,
-    "CONTRIBUTING.md": 2,
-    "docs": 238,
+    "README.md": 0,
+    "CONTRIBUTING.md": 0,
+    "docs": 0,
 }
 # pages whose sentences are longer, with their number
-LONG_SENTENCES_LEFT: dict[str, int] = {
-    "README.md": 1,
-    "ablations.md": 1,
-    "clusters.md": 1,
-    "corpus.md": 6,
-    "experiments.md": 4,
-    "finetune.md": 2,
-    "llm.md": 3,
-    "models.md": 1,
-    "personal-data.md": 3,
-    "pretrain.md": 4,
-    "results.md": 1,
-    "scale.md": 1,
-    "speedrun.md": 3,
-    "switches.md": 1,
-    "tokenizer.md": 6,
-}
+LONG_SENTENCES_LEFT: dict[str, int] = {}
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 QUOTATIONS = (  # text of others, and lines of these rules themselves
     "tests/test_prose.py",
