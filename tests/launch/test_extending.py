@@ -63,7 +63,7 @@ def train(recipe: Recipe, run: Path) -> bool:
     return run_stage(replace(STAGE["pretrain"], work=work), recipe, run)
 
 
-def test_a_folder_with_more_steps_is_gone_on_with_and_complete_again(run: Path) -> None:
+def test_a_longer_schedule_extends_the_training(run: Path) -> None:
     assert not train(recipe_of(), run)
     longer = recipe_of("pretrain.steps=6400")
     assert list(_check_folders([STAGE["pretrain"]], longer, run)) == []
@@ -73,7 +73,7 @@ def test_a_folder_with_more_steps_is_gone_on_with_and_complete_again(run: Path) 
 
 
 @pytest.mark.parametrize("override", ["pretrain.seed=7", "pretrain.optimizer.lr=1.0e-5"])
-def test_other_settings_are_refused_as_ever(run: Path, override: str) -> None:
+def test_other_changed_settings_are_refused(run: Path, override: str) -> None:
     with pytest.raises(LaunchError, match="made with another recipe"):
         train(recipe_of("pretrain.steps=6400", override), run)
 
@@ -85,7 +85,7 @@ def test_training_past_the_stable_rate_is_refused_and_stays_complete(run: Path) 
     assert not train(recipe_of(), run)
 
 
-def test_what_was_made_of_the_shorter_run_has_to_go_first(run: Path) -> None:
+def test_stages_made_from_the_shorter_run_block_the_extension(run: Path) -> None:
     for name in ("model", "report"):
         manifest.start(run / name, manifest.Head(name, {}, {}))
     with pytest.raises(LaunchError, match=r"model, .*report: made from pretrain before this change; delete or move it"):

@@ -1,4 +1,4 @@
-"""Names and texts that would command a terminal or a page: through the corpus stage, the report and the console."""
+"""Names and texts with control characters or markup stay text in the corpus stage, the report and the console."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_log_lines_and_warnings_show_names_as_they_are(monkeypatch: pytest.Monke
         ("[red]e\n", ("run", "smoke", "{}")),
     ],
 )
-def test_errors_name_what_was_given_in_one_line(
+def test_errors_name_the_input_in_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -208,7 +208,7 @@ for arguments in (("run", "smoke", "--dry-run"), ("--help",), ("corpus", "--help
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp949"])
-def test_no_encoding_of_the_terminal_ends_a_command(tmp_path: Path, encoding: str) -> None:
+def test_no_terminal_encoding_crashes_a_command(tmp_path: Path, encoding: str) -> None:
     environment = os.environ | {"PYTHONIOENCODING": encoding}
     result = subprocess.run([sys.executable, "-c", IN_TURN], capture_output=True, cwd=tmp_path, env=environment)
     assert result.returncode == 0 and b"Traceback" not in result.stderr, result.stderr

@@ -71,7 +71,7 @@ def bpe_trainer(vocab_size: int, special_tokens: list[str]) -> Any:
     return trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=special_tokens, show_progress=False)
 
 
-def test_the_checkpoints_tokenizer_is_taken_over_with_its_digest(start: Path, tmp_path: Path) -> None:
+def test_the_checkpoints_tokenizer_is_adopted_with_its_digest(start: Path, tmp_path: Path) -> None:
     out = tmp_path / "tokenizer"
     counts = adopt_tokenizer(settings(start), out)
     assert counts == {"vocab_size": len(read_pieces(start)), "adopted_from": str(start)}
@@ -83,7 +83,7 @@ def test_the_checkpoints_tokenizer_is_taken_over_with_its_digest(start: Path, tm
     assert EojeolEncoder(out).special_ids == {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 
 
-def test_pieces_added_behind_vocab_txt_are_kept(start: Path, tmp_path: Path) -> None:
+def test_pieces_added_after_vocab_txt_are_kept(start: Path, tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(start)
     tokenizer.add_tokens(["계약서"])
     vocabulary = (start / "vocab.txt").read_bytes()
@@ -122,7 +122,7 @@ def test_tokenizers_that_packing_cannot_follow_are_refused(start: Path, tmp_path
         adopt_tokenizer(settings(start), tmp_path / "tokenizer")
 
 
-def test_folders_without_a_whole_tokenizer_are_refused(start: Path, tmp_path: Path) -> None:
+def test_folders_without_a_complete_tokenizer_are_refused(start: Path, tmp_path: Path) -> None:
     config = json.loads((start / "tokenizer_config.json").read_text("utf-8"))
     kept = {key: value for key, value in config.items() if key != "mask_token"}
     kept["tokenizer_class"] = "PreTrainedTokenizerFast"
@@ -215,7 +215,7 @@ def test_another_checkpoint_is_noticed_by_the_stages_that_read_it(start: Path, t
         run_stage(STAGE["tokenizer"], recipe_of(other), run)
 
 
-def test_a_contradiction_shows_before_the_first_stage_works(start: Path) -> None:
+def test_contradictions_are_reported_before_the_first_stage(start: Path) -> None:
     with pytest.raises(BadInput, match=r"sequence_length is 64, but .* takes at most 48"):
         STAGE["tokenizer"].user_inputs(recipe_of(start, "pretrain.rows.sequence_length=64"))
     with pytest.raises(BadInput, match=r"pretrain\.model\.hidden is 16, but .* has 8"):

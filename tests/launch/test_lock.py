@@ -28,7 +28,7 @@ with lock_stage(Path(sys.argv[1]), "pretrain"):
 """
 
 
-def test_a_second_process_is_refused_until_the_first_is_gone_however_it_went(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     first = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert first.stdout and first.stdout.readline() == "held\n"
     refusal = pytest.raises(LaunchError, match="pretrain: another malmoi process works in this folder; wait")
@@ -43,7 +43,7 @@ def test_a_second_process_is_refused_until_the_first_is_gone_however_it_went(tmp
 
 
 @pytest.mark.parametrize("number", [*sorted(NO_LOCKS_HERE), errno.EACCES])
-def test_a_file_system_without_locks_is_worked_on_without(
+def test_a_file_system_without_locks_is_used_without_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(self: object) -> None:

@@ -43,7 +43,7 @@ def test_other_settings_stop_and_show_the_key(tmp_path: Path, state: str) -> Non
         is_complete(tmp_path, other)
 
 
-def test_settings_that_came_or_went_are_absent_on_one_side(tmp_path: Path) -> None:
+def test_added_and_removed_settings_are_listed_as_absent(tmp_path: Path) -> None:
     finished(tmp_path, Head("corpus", {"old": 1, "both": 2}, {}))
     with pytest.raises(LaunchError) as error:
         is_complete(tmp_path, Head("corpus", {"both": 2, "new": 3}, {}))
@@ -59,7 +59,7 @@ def test_the_order_of_settings_and_inputs_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(("count", "more"), [(12, ""), (13, "… and 1 more")])
-def test_at_most_twelve_differences_are_told_and_the_rest_counted(tmp_path: Path, count: int, more: str) -> None:
+def test_at_most_twelve_differences_are_listed_and_the_rest_counted(tmp_path: Path, count: int, more: str) -> None:
     settings = {f"key{n:02}": 0 for n in range(count)}
     finished(tmp_path, Head("corpus", settings, {}))
     with pytest.raises(LaunchError) as error:
@@ -89,7 +89,7 @@ def large_file(path: Path, changed: int | None = None, size: int = 3 * MIB) -> s
     return manifest.fingerprint(path)
 
 
-def test_large_file_is_known_by_its_size_its_first_and_its_last_mib(
+def test_a_large_file_is_fingerprinted_by_size_first_and_last_mib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manifest, "MAX_HASHED_BYTES", MIB)
@@ -111,7 +111,7 @@ def test_large_file_is_fingerprinted_by_its_size(tmp_path: Path, monkeypatch: py
     assert large_file(tmp_path / "a", size=3 * MIB + 1) != large_file(tmp_path / "a")
 
 
-def test_file_up_to_the_limit_is_fingerprinted_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_up_to_the_limit_is_fingerprinted_completely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "MAX_HASHED_BYTES", 3 * MIB)
     assert large_file(tmp_path / "a", 3 * MIB // 2) != large_file(tmp_path / "a")
     assert large_file(tmp_path / "a").startswith("sha256:")
@@ -139,7 +139,7 @@ def private_head(folder: Path, mode: str = "tag") -> Head:
     return Head("corpus", settings | {"pii": {"mode": mode, "extra": []}}, taken(folder))
 
 
-def test_names_of_inputs_are_published_without_personal_data_and_still_told_apart(tmp_path: Path) -> None:
+def test_input_names_are_published_without_personal_data_and_stay_distinct(tmp_path: Path) -> None:
     texts, out = tmp_path / "문의 010-0123-4567", tmp_path / "corpus"
     texts.mkdir()
     names = ("010-0123-4567.txt", "010-0123-4568.txt", "hong@example.com.jsonl", "news.txt")
@@ -162,13 +162,13 @@ def test_a_number_before_a_suffix_is_hidden_and_equal_names_are_numbered() -> No
     assert list(head.inputs) == ["x/[BRN].tar.gz", "x/[CARD].txt", "x/[CARD].txt-2", "x/[CARD].txt-3"]
 
 
-def test_types_of_personal_data_asked_for_are_hidden_in_names_too() -> None:
+def test_extra_types_of_personal_data_are_hidden_in_names() -> None:
     name = "x/홍길동 씨.txt"
     shown = [list(Head("corpus", {"pii": {"mode": "tag", "extra": e}}, {name: ""}).inputs) for e in ([], ["PERSON"])]
     assert shown == [[name], ["x/[PERSON] 씨.txt"]]
 
 
-def test_where_personal_data_is_kept_names_stay(tmp_path: Path) -> None:
+def test_names_stay_if_personal_data_is_kept(tmp_path: Path) -> None:
     (tmp_path / "010-0123-4567.txt").write_text("가", "utf-8")
     assert private_head(tmp_path, "keep").inputs == taken(tmp_path)
 

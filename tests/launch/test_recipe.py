@@ -29,7 +29,7 @@ def test_every_shipped_recipe_loads(name: str) -> None:
         ("malmoi-large", 377.05),
     ],
 )
-def test_recipes_build_models_of_the_sizes_they_tell(name: str, millions: float) -> None:
+def test_recipes_build_models_of_the_stated_sizes(name: str, millions: float) -> None:
     import torch
 
     from pretrain.model.networks import build_network
@@ -102,7 +102,7 @@ def test_unknown_recipe_gets_the_nearest_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1\n- 2\n", "\xff\xfe"])
-def test_file_that_is_no_recipe_is_refused(tmp_path: Path, text: str) -> None:
+def test_files_that_are_no_recipes_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.yaml"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(LaunchError, match=r"bad\.yaml"):
@@ -146,6 +146,6 @@ def test_every_key_that_holds_a_path_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "a/b", "", ".hidden", "a b"])
-def test_names_that_are_no_folder_of_their_own_are_refused(name: str) -> None:
+def test_run_names_that_are_unsafe_as_folders_are_refused(name: str) -> None:
     with pytest.raises(LaunchError, match="name"):
         load_recipe("smoke", [f"name={name}"])

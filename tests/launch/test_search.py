@@ -32,7 +32,7 @@ def test_the_space_is_read_from_the_command_line() -> None:
         load_recipe("smoke", ["finetune.search.space.rate=1e-4"])
 
 
-def test_a_search_is_no_stage_of_a_run_and_leaves_the_recipes_own_trainings_to_do(
+def test_a_search_is_no_stage_of_a_run_and_does_not_replace_the_recipes_trainings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     did: list[str] = []

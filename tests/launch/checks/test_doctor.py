@@ -1,4 +1,4 @@
-"""The doctor: every check answers with a line, and a failing check names its repair."""
+"""The doctor: one line per check; a failed check names its repair."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_other_pythons_than_the_tested_ones_are_refused(python: tuple[int, int, 
     assert doctor.check_python().repair == "use Python 3.11 or 3.12"
 
 
-def test_another_terminal_encoding_is_worth_knowing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_terminal_encoding_is_information(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.sys, "stdout", io.TextIOWrapper(io.BytesIO(), "cp949"))
     found = doctor.check_encoding()
     assert (found.is_ok, found.repair) == (None, "export PYTHONIOENCODING=utf-8")

@@ -1,4 +1,4 @@
-"""What --dry-run says of the jobs of finetune: which are there, how long the others take, and the price."""
+"""The fine-tuning jobs in --dry-run: which are done, how long the others take, and the price."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def done(jobs: Jobs) -> list[tuple[str, int]]:
     return [(planned.job.task, planned.job.seed) for planned in jobs.planned if planned.is_done]
 
 
-def test_results_that_are_there_are_done_and_tell_how_long_the_others_take(tmp_path: Path, encoder: Path) -> None:
+def test_finished_results_count_as_done_and_time_the_others(tmp_path: Path, encoder: Path) -> None:
     recipe = recipe_of("workers=2", "finetune.price_per_hour=3", encoder=encoder)
     for task, seconds in (("ynat", 1000.0), ("klue-re", 3000.0)):
         leave_result(recipe, tmp_path, task, 1, seconds)
@@ -90,9 +90,7 @@ def test_a_changed_encoder_has_no_results(tmp_path: Path, encoder: Path) -> None
     assert done(jobs_of(recipe, tmp_path)) == []
 
 
-def test_a_start_has_a_column_is_counted_once_and_again_where_its_encoder_is_gone(
-    tmp_path: Path, encoder: Path
-) -> None:
+def test_a_start_has_a_column_and_is_counted_again_if_its_encoder_is_missing(tmp_path: Path, encoder: Path) -> None:
     recipe = recipe_of("finetune.settings={x: {start_from: {re: ynat}}}", encoder=encoder)
     leave_result(recipe, tmp_path, "ynat", 1, 60.0)
     leave_result(recipe, tmp_path, "klue-re", 1, 60.0)
@@ -105,7 +103,7 @@ def test_a_start_has_a_column_is_counted_once_and_again_where_its_encoder_is_gon
     assert done(jobs_of(recipe, tmp_path)) == [("ynat", 1), ("klue-re", 1)]
 
 
-def test_without_results_time_follows_from_operations(tmp_path: Path, encoder: Path) -> None:
+def test_without_results_time_is_estimated_from_operations(tmp_path: Path, encoder: Path) -> None:
     recipe = recipe_of("finetune.max_train_examples=60", "finetune.overrides={ynat: {epochs: 2}}", encoder=encoder)
     planned = next(planned for planned in jobs_of(recipe, tmp_path).planned if planned.job.task == "ynat")
     tokens = 60 * 16 * 2
@@ -121,7 +119,7 @@ def test_without_results_time_follows_from_operations(tmp_path: Path, encoder: P
         (["launch.engine=ray", "launch.tasks=5", "launch.gpus_per_task=2", "launch.cpus_per_task=4"], 10),
     ],
 )
-def test_jobs_run_side_by_side_as_the_machine_or_the_cluster_allows(
+def test_concurrent_jobs_are_limited_by_machine_or_cluster(
     tmp_path: Path, encoder: Path, overrides: list[str], slots: int
 ) -> None:
     assert jobs_of(recipe_of(*overrides, encoder=encoder), tmp_path).slots == slots

@@ -20,7 +20,7 @@ def test_foreign_package_is_named(tmp_path: Path) -> None:
     assert (foreign_package(home=tmp_path) or "").startswith("the package `corpus` resolves to")
 
 
-def test_command_refuses_to_start_beside_a_foreign_tokenizer(tmp_path: Path) -> None:
+def test_command_refuses_to_start_with_a_foreign_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer" / "__init__.py").write_text("raise SystemExit('imported')\n")
     result = subprocess.run([sys.executable, "-m", "malmoi", "--help"], capture_output=True, text=True, cwd=tmp_path)
@@ -29,7 +29,7 @@ def test_command_refuses_to_start_beside_a_foreign_tokenizer(tmp_path: Path) -> 
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-def test_a_foreign_launch_folder_beside_the_command_is_named(tmp_path: Path) -> None:
+def test_a_foreign_launch_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "launch").mkdir()
     (tmp_path / "launch" / "__init__.py").write_text("raise SystemExit('imported')\n")
     code = f"import sys; from malmoi import main; sys.path.insert(0, {str(tmp_path)!r}); main()"
@@ -73,7 +73,7 @@ def test_files_that_another_distribution_merged_into_ours_are_named(installed: P
     assert f"`tokenizer` differs from the installation: tokenizer has added files to it ({file}); run" in problem
 
 
-def test_a_file_that_went_with_another_distribution_is_named(installed: Path) -> None:
+def test_a_file_removed_with_another_distribution_is_named(installed: Path) -> None:
     (installed / "finetune" / "run.py").unlink()
     assert "finetune/run.py is missing; run `pip install --force-reinstall" in (foreign_package(home=installed) or "")
 

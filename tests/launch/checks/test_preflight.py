@@ -1,4 +1,4 @@
-"""What would stop a run is said before its first stage works, all of it at once, and nothing is written."""
+"""All problems that would stop a run are reported before its first stage, and nothing is written."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
         ("launch.engine=slurm", "launch.engine=slurm needs"),
     ],
 )
-def test_each_obstacle_is_one_sentence(tmp_path: Path, override: str, words: str) -> None:
+def test_each_problem_is_one_sentence(tmp_path: Path, override: str, words: str) -> None:
     assert words in problems_of(tmp_path, override)
 
 
@@ -93,7 +93,7 @@ def test_a_search_with_optuna_needs_it_before_it_starts(tmp_path: Path, monkeypa
     assert "finetune.search.method=tpe needs optuna: pip install 'malmoi[search]'" in found
 
 
-def test_all_obstacles_are_listed_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
     found = problems_of(tmp_path, "corpus.inputs=absent.jsonl", "finetune.models=./nothing/here")
     assert "absent.jsonl" in found and "./nothing/here" in found
 
@@ -121,7 +121,7 @@ def manifest(folder: Path, head: dict[str, Any], name: str = "manifest.json") ->
     (folder / name).write_text(json.dumps(head), "utf-8")
 
 
-def test_a_folder_of_another_recipe_is_noticed_before_anything_works(tmp_path: Path) -> None:
+def test_a_folder_of_another_recipe_is_reported_before_the_run(tmp_path: Path) -> None:
     settings = load_recipe("smoke", ["tokenizer.vocab_size=3000"]).tokenizer.model_dump(mode="json")
     head = {"stage": "tokenizer", "settings": settings, "inputs": {}, "key": "sha256:0"}
     manifest(tmp_path / "run" / "tokenizer", head)
@@ -129,7 +129,7 @@ def test_a_folder_of_another_recipe_is_noticed_before_anything_works(tmp_path: P
     assert "tokenizer: made with another recipe" in found and "settings.vocab_size: was 3000, is now 4000" in found
 
 
-def test_a_changed_input_and_files_of_others_are_noticed_before_anything_works(tmp_path: Path) -> None:
+def test_changed_inputs_and_foreign_files_are_reported_before_the_run(tmp_path: Path) -> None:
     text, run = tmp_path / "text.txt", tmp_path / "run"
     text.write_text("가나다", "utf-8")
     recipe = load_recipe("smoke", [f"corpus.inputs={text}"])
@@ -145,7 +145,7 @@ def test_a_changed_input_and_files_of_others_are_noticed_before_anything_works(t
     assert "tokens: holds files that malmoi did not write" in problems_of(tmp_path, f"corpus.inputs={text}")
 
 
-def test_a_finished_finetune_is_added_to_and_its_new_encoders_are_checked_first(tmp_path: Path) -> None:
+def test_new_encoders_of_a_finished_finetune_are_checked_first(tmp_path: Path) -> None:
     settings = load_recipe("smoke").finetune.model_dump(mode="json", exclude={"device", "price_per_hour"})
     head = Head("finetune", settings, {"model": "sha256:0", "sample": "sha256:0"})
     manifest(tmp_path / "run" / "finetune", head.as_json())
@@ -195,7 +195,7 @@ def test_estimates_grow_with_the_work_and_shrink_with_the_machine() -> None:
 @pytest.mark.parametrize(
     ("seconds", "said"), [(3, "3 s"), (600, "10 min"), (7200, "2 h"), (86_400 * 12, "12 days"), (3.2e9, "101 years")]
 )
-def test_durations_are_said_in_fitting_units(seconds: float, said: str) -> None:
+def test_durations_have_fitting_units(seconds: float, said: str) -> None:
     assert say_duration(seconds) == said
 
 
@@ -238,7 +238,7 @@ def test_ctrl_c_ends_with_one_line_and_code_130(tmp_path: Path, kind: str) -> No
     assert "stopped in corpus;" in line and "to resume" in line
 
 
-def test_a_hub_name_without_network_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_name_without_network_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_network(*_: object, **__: object) -> None:
         raise OSError("Name or service not known")
 
@@ -248,7 +248,7 @@ def test_a_hub_name_without_network_is_said_at_once(tmp_path: Path, monkeypatch:
     assert found == "nobody/encoder: no such folder, and the Hub cannot be reached; go online, or name a folder"
 
 
-def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_path: Path, monkeypatch) -> None:
+def test_unusable_devices_are_reported_before_the_run(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("launch.checks.preflight.has_nvidia_devices", lambda: True)
     monkeypatch.setattr("corpus.documents.accelerator.has_nvidia_devices", lambda: True)
     monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
@@ -257,7 +257,7 @@ def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_p
     assert problems_of(tmp_path, "pretrain.engine.device=cpu", "finetune.device=cpu") == ""
 
 
-def test_the_papers_precision_on_a_processor_without_it_is_estimated_as_slow_as_it_is(monkeypatch) -> None:
+def test_emulated_bf16_is_estimated_at_its_real_speed(monkeypatch) -> None:
     rates = {"fp32": 100e9, "bf16": 5e9}
     monkeypatch.setattr("corpus.documents.accelerator.matmul_flops_per_second", lambda kind, name: rates[name])
     monkeypatch.setattr("launch.checks.estimate.cpu_speed", lambda config, _: Speed(rates[config.engine.precision]))

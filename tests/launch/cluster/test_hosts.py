@@ -1,4 +1,4 @@
-"""Scripts for hosts: each value is data, and two real hosts, which ssh reaches, train like one machine."""
+"""Scripts for hosts: values are data, and two hosts reached by ssh train like one machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_hostfile_has_a_slot_for_each_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("launcher", SETTINGS)
 @pytest.mark.parametrize("value", ["$(touch pwned)", "'; touch pwned; '", '"\n touch pwned', "a b"])
-def test_no_value_is_more_than_a_word_of_a_hosts_command(value: str, launcher: str, tmp_path: Path) -> None:
+def test_values_are_single_words_in_the_commands_of_hosts(value: str, launcher: str, tmp_path: Path) -> None:
     named = {"names": ["gpu1", "gpu2"], "elastic": launcher == "elastic"}
     site = site_of(launcher="deepspeed" if launcher == "deepspeed" else "torchrun", hosts=named)
     launch = plan_launch("smoke", [f"about={value}"], site, tmp_path / "runs")

@@ -62,7 +62,7 @@ def run_script(text: str, folder: Path, **variables: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_no_value_of_recipe_or_site_is_more_than_a_word_of_a_command(
+def test_values_are_single_words_in_batch_scripts(
     value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_commands: Path
 ) -> None:
     here = tmp_path / f"folder {value}".replace("/", "")

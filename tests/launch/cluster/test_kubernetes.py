@@ -58,7 +58,7 @@ def jobs_of(jobset: dict[str, Any]) -> dict[str, dict[str, Any]]:
         {"local": "/scratch", "interface": "ib0", "environment": {"HF_HUB_OFFLINE": "1"}},
     ],
 )
-def test_the_manifest_is_what_the_published_schemas_describe(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_the_manifest_follows_the_published_schemas(settings: dict[str, Any], tmp_path: Path) -> None:
     from kubeflow_trainer_api.models.jobset_v1alpha2_job_set import JobsetV1alpha2JobSet
 
     made = manifest(tmp_path, **settings)
@@ -75,7 +75,7 @@ def test_the_schemas_notice_a_wrong_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_no_value_is_more_than_a_word(value: str, tmp_path: Path) -> None:
+def test_values_are_single_words_in_the_manifest(value: str, tmp_path: Path) -> None:
     made = manifest(tmp_path, [f"about={value}"], environment={"HOSTILE": value.replace("\n", "")})
     assert [part["name"] for part in made["spec"]["replicatedJobs"]] == [
         "corpus", "tokenizer", "pack", "pretrain", "finetune", "report",

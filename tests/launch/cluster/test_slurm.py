@@ -1,4 +1,4 @@
-"""The generated batch scripts on a real Slurm of two hosts (``cluster.py`` in this folder)."""
+"""The generated batch scripts on a real Slurm of two hosts (``slurm_cluster.py``)."""
 
 from __future__ import annotations
 
@@ -124,9 +124,7 @@ def test_deepspeed_trains_on_both_hosts_in_one_job(cluster: Slurm, home: Path, p
 
 
 @pytest.mark.slow
-def test_what_the_watchdog_ends_goes_back_into_the_queue_without_a_checkpoint(
-    cluster: Slurm, home: Path, packed: Path
-) -> None:
+def test_a_job_ended_by_the_watchdog_is_requeued_without_a_checkpoint(cluster: Slurm, home: Path, packed: Path) -> None:
     shutil.copytree(packed, home / "hangs")
     steps = ("pretrain.steps=300", "pretrain.watch.hang_minutes=0.5")
     jobs = hand_in(cluster, home, *steps, "--runs", "hangs", "--stages", "pretrain")
@@ -143,7 +141,7 @@ def test_what_the_watchdog_ends_goes_back_into_the_queue_without_a_checkpoint(
     assert losses(home / "hangs") == pytest.approx(losses(home / "whole"), abs=1e-4)
 
 
-def test_a_newcomer_has_a_model_of_the_paper_queued_after_two_commands(cluster: Slurm, tmp_path: Path) -> None:
+def test_two_commands_queue_a_model_of_the_paper(cluster: Slurm, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("다람쥐가 도토리를 모았다.\n" * 50)
     (tmp_path / "site.yaml").write_text(malmoi(cluster, tmp_path, "launch", "site"))
     given = ("corpus.inputs=text.txt", "finetune.data=malmoi:sample")

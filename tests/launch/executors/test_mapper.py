@@ -54,7 +54,7 @@ def test_units_of_other_settings_are_never_reused(toy: ModuleType, words: list[s
         simulated_engine()(toy.shout, words[:-1], tmp_path)
 
 
-def test_a_run_begun_by_one_engine_is_ended_by_another(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
+def test_a_run_may_change_its_engine(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         map_units(partial(toy.reject, bad=["다리"]), words, tmp_path / "units")
     expected = map_units(toy.shout, words, tmp_path / "embedded")

@@ -186,7 +186,7 @@ def test_only_living_nodes_count() -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_an_error(
+def test_a_missing_cluster_is_an_error(
     toy: ModuleType, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ray")

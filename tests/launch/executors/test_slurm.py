@@ -93,7 +93,7 @@ def test_workers_of_job_arrays_that_are_killed_leave_the_bytes_of_the_embedded_t
     assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)
 
 
-def test_the_batch_script_says_what_the_settings_say(
+def test_the_batch_script_has_the_options_of_the_settings(
     toy: ModuleType, words: list[str], tmp_path: Path, state: Path
 ) -> None:
     engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
@@ -116,7 +116,7 @@ def test_the_batch_script_says_what_the_settings_say(
     assert "export GREETING=hello && export PATH=" in script
 
 
-def test_an_empty_partition_leaves_the_choice_to_the_cluster(
+def test_without_a_partition_the_cluster_chooses(
     toy: ModuleType, words: list[str], tmp_path: Path, state: Path
 ) -> None:
     engine_mapper(LaunchConfig(engine="slurm"))(toy.shout, words, tmp_path / "units")
@@ -185,9 +185,7 @@ def test_a_command_started_again_waits_for_the_job_it_had_submitted(
     assert len(scripts(state)) == 1
 
 
-def test_tasks_that_share_jobs_are_no_more_than_there_are_jobs_and_leave_nothing(
-    toy: ModuleType, tmp_path: Path, state: Path
-) -> None:
+def test_tasks_are_limited_by_the_number_of_jobs_and_clean_up(toy: ModuleType, tmp_path: Path, state: Path) -> None:
     config = CONFIG.model_copy(update={"gpus_per_task": 2, "tasks": 5})
     assert run_tasks(config, partial(toy.serve, folder=tmp_path), 2, tmp_path / "plans") == []
     assert len(list(tmp_path.glob("served-*"))) == 2
@@ -205,9 +203,7 @@ def test_a_failed_task_is_reported_with_its_log_and_the_others_continue(
     assert {path.name for path in tmp_path.glob("served-*")} == {"served-0", "served-2"}
 
 
-def test_a_controller_that_does_not_answer_for_a_while_is_asked_again(
-    toy: ModuleType, words: list[str], tmp_path: Path, state: Path
-) -> None:
+def test_a_silent_controller_is_asked_again(toy: ModuleType, words: list[str], tmp_path: Path, state: Path) -> None:
     (state / "down").write_text("5")
     assert len(engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")) == len(words)
     assert (state / "down").read_text() == "0"
@@ -228,7 +224,7 @@ def test_a_refused_job_is_an_error(toy: ModuleType, words: list[str], tmp_path: 
         engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
 
 
-def test_a_path_that_a_script_cannot_hold_is_refused(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
+def test_unsafe_paths_are_refused(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="Slurm scripts cannot hold ' ' in a path"):
         engine_mapper(CONFIG)(toy.shout, words, tmp_path / "two words")
 

@@ -56,7 +56,7 @@ def test_another_process_in_another_order_leaves_the_same_bytes(
     assert min(used.values()) >= TASKS, "each had work"
 
 
-def test_a_build_begun_on_an_engine_is_ended_by_local_processes(
+def test_local_processes_finish_a_build_started_on_a_cluster(
     shards: Path, built_here: dict[str, bytes], tmp_path: Path, backwards: tuple[MapUnits, dict[str, int]]
 ) -> None:
     def stops_half_way(work: Any, units: Any, folder: Path, **options: Any) -> list[dict[str, Any]]:

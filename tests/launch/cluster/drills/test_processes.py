@@ -95,7 +95,7 @@ def test_after_a_host_is_back_the_same_script_resumes(site: Site, training: Trai
     assert_undisturbed(training, undisturbed)
 
 
-def test_elastic_hosts_go_on_with_those_that_are_left(site: Site, training: Training, undisturbed: Training) -> None:
+def test_elastic_hosts_continue_without_a_lost_one(site: Site, training: Training, undisturbed: Training) -> None:
     training.shape(2, elastic=True)
     training.start()
     training.until_step(BEGIN)
@@ -109,7 +109,7 @@ def test_elastic_hosts_go_on_with_those_that_are_left(site: Site, training: Trai
     assert_undisturbed(training, undisturbed)
 
 
-def test_a_second_script_waits_for_what_a_killed_one_left_behind(
+def test_a_second_script_is_refused_while_processes_of_a_killed_one_run(
     site: Site, training: Training, undisturbed: Training
 ) -> None:
     training.start()
