@@ -41,19 +41,17 @@ SLIVER_LINES = (
 )
 SLIVERS: dict[str, str] = {}
 
-# limits that are not met yet, with the limit until then
+# limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_500,
-    "tokenizer": 3_300,
-    "pretrain": 8_900,
-    "finetune": 18_300,
-    "launch": 13_200,
-    "benchmarks": 5_800,
-    "wheel": 56_000,
-    "settings": 273,
-    "commands": 49,
+    "tokenizer": 3_200,
+    "pretrain": 8_500,
+    "finetune": 17_600,
+    "launch": 12_400,
+    "benchmarks": 5_100,
+    "wheel": 52_900,
 }
-NOT_YET_SLIVERS, NOT_YET_CYCLES, NOT_YET_MEDIANS, NOT_YET_CONTRACTS = 24, 1, {"finetune"}, {"tokenizer"}
+NOT_YET_SLIVERS, NOT_YET_CYCLES, NOT_YET_MEDIANS, NOT_YET_CONTRACTS = 11, 2, {"finetune"}, {"tokenizer"}
 
 FOLDERS = (*PACKAGES, "tests")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
@@ -136,13 +134,13 @@ def _starts_with(layers: list[str], prefix: str) -> bool:
 
 
 def test_a_recipe_has_few_settings() -> None:
-    assert len(list(settings_of(Recipe))) <= limit("settings", MAX_SETTINGS)
+    assert len(list(settings_of(Recipe))) <= MAX_SETTINGS
 
 
 def test_the_command_line_has_few_commands_and_options() -> None:
     options = [p.name for _, c in commands() for p in c.params if p.param_type_name == "option" and p.name != "help"]
-    assert len(commands()) <= limit("commands", MAX_COMMANDS)
-    assert len(options) <= limit("options", MAX_OPTIONS)
+    assert len(commands()) <= MAX_COMMANDS
+    assert len(options) <= MAX_OPTIONS
 
 
 def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
