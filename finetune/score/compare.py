@@ -179,8 +179,17 @@ def pair_up(
         elif theirs:
             pairs += _same_names(mine, theirs)
     if not pairs:
-        raise BadInput(f"nothing to compare: {_named(ones)} beside {_named(others)}; they need a task in common")
+        raise BadInput(_no_pairs(ones, others, is_one_run=second is None))
     return pairs
+
+
+def _no_pairs(ones: Sequence[Trained], others: Sequence[Trained], *, is_one_run: bool) -> str:
+    if is_one_run:
+        return (
+            f"the run has results of only one model ({_named(ones)}), so there is nothing to compare. Name a second "
+            "run (malmoi compare RUN OTHER), or train a second model or settings."
+        )
+    return f"the models {_named(ones)} and {_named(others)} have no task in common, so there is nothing to compare"
 
 
 def _fits(one: Trained, other: Trained, wanted: str | None) -> bool:

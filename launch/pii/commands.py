@@ -12,16 +12,19 @@ pii_app = typer.Typer(no_args_is_help=True, help="Find or hide personal data in 
 Source = Annotated[
     str, typer.Argument(metavar="INPUT", help="File, folder, 'glob*', or -. Text, JSON, CSV, TSV, Parquet; .gz …")
 ]
-FieldNames = Annotated[str | None, typer.Option(help="Keys or columns, by commas: body,author.name. Default: text.")]
-AllFields = Annotated[bool, typer.Option("--all-fields", help="Every string at any depth; keys stay.")]
-Types = Annotated[str | None, typer.Option(help="Only these types, by commas: TEL,PERSON. Default: Table 29.")]
+FieldNames = Annotated[
+    str | None, typer.Option(help="Keys or columns to process, comma-separated: body,author.name. Default: text.")
+]
+AllFields = Annotated[bool, typer.Option("--all-fields", help="Process every string at any depth; keys are kept.")]
+Types = Annotated[str | None, typer.Option(help="Types to find, comma-separated: TEL,PERSON. Default: Table 29.")]
 Names = Annotated[Path | None, typer.Option(metavar="FOLDER", help="KLUE-NER model that also finds names of people.")]
-NamesThreshold = Annotated[float, typer.Option(help="Probability that one token of a name reaches, 0 to 1.")]
-NamesDevice = Annotated[str, typer.Option(help="Where the model runs: auto, or cpu.")]
-Format = Annotated[str, typer.Option("--format", help="auto, text, jsonl, json, csv, tsv, parquet.")]
-Encoding = Annotated[str, typer.Option(help="auto (UTF-8, CP949, UTF-16 with a mark), or a name. Output: UTF-8.")]
-OnError = Annotated[str, typer.Option(help="Records that cannot be read: stop, or skip (left out, set aside).")]
-Skipped = Annotated[Path | None, typer.Option(help="Where they are set aside. Default: OUTPUT.skipped.jsonl.")]
+NamesThreshold = Annotated[float, typer.Option(help="Minimum probability of a name token, 0 to 1.")]
+NamesDevice = Annotated[str, typer.Option(help="Device of the model: auto or cpu.")]
+Format = Annotated[str, typer.Option("--format", help="Input format: auto, text, jsonl, json, csv, tsv or parquet.")]
+Encoding = Annotated[str, typer.Option(help="Input encoding: auto or a name. The output is UTF-8.")]
+KEY_HELP = "File with a secret key (at least 16 bytes). Equal values get equal replacements in all records and runs."
+OnError = Annotated[str, typer.Option(help="For unreadable records: stop or skip.")]
+Skipped = Annotated[Path | None, typer.Option(help="File for skipped records. Default: OUTPUT.skipped.jsonl.")]
 
 
 @pii_app.command("detect")
@@ -66,10 +69,14 @@ def pii_replace(
     names_threshold: NamesThreshold = 0.5,
     names_device: NamesDevice = "auto",
     seed: Annotated[
-        int | None, typer.Option(help="Repeatable, so anyone who knows the number can test guesses. Default: random.")
+        int | None,
+        typer.Option(
+            help="Make replacements reproducible. Warning: anyone who knows the seed can guess and verify original "
+            "values. Default: random."
+        ),
     ] = None,
-    key_file: Annotated[Path | None, typer.Option(help="Secret: a value maps alike in all records.")] = None,
-    key_variable: Annotated[str | None, typer.Option(help="The same, in this environment variable.")] = None,
+    key_file: Annotated[Path | None, typer.Option(help=KEY_HELP)] = None,
+    key_variable: Annotated[str | None, typer.Option(help="Environment variable with the secret key.")] = None,
     format_: Format = "auto",
     encoding: Encoding = "auto",
     on_error: OnError = "stop",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -68,3 +69,8 @@ def test_comparing_imports_neither_torch_nor_transformers(run: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, "compare", str(run / "toy")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_run_with_one_model_names_the_next_step(run: Path, capfd: Capture) -> None:
+    shutil.rmtree(run / "toy" / "finetune" / "ynat" / "better")
+    run_command(capfd, "compare", str(run / "toy")).refused("results of only one model", "Name a second run")
