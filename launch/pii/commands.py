@@ -1,4 +1,4 @@
-"""``malmoi pii …``: what each command takes. Heavy imports wait until one runs."""
+"""The commands ``malmoi pii detect`` and ``malmoi pii replace``; heavy imports wait until one runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import typer
 pii_app = typer.Typer(no_args_is_help=True, help="Find or hide personal data in text, JSON, tables and Parquet.")
 
 Source = Annotated[
-    str, typer.Argument(metavar="INPUT", help="File, folder, 'glob*', or -. Text, JSON, CSV, TSV, Parquet; .gz …")
+    str,
+    typer.Argument(metavar="INPUT", help="File, folder, glob, or - (text, JSON, CSV, TSV, Parquet; also compressed)."),
 ]
 FieldNames = Annotated[
     str | None, typer.Option(help="Keys or columns to process, comma-separated: body,author.name. Default: text.")
@@ -37,13 +38,13 @@ def pii_detect(
     names: Names = None,
     names_threshold: NamesThreshold = 0.5,
     names_device: NamesDevice = "auto",
-    explain: Annotated[bool, typer.Option("--explain", help="Spans as objects, with score and reasons.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print spans as objects with score and reasons.")] = False,
     format_: Format = "auto",
     encoding: Encoding = "auto",
     on_error: OnError = "stop",
     skipped: Skipped = None,
 ) -> None:
-    r"""Find personal data: each line or record out has its spans as \[start, end, TYPE].
+    r"""Find personal data. Each output line or record has its spans as \[start, end, TYPE].
 
     Example:  echo '문의 010-0123-4567' | malmoi pii detect -
     """
@@ -82,9 +83,10 @@ def pii_replace(
     on_error: OnError = "stop",
     skipped: Skipped = None,
 ) -> None:
-    """Replace personal data by invented values of the same type and format, or hide it otherwise.
+    """Replace personal data with invented values of the same type and format, or hide it in another way.
 
-    All else stays as it is. Records with the same "id" are one document, in which a value maps alike.
+    Everything else is unchanged. Records with the same "id" are one document, in which equal values get equal
+    replacements.
 
     Example:  malmoi pii replace letters.csv letters.safe.csv
     """

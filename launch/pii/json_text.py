@@ -1,11 +1,11 @@
-"""JSON whose strings are changed where they stand: all else, long numbers and repeated keys too, stays as it is.
+"""Change strings in JSON text in place; everything else is unchanged, including long numbers and repeated keys.
 
 ```
 {"version": 1, "data": [{"text": …}, {"text": …}]}
 └─ around ────────────┘ └─ record ─┘ └─ record ─┘└┘
 ```
-Text is walked token by token, without recursion. A document (an array of objects, an object, or an object that holds
-lists of objects) streams by record by record; what stands around the records is walked in the same way.
+Text is processed token by token, without recursion. A document (an array of objects, or an object, possibly with lists
+of objects) is processed record by record; the text around the records is processed in the same way.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 from corpus.reading import containers
 from corpus.reading.containers import BROKEN_JSON, NOT_AN_OBJECT, TOO_LONG, UnreadableRecord, parse_json
 from corpus.reading.encoding import UNDECODED
-from launch.pii.streams import UNDECODABLE, Line, Meet
-from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, below, escape_key, nfc
+from launch.pii.streams import UNDECODABLE, Line, ReportProblem
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, escape_key, nfc, paths_below
 
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|"', re.S)
 SCALAR = re.compile(r"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null|NaN|-?Infinity")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 NOT_TEXT = "text_is_not_a_string"
-MAX_KEYS = 20  # as many are named, from no deeper
+MAX_KEYS = 20  # maximum number and depth of keys in messages
 
 
 @dataclass(slots=True)
@@ -36,26 +36,26 @@ class _Frame:
     paths: Paths
     label: str
     key: str = ""
-    inner: Paths = ()  # what is chosen under the key
+    inner: Paths = ()  # selected paths under the key
     number: int = 0
     expects_key: bool = False
 
 
 @dataclass(slots=True)
 class Walker:
-    """Finds the chosen strings of JSON text that may come in pieces; ``seen`` tells whether a chosen key was there."""
+    """Finds the selected strings of JSON text, which may come in pieces; ``seen``: a selected key was found."""
 
     paths: Paths
     stack: list[_Frame] = field(default_factory=list)
     seen: bool = False
-    keys: dict[str, None] = field(default_factory=dict)  # the first there are, to be named where none was chosen
-    spans_at: tuple[int, int] | None = None  # where the value of a top-level "spans" stands
+    keys: dict[str, None] = field(default_factory=dict)  # the first keys, for messages
+    spans_at: tuple[int, int] | None = None  # position of the value of a top-level "spans"
 
     def change(self, raw: str, change: Callable[[str, str], str]) -> str:
-        """The next piece with ``change(text, label)`` for its chosen strings.
+        """The next piece with ``change(text, label)`` applied to its selected strings.
 
         Raises:
-            Unreadable: a chosen key holds a number.
+            UnreadableRecord: the value of a selected key is a number.
         """
         pieces, position = [], 0
         for start, end, label in self._places(raw):
@@ -66,12 +66,12 @@ class Walker:
         return "".join([*pieces, raw[position:]])
 
     def pass_over(self, raw: str) -> None:
-        """Take in the next piece and leave it as it is."""
+        """Read the next piece without a change."""
         for _ in self._places(raw):
             pass
 
     def _places(self, raw: str) -> Iterator[tuple[int, int, str]]:
-        own = -1  # where the value of "spans" begins
+        own = -1  # start of the value of "spans"
         for token in TOKEN.finditer(raw):
             sign, top = raw[token.start()], self.stack[-1] if self.stack else None
             if sign == '"' and top and top.expects_key:
@@ -95,7 +95,7 @@ class Walker:
                 self.spans_at, own = (own, token.end()), -1
 
     def _enter_key(self, frame: _Frame, key: str) -> None:
-        frame.key, frame.inner, frame.expects_key = key, below(frame.paths, key), False
+        frame.key, frame.inner, frame.expects_key = key, paths_below(frame.paths, key), False
         self.seen = self.seen or () in frame.inner
         if len(self.keys) < MAX_KEYS and len(self.stack) <= MAX_KEYS:
             self.keys[".".join(frame.key for frame in self.stack if frame.is_object)] = None
@@ -107,12 +107,12 @@ class Walker:
         return (frame.inner, frame.key) if frame.is_object else (frame.paths, frame.label)
 
     def pointer(self) -> str:
-        """Where the string that was given last stands."""
+        """The JSON pointer of the current string."""
         return "".join(f"/{escape_key(frame.key) if frame.is_object else frame.number}" for frame in self.stack)
 
 
 def literal(value: Any, default: Callable[[Any], str] | None = None) -> str:
-    """A JSON value that UTF-8 can hold: a lone surrogate keeps its escape."""
+    """A JSON value as text; lone surrogates stay escaped."""
     text = json.dumps(value, ensure_ascii=False, default=default)
     return _SURROGATE.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
@@ -121,10 +121,10 @@ def literal(value: Any, default: Callable[[Any], str] | None = None) -> str:
 
 
 def check_record(raw: str) -> dict[str, Any]:
-    """The record as Python reads it.
+    """Parse a record.
 
     Raises:
-        Unreadable: not decoded, not JSON, too deep, or no object.
+        UnreadableRecord: not decodable, not JSON, nested too deeply, or not an object.
     """
     if UNDECODED.search(raw):
         raise UnreadableRecord(UNDECODABLE)
@@ -135,15 +135,15 @@ def check_record(raw: str) -> dict[str, Any]:
 
 
 def change_record(raw: str, walker: Walker, work: Work, position: int, flat: bool = False) -> str:
-    """The record without the personal data of its chosen strings, or on one line with "spans" of NFC strings.
+    """The record without personal data in its selected strings, or on one line with "spans" (of NFC strings).
 
-    Records with the same "id" are one document, others go by their position.
+    Records with the same "id" are one document; without "id", each record is one.
 
     Args:
-        flat: spans are a list, those of the one top-level string chosen; else an object by JSON pointer.
+        flat: "spans" is a list for the one selected string; else an object by JSON pointer.
 
     Raises:
-        Unreadable: it is no record.
+        UnreadableRecord: as ``check_record``.
     """
     record = check_record(raw)
     if isinstance(work, Hiding):
@@ -154,14 +154,14 @@ def change_record(raw: str, walker: Walker, work: Work, position: int, flat: boo
     def find(text: str, label: str) -> str:
         text = nfc(text)
         if rows := work.rows(text, label):
-            found.setdefault(walker.pointer(), []).extend(rows)  # a key may stand twice
+            found.setdefault(walker.pointer(), []).extend(rows)  # keys may repeat
         return text
 
-    shown = walker.change(raw, find)
+    changed = walker.change(raw, find)
     again = Walker(())
     if "spans" in record:
-        again.pass_over(shown)
-    return _with_spans(shown, literal([row for rows in found.values() for row in rows] if flat else found), again)
+        again.pass_over(changed)
+    return _with_spans(changed, literal([row for rows in found.values() for row in rows] if flat else found), again)
 
 
 def _with_spans(raw: str, spans: str, walker: Walker) -> str:
@@ -174,8 +174,8 @@ def _with_spans(raw: str, spans: str, walker: Walker) -> str:
     return " ".join(line.strip() for line in raw.strip().splitlines()) if "\n" in raw else raw.strip()
 
 
-def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, meet: Meet) -> Iterator[str]:
-    """JSON lines, a record each; empty ones stay."""
+def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, report: ReportProblem) -> Iterator[str]:
+    """JSON lines with one record each; empty lines are kept."""
     position = 0
     for line in lines:
         if not (line.text.strip() or line.problem):
@@ -191,7 +191,7 @@ def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, me
                 raise UnreadableRecord(f"no_field: {', '.join(walker.keys)}")
             yield changed + (line.end if isinstance(work, Hiding) else "\n")
         except UnreadableRecord as error:
-            meet(f"line {line.number}", str(error), line.text)
+            report(f"line {line.number}", str(error), line.text)
         position += 1
 
 
@@ -199,27 +199,27 @@ def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, me
 
 
 class Piece(NamedTuple):
-    """Part of a document: a record, or what stands around records."""
+    """Part of a document: a record, or text around records."""
 
     is_record: bool
     raw: str
 
 
 def pieces_of(blocks: Iterable[str]) -> Iterator[Piece]:
-    """A JSON document taken apart: joined, the pieces are the document. Records are objects of its outermost lists.
+    """Split a JSON document into pieces that join to the document. Records are the objects of its outermost lists.
 
     Raises:
-        Unreadable: it is not JSON, ends too early, or holds a record above ``RECORD_BYTES``.
+        UnreadableRecord: not JSON, truncated, or a record above ``RECORD_BYTES``.
     """
     cutter = _Cutter()
-    held, wanted = [], 1
+    held, missing = [], 1
     for block in blocks:
         held.append(block)
-        wanted -= len(block)
-        if wanted <= 0:  # looked at again only when it has doubled, so the time stays linear
+        missing -= len(block)
+        if missing <= 0:  # searched again only when doubled, so the time is linear
             yield from cutter.cut("".join(held))
-            held, wanted = [cutter.rest], len(cutter.rest)
-            if wanted > containers.RECORD_BYTES:
+            held, missing = [cutter.rest], len(cutter.rest)
+            if missing > containers.RECORD_BYTES:
                 raise UnreadableRecord(TOO_LONG)
     yield from cutter.cut("".join(held) + "\n")
     if cutter.rest.strip() or cutter.open or not cutter.has_value:
@@ -230,16 +230,16 @@ class _Cutter:
     def __init__(self) -> None:
         self.rest, self.has_value = "", False
         self.open: list[str] = []
-        self._base = 0  # open brackets around the record that is being read; 0 between records
-        self._scanned = 0  # of the rest
+        self._base = 0  # number of open brackets around the current record; 0 between records
+        self._scanned = 0  # characters of the rest
 
     def cut(self, text: str) -> Iterator[Piece]:
-        """Pieces that are complete; what is not stays in ``rest``."""
+        """The complete pieces; the remaining text is in ``rest``."""
         start, end = 0, self._scanned
         for token in TOKEN.finditer(text, self._scanned):
             sign = text[token.start()]
             if (token.end() == len(text) and sign not in "{}[],:") or token[0] == '"':
-                break  # more of it may follow
+                break  # the token may continue
             if sign == "{" and self.open[-1:] == ["["] and not self._base:
                 if text[start : token.start()]:
                     yield Piece(False, text[start : token.start()])
@@ -256,7 +256,7 @@ class _Cutter:
 
     def _follow(self, sign: str, token: str) -> None:
         if self.has_value and not self.open:
-            raise UnreadableRecord(BROKEN_JSON)  # a second value: these are JSON lines
+            raise UnreadableRecord(BROKEN_JSON)  # a second value: JSON lines
         self.has_value = True
         if sign in "{[":
             self.open.append(sign)
@@ -268,31 +268,31 @@ class _Cutter:
 
 
 def change_document(
-    texts: Iterable[str], paths: Paths, work: Work, flat: bool, meet: Meet, *, waits: bool
+    texts: Iterable[str], paths: Paths, work: Work, flat: bool, report: ReportProblem, *, waits: bool
 ) -> Iterator[str]:
-    """A document that streams by; what stands around its records is a document of its own, and gives no JSON line.
+    """Process a document piece by piece; text around its records is a separate document without a JSON line.
 
     Args:
-        waits: nothing comes out before a chosen field was there.
+        waits: yield nothing before a selected field was found.
 
     Raises:
-        Unreadable: it is no JSON, or holds text, but no chosen field anywhere.
+        UnreadableRecord: not JSON, or there is text but no selected field.
     """
     finds, pieces, around = isinstance(work, Finding), pieces_of(texts), Walker(paths)
-    keys: dict[str, None] = {}  # of the first record
+    keys: dict[str, None] = {}  # keys of the first record
     has_text, has_chosen, records, size = False, paths == EVERYTHING, 0, 0
     held: list[str] = []
     for piece in _whole_or_pieces(pieces, paths) if finds else pieces:
         has_text = has_text or '"' in piece.raw
-        if piece.is_record:  # paths count from its own keys, or from the top of the document
+        if piece.is_record:  # paths start at its keys or at the top of the document
             walker = Walker(tuple(dict.fromkeys((*paths, *(around.stack[-1].paths if around.stack else ())))))
             records += 1
             try:
                 held.append(change_record(piece.raw, walker, work, records - 1, flat) + "\n" * finds)
                 has_chosen, keys = has_chosen or walker.seen, walker.keys if records == 1 else keys
             except UnreadableRecord as error:
-                meet(f"item {records}", str(error), piece.raw)
-                held.append("" if finds else "null")  # a place holder, so that commas stay right
+                report(f"item {records}", str(error), piece.raw)
+                held.append("" if finds else "null")  # a placeholder keeps the commas valid
         else:
             held.append(_change_around(piece.raw, around, work))
             has_chosen = has_chosen or around.seen
@@ -300,7 +300,7 @@ def change_document(
         if has_chosen or not waits or size > containers.RECORD_BYTES:
             if waits and has_text and not has_chosen:
                 break
-            yield from held  # without a chosen field: numbers alone so far
+            yield from held  # without a selected field: only numbers so far
             held, size = [], 0
     if has_text and not has_chosen:
         raise UnreadableRecord(f"no_field: {', '.join(around.keys | keys)}")
@@ -317,16 +317,16 @@ def _change_around(raw: str, around: Walker, work: Work) -> str:
 
 
 def _whole_or_pieces(pieces: Iterator[Piece], paths: Paths) -> Iterator[Piece]:
-    """One record where the document is an object that has chosen fields of its own, or no records; else its pieces.
+    """One record if the document is an object with selected fields or without records; else its pieces.
 
-    What stands around records is shown, too, as a record without them, where a field is chosen there.
+    Text around records becomes a record without them if it has a selected field.
     """
     held: list[Piece] = []
     size = 0
     for piece in pieces:
         held.append(piece)
         size += len(piece.raw)
-        if size > containers.RECORD_BYTES:  # too large for a record
+        if size > containers.RECORD_BYTES:  # too large for one record
             yield from chain(held, pieces)
             return
     whole = "".join(piece.raw for piece in held)

@@ -1,4 +1,4 @@
-"""Parquet files: the chosen columns are rewritten a few megabytes at a time, all others pass as they are."""
+"""Parquet files: rewrite the selected columns, a few megabytes at a time; other columns are unchanged."""
 
 from __future__ import annotations
 
@@ -15,32 +15,28 @@ from corpus.documents.atomic_files import atomic_file
 from corpus.reading.containers import TOO_LONG, UnreadableRecord
 from corpus.reading.parquet import Rows, cell_value, decode_dictionary, open_parquet, read_rows, stored_schema
 from launch.pii.json_text import NOT_TEXT, literal
-from launch.pii.streams import UNDECODABLE, Meet
-from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, below, change_texts, escape_key, nfc
+from launch.pii.streams import UNDECODABLE, ReportProblem
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, escape_key, map_strings, nfc, paths_below
 
 Columns = dict[str, Paths]
-"""What is chosen of each column; others are not looked at."""
+"""Selected paths of each selected column."""
 
 
-def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, meet: Meet) -> None:
-    """Write the file again, zstd inside, without the personal data of its chosen columns.
+def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, report: ReportProblem) -> None:
+    """Write the file (zstd) without the personal data of its selected columns.
 
     Raises:
-        Unreadable: none of the names is there, or a named column holds no text.
+        UnreadableRecord: no selected column exists, or one has no text.
     """
     with _opened(source) as (schema, all_rows):
         columns = _choose(schema, paths)
         with atomic_file(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             for first, rows in all_rows:
-                writer.write_batch(_hidden(rows, first, schema, columns, work, meet))
+                writer.write_batch(_hidden(rows, first, schema, columns, work, report))
 
 
-def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, meet: Meet) -> Iterator[str]:
-    """Every row as a JSON line with its spans.
-
-    Raises:
-        Unreadable: as ``hide_in_parquet``.
-    """
+def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, report: ReportProblem) -> Iterator[str]:
+    """Each row as a JSON line with its spans; raises as ``hide_in_parquet``."""
     with _opened(source) as (schema, all_rows):
         columns = _choose(schema, paths)
         for first, rows in all_rows:
@@ -52,14 +48,14 @@ def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, meet:
                     row |= {name: _text(row[name]) for name in columns}
                 except (UnreadableRecord, UnicodeDecodeError) as error:
                     reason = UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error)
-                    meet(f"row {first + place + 1}", reason, "")
+                    report(f"row {first + place + 1}", reason, "")
                 else:
                     yield _with_spans(row, columns, work, flat)
 
 
 @contextmanager
 def _opened(source: Path) -> Iterator[tuple[pa.Schema, Iterator[tuple[int, Rows]]]]:
-    """The schema of a file and its rows, a few megabytes at a time, each with the number of rows before."""
+    """The schema of a file, and its rows in parts, each with the number of rows before."""
     with source.open("rb") as raw, open_parquet(raw, str(source)) as file:
 
         def read() -> Iterator[tuple[int, Rows]]:
@@ -72,7 +68,7 @@ def _opened(source: Path) -> Iterator[tuple[pa.Schema, Iterator[tuple[int, Rows]
 
 
 def _choose(schema: pa.Schema, paths: Paths) -> Columns:
-    chosen = {field.name: below(paths, field.name) for field in schema if below(paths, field.name)}
+    chosen = {field.name: paths_below(paths, field.name) for field in schema if paths_below(paths, field.name)}
     if not chosen:
         raise UnreadableRecord(f"no_field: {', '.join(schema.names)}")
     texts = {name: inner for name, inner in chosen.items() if _holds_text(schema.field(name).type)}
@@ -92,11 +88,7 @@ def _holds_text(kind: pa.DataType) -> bool:
 
 
 def _text(value: Any) -> Any:
-    """A value with its bytes as text: writers that declare no string type store text as bytes.
-
-    Raises:
-        UnicodeDecodeError: they are not UTF-8.
-    """
+    """A value with bytes decoded as UTF-8, because some writers store text as bytes; ``UnicodeDecodeError`` else."""
     if isinstance(value, bytes):
         return value.decode("utf-8")
     if isinstance(value, dict):
@@ -104,8 +96,10 @@ def _text(value: Any) -> Any:
     return type(value)([_text(inner) for inner in value]) if isinstance(value, list | tuple) else value
 
 
-def _hidden(rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: Hiding, meet: Meet) -> pa.RecordBatch:
-    """Rows with the same "id" are one document."""
+def _hidden(
+    rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: Hiding, report: ReportProblem
+) -> pa.RecordBatch:
+    """The rows without personal data; rows with the same "id" are one document."""
     table = rows.table
     ids = table.column("id").to_pylist() if "id" in table.schema.names else [None] * table.num_rows
     left_out = dict.fromkeys(rows.too_long, TOO_LONG)
@@ -117,9 +111,9 @@ def _hidden(rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: H
                 value = None if place in left_out else _text(cell_value(table.column(name), place))
             except UnicodeDecodeError:
                 value, left_out[place] = None, UNDECODABLE
-            changed[name].append(change_texts(value, paths, hide, name))
+            changed[name].append(map_strings(value, paths, hide, name))
     for place, reason in sorted(left_out.items()):
-        meet(f"row {first + place + 1}", reason, "")
+        report(f"row {first + place + 1}", reason, "")
     arrays = [
         pa.array(changed[field.name], field.type)
         if field.name in changed
@@ -143,13 +137,13 @@ def _with_spans(row: dict[str, Any], columns: Columns, work: Finding, flat: bool
         return nfc(text)
 
     for name, paths in columns.items():
-        row[name] = change_texts(row[name], paths, find, name, f"/{escape_key(name)}")
+        row[name] = map_strings(row[name], paths, find, name, f"/{escape_key(name)}")
     shown: Any = [span for rows in found.values() for span in rows] if flat else found
     return literal(row | {"spans": shown}, default=_as_text) + "\n"
 
 
 def _as_text(value: Any) -> str:
-    """What JSON has no word for."""
+    """Values that JSON does not have, as text."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return value.isoformat() if isinstance(value, date | time) else str(value)

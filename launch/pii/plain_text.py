@@ -1,7 +1,7 @@
-"""Plain text: found and hidden in blocks of lines, because a label or the head of a table stands in an earlier line.
+"""Plain text, processed in blocks of lines, because labels and table headers may be in earlier lines.
 
-A block ends at a blank line, or at 500 lines or 64 KiB; the next one then still knows the head of its table. Line ends
-stay as they are. All of a text is one document, so a value maps alike everywhere in it.
+A block ends at a blank line, or after 500 lines or 64 KiB; the next block keeps the header of its table. Line ends are
+unchanged. A text is one document, so equal values get equal replacements.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from corpus.reading.containers import UnreadableRecord
 from launch.pii.json_text import check_record, literal
-from launch.pii.streams import Line, Meet
+from launch.pii.streams import Line, ReportProblem
 from launch.pii.work import Finding, Hiding, SpanRow, Work, nfc
 
 BLOCK_LINES, BLOCK_CHARS = 500, 64 << 10
@@ -23,34 +23,34 @@ _CELL_END = re.compile(r"[,;|\t]")
 
 
 class Block(NamedTuple):
-    """Consecutive lines, and the head of their table where that stood in an earlier block."""
+    """Consecutive lines, and the header of their table if it is in an earlier block."""
 
     lines: list[Line]
     head: str
 
     @property
     def text(self) -> str:
-        """All in one, NFC, lines parted by a line end."""
+        """The text of the block in NFC."""
         return "\n".join([*([self.head] if self.head else []), *(nfc(line.text) for line in self.lines)])
 
 
-def change_blocks(lines: Iterable[Line], work: Work, meet: Meet, *, refuses_json: bool) -> Iterator[str]:
-    """The text without personal data, or a JSON line for every line of it; raises as ``blocks_of``."""
-    for block in blocks_of(lines, meet, refuses_json):
+def change_blocks(lines: Iterable[Line], work: Work, report: ReportProblem, *, refuses_json: bool) -> Iterator[str]:
+    """The text without personal data, or a JSON line per line; raises as ``blocks_of``."""
+    for block in blocks_of(lines, report, refuses_json):
         yield find_in_block(block, work) if isinstance(work, Finding) else hide_in_block(block, work)
 
 
-def blocks_of(lines: Iterable[Line], meet: Meet, refuses_json: bool) -> Iterator[Block]:
-    """The readable lines in blocks; blank lines stand at the end of a block.
+def blocks_of(lines: Iterable[Line], report: ReportProblem, refuses_json: bool) -> Iterator[Block]:
+    """The readable lines in blocks; blank lines are at the end of a block.
 
     Raises:
-        Unreadable: a line is a JSON object, so that its strings would be taken for text, and ``refuses_json``.
+        UnreadableRecord: a line is a JSON object, and ``refuses_json``.
     """
     held: list[Line] = []
     size, head = 0, ""
     for line in lines:
         if line.problem:
-            meet(f"line {line.number}", line.problem, line.text)
+            report(f"line {line.number}", line.problem, line.text)
             continue
         if refuses_json and _is_json(line.text.strip()):
             raise UnreadableRecord(f"json_in_text: {line.number}")
@@ -78,7 +78,7 @@ def _is_json(text: str) -> bool:
 
 
 def hide_in_block(block: Block, work: Hiding) -> str:
-    """The block without personal data, every line with its own end."""
+    """The block without personal data, with unchanged line ends."""
     before = block.text.split("\n")
     drops = work.protection.mode == "drop"
     after = _without_lines(before[:], work) if drops else work.hidden(block.text, DOCUMENT).split("\n")
@@ -86,12 +86,12 @@ def hide_in_block(block: Block, work: Hiding) -> str:
     if len(after) == len(before):
         rows = zip(block.lines, before[skipped:], after[skipped:], strict=True)
         return "".join((line.text if new == old else new) + line.end for line, old, new in rows)
-    # a value that went over a line end took it along
+    # a hidden value contained a line end
     return (block.lines[0].end or "\n").join(after[skipped:]) + block.lines[-1].end
 
 
 def _without_lines(lines: list[str], work: Hiding) -> list[str]:
-    """Sentences with personal data go, their line stays; a line whose value only its surroundings tell goes empty."""
+    """Drop sentences with personal data and keep their lines; a line with a value only in context becomes empty."""
     while touched := {
         number
         for number, _ in spans_by_line(lines, Finding(work.protection.types, name_model=work.protection.name_model))
@@ -103,7 +103,7 @@ def _without_lines(lines: list[str], work: Hiding) -> list[str]:
 
 
 def spans_by_line(lines: list[str], work: Finding) -> Iterator[tuple[int, SpanRow]]:
-    """(line, span) with places in that line; of a value over a line end, the part in each line."""
+    """Pairs (line, span); a value that crosses a line end has a span in each line."""
     number = start = 0
     for span in work.find("\n".join(lines)):
         while span.start > start + len(lines[number]):
@@ -117,7 +117,7 @@ def spans_by_line(lines: list[str], work: Finding) -> Iterator[tuple[int, SpanRo
 
 
 def find_in_block(block: Block, work: Finding) -> str:
-    """One JSON line for every line of the text: ``{"text": …, "spans": [[start, end, TYPE], …]}``."""
+    """A JSON line per line: ``{"text": …, "spans": [[start, end, TYPE], …]}``."""
     lines = block.text.split("\n")
     found: list[list[SpanRow]] = [[] for _ in lines]
     for number, span in spans_by_line(lines, work):

@@ -1,8 +1,8 @@
-"""``malmoi pii``: files, folders, globs or standard input through the detector, each kind of file in its own way.
+"""``malmoi pii``: find or hide personal data in files, folders, globs or standard input.
 
 ```
-input ─ bytes ─ encoding ─ text ─ kind ─▶ lines, rows, records ─ found or hidden ─▶ output, whole or not at all
-                                          └ cannot be read ─▶ stop, or counted and set aside
+input ─ decompress ─ decode ─ detect kind ─▶ lines, rows, records ─ find or hide ─▶ output file, written atomically
+                                             └ unreadable ─▶ stop, or count and save separately
 ```
 """
 
@@ -24,7 +24,7 @@ from corpus.reading.files import file_format, find_files, to_path
 from launch.pii.json_text import change_document, change_lines
 from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet
 from launch.pii.plain_text import change_blocks
-from launch.pii.streams import STDIN, Problems, explain, lines_of, open_output, source_blocks, tell
+from launch.pii.streams import STDIN, Problems, explain_problem, lines_of, open_output, print_note, source_blocks
 from launch.pii.table_text import change_rows, choose_delimiter
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, Work, paths_of
 
@@ -37,7 +37,7 @@ _OBJECT, _OBJECTS = re.compile(r'\s*+\{\s*+["}]'), re.compile(r'\s*+\[\s*+\{\s*+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the user chose; ``fields`` None is the field "text" of records, and all of a table."""
+    """Options of the commands; ``fields=None``: the field "text" of records, all columns of tables."""
 
     fields: tuple[str, ...] | None = None
     all_fields: bool = False
@@ -53,39 +53,37 @@ class Choices:
 
     @property
     def is_flat(self) -> bool:
-        """One string is looked at, so its spans are a list."""
+        """Whether one string per record is processed, so spans are a list."""
         return self.fields is None and not self.all_fields
 
 
 def read_choices(
     fields: str | None, all_fields: bool, format_: str, encoding: str, on_error: str, skipped: Path | None
 ) -> Choices:
-    """The choices of a command line.
-
-    Raises:
-        BadInput: one that is none.
-    """
+    """Validate the options of a command; ``BadInput`` for an invalid one."""
     names = tuple(name.strip() for name in fields.split(",") if name.strip()) if fields is not None else None
     if names == () or (names and all_fields):
-        raise BadInput("--fields takes names by commas, and not together with --all-fields")
+        raise BadInput("--fields: expected names separated by commas, without --all-fields")
     if format_ not in FORMATS:
-        raise BadInput(f"--format {format_}: no such format; there are {', '.join(FORMATS)}")
+        raise BadInput(f"--format {format_}: unknown format; expected one of {', '.join(FORMATS)}")
     if on_error not in ("stop", "skip"):
-        raise BadInput(f"--on-error {on_error}: stop or skip")
+        raise BadInput(f"--on-error {on_error}: expected stop or skip")
     if encoding != AUTO:
         try:
             encoding = codecs.lookup(encoding).name
-            b"a".decode(encoding, "replace")  # refuses codecs that are no text encodings
+            b"a".decode(encoding, "replace")  # fails for codecs that are no text encodings
         except LookupError:
-            raise BadInput(f"--encoding {encoding}: no such text encoding; auto, utf-8, cp949, utf-16, …") from None
+            raise BadInput(
+                f"--encoding {encoding}: unknown text encoding; expected auto, utf-8, cp949, utf-16 …"
+            ) from None
     return Choices(names, all_fields, format_, encoding, on_error == "skip", skipped)
 
 
 def process(source: str, target: str, work: Work, choices: Choices) -> None:
-    """Find or hide the personal data of all that ``source`` names.
+    """Find or hide the personal data of all files of ``source``.
 
     Raises:
-        BadInput: it cannot be read, or the output would fall on the input; what was written whole stays.
+        BadInput: an input cannot be read, or an output would overwrite an input. Finished files are kept.
     """
     jobs = plan_jobs(source, target, finds=isinstance(work, Finding))
     aside = choices.skipped or (None if target == "-" else Path(target.rstrip("/") + SUFFIX_OF_SKIPPED))
@@ -95,7 +93,7 @@ def process(source: str, target: str, work: Work, choices: Choices) -> None:
             try:
                 _do(job, work, choices, problems)
             except UnreadableRecord as error:
-                raise BadInput(f"{job.name}: {explain(str(error))}") from None
+                raise BadInput(f"{job.name}: {explain_problem(str(error))}") from None
 
 
 def _do(job: Job, work: Work, choices: Choices, problems: Problems) -> None:
@@ -105,16 +103,16 @@ def _do(job: Job, work: Work, choices: Choices, problems: Problems) -> None:
     if kind != "parquet":
         pieces = _change_text(job, kind, work, choices, problems)
     elif job.source is None:
-        raise BadInput(f"{STDIN}: Parquet is read from files; give its path")
+        raise BadInput(f"{STDIN}: Parquet is only read from files; give a path")
     elif file_format(job.source).packing:
-        raise BadInput(f"{job.source}: a packed Parquet file; unpack it first, Parquet packs its columns itself")
+        raise BadInput(f"{job.source}: a compressed Parquet file; decompress it first")
     elif isinstance(work, Finding):
-        pieces = find_in_parquet(job.source, choices.paths(kind), work, choices.is_flat, problems.meet)
+        pieces = find_in_parquet(job.source, choices.paths(kind), work, choices.is_flat, problems.report)
     elif job.target is None:
-        raise BadInput(f"{job.name}: Parquet is written to files; give an OUTPUT")
+        raise BadInput(f"{job.name}: Parquet is only written to files; give an OUTPUT")
     else:
         check_kind(job, kind)
-        hide_in_parquet(job.source, job.target, choices.paths(kind), work, problems.meet)
+        hide_in_parquet(job.source, job.target, choices.paths(kind), work, problems.report)
         return
     with open_output(job.target) as out:
         for piece in pieces:
@@ -122,33 +120,33 @@ def _do(job: Job, work: Work, choices: Choices, problems: Problems) -> None:
 
 
 def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: Problems) -> Iterator[str]:
-    """The output of one text input, in order."""
+    """The output for one text input."""
 
-    def settle(found: str) -> None:
-        if found != UTF8 and choices.encoding == AUTO:
-            tell(f"{job.name}: read as {found.upper()}")
-        problems.encoding = found
+    def note_encoding(encoding: str) -> None:
+        if encoding != UTF8 and choices.encoding == AUTO:
+            print_note(f"{job.name}: read as {encoding.upper()}")
+        problems.encoding = encoding
 
     problems.encoding = UTF8 if choices.encoding == AUTO else choices.encoding
-    head, texts = _peek(decode_blocks(source_blocks(job.source), choices.encoding, settle))
+    head, texts = _peek(decode_blocks(source_blocks(job.source), choices.encoding, note_encoding))
     is_auto = choices.format == "auto"
     if kind == "auto" or (kind == "json" and is_auto):
         kind = sniff_kind(head, kind)
     if isinstance(work, Hiding):
         check_kind(job, kind)
-    paths, flat, meet = choices.paths(kind), choices.is_flat, problems.meet
+    paths, flat, report = choices.paths(kind), choices.is_flat, problems.report
     if kind == "text":
-        yield from change_blocks(lines_of(texts), work, meet, refuses_json=is_auto)
+        yield from change_blocks(lines_of(texts), work, report, refuses_json=is_auto)
     elif kind == "jsonl":
-        yield from change_lines(lines_of(texts), paths, work, flat, meet)
+        yield from change_lines(lines_of(texts), paths, work, flat, report)
     elif kind == "json":
-        yield from change_document(texts, paths, work, flat, meet, waits=job.target is None)
+        yield from change_document(texts, paths, work, flat, report, waits=job.target is None)
     else:
-        yield from change_rows(texts, choose_delimiter(head, kind == "tsv"), paths, work, meet)
+        yield from change_rows(texts, choose_delimiter(head, kind == "tsv"), paths, work, report)
 
 
 def _peek(texts: Iterator[str]) -> tuple[str, Iterator[str]]:
-    """The beginning of a text, up to where something stands, and all of the text."""
+    """The start of a text up to its first non-blank block, and the whole text."""
     read: list[str] = []
     for text in texts:
         read.append(text)
@@ -158,10 +156,10 @@ def _peek(texts: Iterator[str]) -> tuple[str, Iterator[str]]:
 
 
 def sniff_kind(head: str, kind: str = "auto") -> str:
-    """The kind of a text by its beginning: JSON lines, a JSON document, or plain text.
+    """Detect the kind of a text: JSON lines, a JSON document, or plain text.
 
     Args:
-        kind: "json" where the file's name says so; it may hold JSON lines all the same.
+        kind: "json" for .json files, which may also contain JSON lines.
     """
     if _OBJECT.match(head):
         first, end, rest = head.lstrip().partition("\n")
@@ -173,11 +171,11 @@ def sniff_kind(head: str, kind: str = "auto") -> str:
     return "json" if kind == "json" or _OBJECTS.match(head) else "text"
 
 
-# --- which file becomes which: one file, or all of a folder or a glob under the same names in another folder
+# --- input and output files
 
 
 class Job(NamedTuple):
-    """One file to read and one to write; None is standard input or output."""
+    """An input file and an output file; None is standard input or output."""
 
     source: Path | None
     target: Path | None
@@ -188,10 +186,10 @@ class Job(NamedTuple):
 
 
 def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
-    """The files that are read and written; of a folder or a glob, the same relative paths in the output folder.
+    """Input and output files; outputs of a folder or glob have the same relative paths in the output folder.
 
     Raises:
-        BadInput: nothing to read, or an output that is an input.
+        BadInput: there is no input, or an output is an input.
     """
     to = None if target == "-" else Path(target)
     if source == "-":
@@ -200,10 +198,10 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
     if path.exists() and not path.is_dir():
         jobs = [Job(path, to / _output_name(Path(path.name), finds) if to and to.is_dir() else to)]
     else:
-        wanted = f"file to read ({', '.join(KINDS)}, packed or not)"
-        found = find_files([source], lambda file: file_format(file).kind in KINDS, wanted)
+        expected = f"file to read ({', '.join(KINDS)}, compressed or not)"
+        found = find_files([source], lambda file: file_format(file).kind in KINDS, expected)
         if to is None or to.is_file():
-            raise BadInput(f"{source} names {len(found)} files; give a folder for the output")
+            raise BadInput(f"{source} matches {len(found)} files; give a folder for the output")
         fixed = takewhile(lambda part: not glob.has_magic(part), Path(source).parts[:-1])
         root = path if path.is_dir() else Path(*fixed)
         jobs = [Job(file, to / _output_name(file.relative_to(root), finds)) for file in found]
@@ -211,34 +209,32 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
     if path.is_dir():
         others = sorted(str(file) for file in path.rglob("*") if file.is_file() and file.resolve() not in inputs)
         if others:
-            tell(f"{len(others):,} files of other kinds are not read and not copied, such as {others[0]}")
+            print_note(f"{len(others):,} files of other kinds are ignored, such as {others[0]}")
     for job in jobs:
         if job.target and job.target.resolve() in inputs:
-            raise BadInput(f"{job.target} is an input; write to another place, so that it is not lost")
+            raise BadInput(f"{job.target} is also an input; choose another output")
     if to and path.is_dir() and path.resolve() in (to.resolve(), *to.resolve().parents):
-        raise BadInput(f"{to} lies in the input folder {path}; write to another place, or it would be read next time")
+        raise BadInput(
+            f"{to} is in the input folder {path}, so it would be read by the next run; choose another output"
+        )
     return jobs
 
 
 def check_kind(job: Job, kind: str) -> None:
-    """What is written is of the kind that was read.
-
-    Raises:
-        BadInput: the output's name says another kind.
-    """
+    """``BadInput`` if the name of the output says another kind than that of the input."""
     named = KINDS.get(file_format(job.target).kind) if job.target else None
     alike = job.source and job.target and file_format(job.source).kind == file_format(job.target).kind
-    one_object = job.source is None and (kind, named) == ("jsonl", "json")  # a line may be the whole document
+    one_object = job.source is None and (kind, named) == ("jsonl", "json")  # one line may be a JSON document
     if named and named != kind and not alike and not one_object:
         suffixes = " or ".join(suffix for suffix, its in KINDS.items() if its == kind)
         raise BadInput(
-            f"{job.target}: {job.name} is read as {kind}, and what was read is written again; name the output "
-            f"{suffixes}, or choose how to read with --format"
+            f"{job.target}: {job.name} is read as {kind}, so the output has the same kind; name it {suffixes}, or set "
+            "--format"
         )
 
 
 def _output_name(name: Path, finds: bool) -> Path:
-    """Spans are JSON lines, whatever they were found in."""
+    """The name of an output file; the output of ``detect`` is JSON lines."""
     kind, packing = file_format(name)
     if not finds or KINDS.get(kind) == "jsonl":
         return name

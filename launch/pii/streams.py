@@ -1,6 +1,6 @@
-"""Where records come from and where they go: files packed or not, standard input and output, and what is set aside.
+"""Read and write streams: files (compressed or not), standard input and output, and skipped records.
 
-An output file appears under its name only when it is whole. Output is UTF-8, whatever the terminal or the locale says.
+Output files are written atomically, in UTF-8 for any locale.
 """
 
 from __future__ import annotations
@@ -29,34 +29,33 @@ STDIN = "standard input"
 UNDECODABLE = "undecodable"
 _PACK: dict[str, Callable[[Any], Any]] = {
     "": nullcontext,
-    # neither name nor time, so that equal text gives equal bytes
+    # without name and time, so equal text gives equal bytes
     ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
     ".zst": lambda file: pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd"),
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # noqa: SIM115
     ".bz2": lambda file: bz2.BZ2File(file, "wb"),
 }
 _SENTENCES = {
-    UNDECODABLE: "not {encoding}; give its --encoding, such as cp949, or convert the file first",
-    "broken_json": "not JSON; a .jsonl file holds one object a line (other kinds: --format)",
-    "unfinished_record": "not JSON: it ends in the middle",
-    "json_too_deep": "JSON nested too deep to read; flatten it first",
+    UNDECODABLE: "not valid {encoding}; set --encoding, for example cp949, or convert the file",
+    "broken_json": "not JSON; expected one object per line (for other kinds, set --format)",
+    "unfinished_record": "not JSON: truncated",
+    "json_too_deep": "JSON is nested too deeply; flatten it first",
     "json_in_text": "line {detail} is a JSON object, not plain text; "
-    "give --format jsonl (or text, to take it as it is)",
+    "set --format jsonl, or --format text to process it as text",
     "not_an_object": "expected a JSON object",
-    "no_field": "no field of those asked for (there are: {detail}); choose with --fields, or --all-fields",
-    "text_is_not_a_string": "a chosen field holds a number, expected a string; choose others with --fields",
-    "open_quote": "a quote that opens in this row is never closed; close it, or read the file with --format text",
-    "record_too_long": "longer than {megabytes} MiB; divide it first, or close the quote that never ends",
+    "no_field": "no selected field (found: {detail}); set --fields or --all-fields",
+    "text_is_not_a_string": "a selected field is a number, expected a string; set other --fields",
+    "open_quote": "a quote in this row is never closed; close it, or set --format text",
+    "record_too_long": "longer than {megabytes} MiB; split it first, or close an open quote",
 }
-Meet = Callable[[str, str, str], None]
-"""Deals with a record that cannot be read: its place (line, item or row), the reason, what it holds."""
+ReportProblem = Callable[[str, str, str], None]
+"""Handles an unreadable record: its place (line, item or row), the reason, its text."""
 
 
 class Problems:
-    """What is done about records that cannot be read: the first stops the run, or all are set aside and counted.
+    """Handles unreadable records: stop at the first one, or count them and save them in the file ``aside``.
 
-    ``name`` and ``encoding`` are of the file that is being read. As a context: the file of what was set aside appears
-    at the end, where nothing was raised.
+    ``name`` and ``encoding`` are those of the current input. As a context manager, writes the file on success.
     """
 
     def __init__(self, stops: bool, aside: Path | None) -> None:
@@ -65,14 +64,10 @@ class Problems:
         self._counts: Counter[str] = Counter()
         self._rows: IO[str] | None = None
 
-    def meet(self, place: str, reason: str, raw: str) -> None:
-        """Deal with one record.
-
-        Raises:
-            BadInput: with ``--on-error stop``; the message never holds what the record says.
-        """
+    def report(self, place: str, reason: str, raw: str) -> None:
+        """Handle one record; ``BadInput`` with ``--on-error stop``. The message never contains text of the record."""
         if self._stops:
-            raise BadInput(f"{self.name}, {place}: {explain(reason, self.encoding)} (or --on-error skip)")
+            raise BadInput(f"{self.name}, {place}: {explain_problem(reason, self.encoding)} (or set --on-error skip)")
         kind = reason.partition(": ")[0]
         self._counts[kind] += 1
         if self._aside:
@@ -92,29 +87,29 @@ class Problems:
                 _partial(self._aside).replace(self._aside)
         if self._counts and not error:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self._counts.items()))
-            where = f"; they are kept in {self._aside}, which holds raw text" if self._aside else ""
-            tell(f"records that could not be read were left out: {self._counts.total():,} ({reasons}){where}")
+            where = f"; saved in {self._aside}, which contains raw text" if self._aside else ""
+            print_note(f"skipped unreadable records: {self._counts.total():,} ({reasons}){where}")
 
 
-def explain(reason: str, encoding: str = "utf-8") -> str:
-    """A sentence for the reason of an ``Unreadable``, such as "no_field: title, body"."""
+def explain_problem(reason: str, encoding: str = "utf-8") -> str:
+    """A message for the reason of an ``UnreadableRecord``, such as "no_field: title, body"."""
     kind, _, detail = reason.partition(": ")
     if kind == "no_field" and not detail:
-        return "no field of those asked for, as there are no keys; --all-fields takes every string"
+        return "no selected field, because there are no keys; set --all-fields"
     text = _SENTENCES.get(kind, kind.replace("_", " "))
     return text.format(encoding=encoding.upper(), megabytes=containers.RECORD_BYTES >> 20, detail=detail)
 
 
-def tell(message: str) -> None:
-    """A line for the user, beside the data."""
+def print_note(message: str) -> None:
+    """Print a message to standard error."""
     print(f"malmoi: {message}", file=sys.stderr)
 
 
 def source_blocks(path: Path | None) -> Iterator[bytes]:
-    """Bytes of a file, unpacked, or of standard input as they come.
+    """The decompressed bytes of a file, or the bytes of standard input as they arrive.
 
     Raises:
-        BadInput: standard input is closed, packed, or Parquet, which needs a file.
+        BadInput: standard input is closed, compressed, or Parquet.
     """
     if path is not None:
         packing = "" if file_format(path).packing else _packing_of(path)
@@ -130,14 +125,14 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
     block = stdin.read1(containers.PARAGRAPH_BYTES)
     for suffix, magic in (*PACKINGS.items(), (".parquet", b"PAR1")):
         if block.startswith(magic):
-            raise BadInput(f"{STDIN} is a {suffix} file; give it as a file, or unpack it first")
+            raise BadInput(f"{STDIN} is a {suffix} file; give its path, or decompress it first")
     while block:
         yield block
         block = stdin.read1(containers.PARAGRAPH_BYTES)
 
 
 def _packing_of(path: Path) -> str:
-    """The packing that the first bytes of a file tell; empty for none."""
+    """The compression of a file by its first bytes; empty for none."""
     with path.open("rb") as file:
         head = file.read(8)
     return next((suffix for suffix, magic in PACKINGS.items() if head.startswith(magic)), "")
@@ -145,9 +140,9 @@ def _packing_of(path: Path) -> str:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[bytes]]:
-    """Standard output, or a file that appears when it is whole, packed as its name says.
+    """Standard output, or a file that is written atomically and compressed according to its name.
 
-    Devices and pipes are written to as they are.
+    Devices and pipes are written directly.
     """
     if path is None:
         if sys.stdout is None:
@@ -171,13 +166,13 @@ def _partial(path: Path) -> Path:
 
 
 def _open_private(path: Path) -> IO[str]:
-    """A new file that only its owner can read: raw text is raw personal data."""
+    """A new file that only its owner can read, because it contains personal data."""
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8")
 
 
 class Line(NamedTuple):
-    """``problem`` where it is too long or could not be decoded; of a too long one ``text`` is the beginning."""
+    """A line; ``problem``: too long (``text`` is then its start) or not decodable."""
 
     number: int
     text: str
@@ -186,7 +181,7 @@ class Line(NamedTuple):
 
 
 def lines_of(blocks: Iterator[str]) -> Iterator[Line]:
-    """Lines of a text that comes in blocks."""
+    """The lines of a text in blocks."""
     number, size = 1, 0
     parts: list[str] = []
     for block in blocks:

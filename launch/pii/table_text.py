@@ -1,7 +1,7 @@
-"""Tables in text: CSV and TSV, read as the csv module reads them, with every byte kept of cells that do not change.
+"""CSV and TSV tables, read as by the csv module; unchanged cells keep all their bytes.
 
-The head of a column announces what its cells hold. A first row without digits and without personal data is a head; in
-a table without one, the cell to the left may announce its neighbour (``전화,010-…``).
+The header of a column announces the type of its cells. A first row without digits and personal data is a header; in a
+table without a header, the cell to the left may be a label (``전화,010-…``).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from corpus.reading import containers
 from corpus.reading.containers import TOO_LONG, UnreadableRecord
 from corpus.reading.encoding import UNDECODED
 from launch.pii.json_text import literal
-from launch.pii.streams import UNDECODABLE, Meet
-from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, below, escape_key, nfc
+from launch.pii.streams import UNDECODABLE, ReportProblem
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, escape_key, nfc, paths_below
 
 MAX_HEAD_CHARS = 60
 DELIMITERS = ",\t;|"
 
 
 class Row(NamedTuple):
-    """A row as it stands in the file; ``cells`` are (start, end, value), ``line`` is its first line."""
+    """A raw row; ``cells`` are (start, end, value), ``line`` is its first line."""
 
     line: int
     raw: str
     cells: list[tuple[int, int, str]]
-    is_open: bool = False  # a quote in it is never closed
+    is_open: bool = False  # an unclosed quote
 
     @property
     def values(self) -> list[str]:
@@ -41,16 +41,16 @@ class Row(NamedTuple):
         return [str(number) for number in range(1, len(self.cells) + 1)]
 
 
-def change_rows(texts: Iterable[str], delimiter: str, paths: Paths, work: Work, meet: Meet) -> Iterator[str]:
-    """The table without personal data, a row a document; or a JSON line for every row but the head.
+def change_rows(texts: Iterable[str], delimiter: str, paths: Paths, work: Work, report: ReportProblem) -> Iterator[str]:
+    """The table without personal data (each row is a document), or a JSON line per row without the header.
 
     Raises:
-        Unreadable: no chosen column is there, or a row is too long.
+        UnreadableRecord: no selected column exists, or a row is too long.
     """
     table = Table(paths)
     for position, row in enumerate(rows_of(texts, delimiter)):
         if row.is_open or UNDECODED.search(row.raw):
-            meet(f"line {row.line}", UNDECODABLE if UNDECODED.search(row.raw) else "open_quote", row.raw)
+            report(f"line {row.line}", UNDECODABLE if UNDECODED.search(row.raw) else "open_quote", row.raw)
             continue
         is_head = not table.is_known and table.learn(row)
         if isinstance(work, Hiding):
@@ -60,7 +60,7 @@ def change_rows(texts: Iterable[str], delimiter: str, paths: Paths, work: Work, 
 
 
 def choose_delimiter(head: str, is_tsv: bool) -> str:
-    """A comma or a tab as the name says; another one where the first line holds none of these."""
+    """A tab for TSV; else a comma, or the most frequent other delimiter of a first line without commas."""
     if is_tsv:
         return "\t"
     first = head.lstrip("\ufeff\r\n").partition("\n")[0]
@@ -68,36 +68,32 @@ def choose_delimiter(head: str, is_tsv: bool) -> str:
 
 
 def rows_of(blocks: Iterable[str], delimiter: str) -> Iterator[Row]:
-    """Rows of a table that comes in blocks; joined, they are the table.
-
-    Raises:
-        Unreadable: a row above ``RECORD_BYTES``.
-    """
+    """The rows of a table in blocks; joined, they are the table. ``UnreadableRecord`` for too long rows."""
     mark = re.escape(delimiter)
     plain = rf"[^{mark}\r\n]*+"
     pattern = re.compile(rf'(?:"((?:[^"]++|"")*+)("?)({plain})|(?!")({plain}))({mark}|\r\n|\n|\r|\Z)')
-    held, wanted, line = [], 1, 1
+    held, missing, line = [], 1, 1
     for block in chain(blocks, (None,)):
         if block is not None:
             held.append(block)
-            wanted -= len(block)
-            if wanted > 0:  # looked at again only when it has doubled, so the time stays linear
+            missing -= len(block)
+            if missing > 0:  # searched again only when doubled, so the time is linear
                 continue
         text, position = "".join(held), 0
         while row := _next_row(text, position, line, pattern, is_end=block is None):
             yield row
             position, line = position + len(row.raw), line + row.raw.count("\n")
-        held, wanted = [text[position:]], len(text) - position
-        if wanted > containers.RECORD_BYTES:
+        held, missing = [text[position:]], len(text) - position
+        if missing > containers.RECORD_BYTES:
             raise UnreadableRecord(TOO_LONG)
 
 
 def _next_row(text: str, start: int, line: int, pattern: re.Pattern[str], *, is_end: bool) -> Row | None:
-    """The row that begins at ``start``; None where its end is not there yet."""
+    """The row at ``start``; None if it is incomplete."""
     if start == len(text):
         return None
     cells, position = [], start
-    while match := pattern.match(text, position):  # every text begins with a cell
+    while match := pattern.match(text, position):  # every text starts with a cell
         if match.end() == len(text) and not is_end:
             return None
         quoted, closing, rest, plain, end = match.groups()
@@ -111,32 +107,28 @@ def _next_row(text: str, start: int, line: int, pattern: re.Pattern[str], *, is_
 
 @dataclass(slots=True)
 class Table:
-    """The columns of a table, known from its first row on."""
+    """The columns of a table, from its first row."""
 
     fields: Paths = EVERYTHING
-    head: list[str] = field(default_factory=list)  # empty where there is none
+    head: list[str] = field(default_factory=list)  # empty without a header
     is_known: bool = False
     chosen: list[bool] = field(default_factory=list)
 
     def learn(self, row: Row) -> bool:
-        """Take in the first row; whether it is the head.
-
-        Raises:
-            Unreadable: columns were chosen by names that the head does not hold.
-        """
+        """Read the first row; returns whether it is a header. ``UnreadableRecord`` without a selected column."""
         values = [value.strip() for value in row.values]
         self.is_known = True
         if looks_like_a_head(values):
             self.head = values
         if self.fields != EVERYTHING:
             names = self.head or row.numbers
-            self.chosen = [() in below(self.fields, name) for name in names]
+            self.chosen = [() in paths_below(self.fields, name) for name in names]
             if not any(self.chosen):
                 raise UnreadableRecord(f"no_field: {', '.join(names)}")
         return bool(self.head)
 
-    def looked_at(self, row: Row) -> Iterator[tuple[int, str, str]]:
-        """(place, value, label) of every chosen cell that holds something."""
+    def selected_cells(self, row: Row) -> Iterator[tuple[int, str, str]]:
+        """(place, value, label) of every selected non-empty cell."""
         before = ""
         for place, value in enumerate(row.values):
             if value.strip() and (not self.chosen or (place < len(self.chosen) and self.chosen[place])):
@@ -146,7 +138,7 @@ class Table:
 
 
 def looks_like_a_head(values: Sequence[str]) -> bool:
-    """Whether a first row names columns: words, all there, none twice, no digits and nothing personal."""
+    """Whether a first row is a header: unique words without digits and personal data."""
     is_named = all(map(_is_word, values)) and len(set(values)) == len(values)
     return is_named and not any(find_pii(nfc(value)) for value in values)
 
@@ -156,9 +148,9 @@ def _is_word(value: str) -> bool:
 
 
 def hide_in_row(table: Table, row: Row, work: Hiding, position: int) -> str:
-    """The row without personal data; a row is a document."""
+    """The row without personal data."""
     pieces, end = [], 0
-    for place, value, label in table.looked_at(row):
+    for place, value, label in table.selected_cells(row):
         if (new := work.hidden(value, str(position), label)) != value:
             start, next_end, _ = row.cells[place]
             if row.raw[start : start + 1] == '"' or any(sign in new for sign in f'"\r\n{DELIMITERS}'):
@@ -169,10 +161,10 @@ def hide_in_row(table: Table, row: Row, work: Hiding, position: int) -> str:
 
 
 def find_in_row(table: Table, row: Row, work: Finding) -> str:
-    """The row as a JSON line: its cells by column, and spans by JSON pointer."""
+    """The row as a JSON line: cells by column, spans by JSON pointer."""
     names = [*table.head, *row.numbers[len(table.head) :]]
     found: dict[str, list[SpanRow]] = {}
-    for place, value, label in table.looked_at(row):
+    for place, value, label in table.selected_cells(row):
         if rows := work.rows(nfc(value), label):
             found[f"/{escape_key(names[place])}"] = rows
     record: dict[str, Any] = dict(zip(names, map(nfc, row.values), strict=False))

@@ -1,13 +1,13 @@
-"""What is done to every text, and to which: personal data is found or hidden in all strings that are chosen.
+"""Find or hide personal data in the selected strings of a record.
 
 ```
 {"title": "문의", "author": {"phone": "010-0123-4567"}, "posts": [{"body": "…"}, {"body": "…"}]}
  --fields title            /title
- --fields author           /author/phone, announced by its key
- --fields posts.body       /posts/0/body, /posts/1/body: a path passes through lists
- --all-fields              every string; keys and numbers stay as they are
+ --fields author           /author/phone; its key is a label
+ --fields posts.body       /posts/0/body, /posts/1/body: paths pass through lists
+ --all-fields              every string; keys and numbers are unchanged
 ```
-Texts become NFC first, as spans count characters of that form; a text in which nothing is found stays as it was.
+Texts are normalized to NFC first, and spans refer to this form. A text without personal data is unchanged.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from corpus.pii.types import ALL_TYPES
 
 SpanRow = list[Any] | dict[str, Any]
 Paths = tuple[tuple[str, ...], ...]
-"""Keys that are still to come on the way to what is chosen; an empty path chooses everything from here on."""
+"""The remaining keys of selected paths; an empty path selects everything below."""
 
 EVERYTHING: Paths = ((),)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How personal data is shown: ``explains`` adds score and reasons to each span, ``name_model`` names by a model."""
+    """How personal data is found; ``explains`` adds score and reasons to each span."""
 
     types: frozenset[str] | None = None
     explains: bool = False
@@ -48,7 +48,7 @@ class Finding:
         return find_pii(text, self.types, label, self.name_model)
 
     def shown(self, span: Span) -> SpanRow:
-        """``[start, end, TYPE]``, or an object that says why, too."""
+        """``[start, end, TYPE]``, or an object with score and reasons."""
         if not self.explains:
             return [span.start, span.end, span.type]
         why = list(span.why)
@@ -57,12 +57,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Hiding:
-    """How personal data is hidden; equal values map alike inside a document."""
+    """How personal data is hidden; equal values of a document get equal replacements."""
 
     protection: PiiHider = field(repr=False)
 
     def hidden(self, text: str, document: str, label: str = "") -> str:
-        """``text`` without personal data; unchanged where there is none."""
+        """``text`` without personal data; unchanged if there is none."""
         composed = nfc(text)
         hidden = self.protection.hide(composed, document, label)
         return text if hidden == composed else hidden
@@ -72,22 +72,22 @@ Work = Finding | Hiding
 
 
 def read_types(names: str | None) -> frozenset[str] | None:
-    """Types of a list such as ``TEL,PERSON``; None for the paper's sixteen."""
+    """The types in a list such as ``TEL,PERSON``; None for the 16 of the paper."""
     if names is None:
         return None
-    wanted = [name.strip().upper() for name in names.split(",") if name.strip()]
-    unknown = [name for name in wanted if name not in ALL_TYPES]
-    if unknown or not wanted:
-        raise BadInput(f"--types {names}: no type {', '.join(unknown) or 'named'}; there are {', '.join(ALL_TYPES)}")
-    return frozenset(wanted)
+    types = [name.strip().upper() for name in names.split(",") if name.strip()]
+    unknown = [name for name in types if name not in ALL_TYPES]
+    if unknown or not types:
+        raise BadInput(f"--types {names}: unknown type {', '.join(unknown)}; expected any of {', '.join(ALL_TYPES)}")
+    return frozenset(types)
 
 
 def read_name_model(folder: Path | None, threshold: float, device: str) -> NameTagger | None:
-    """The model of names in ``folder``, where one is given; ``BadInput`` where it cannot be used."""
+    """Load the name model in ``folder``, if given; ``BadInput`` if it cannot be used."""
     if not 0 < threshold < 1:
-        raise BadInput(f"--names-threshold {threshold:g}: a probability between 0 and 1 is expected")
+        raise BadInput(f"--names-threshold {threshold:g}: expected a probability between 0 and 1")
     if device not in ("auto", "cpu"):
-        raise BadInput(f"--names-device {device}: auto or cpu")
+        raise BadInput(f"--names-device {device}: expected auto or cpu")
     return load_tagger(folder, threshold, cast(DeviceName, device)) if folder is not None else None
 
 
@@ -99,17 +99,17 @@ def read_protection(
     types: frozenset[str] | None,
     name_model: NameTagger | None = None,
 ) -> PiiHider:
-    """How to hide: by a random secret of this run, kept nowhere, or repeatably where a seed is given."""
+    """How to hide: with a random secret that is not saved, a seed, or a key."""
     if mode not in MODES:
-        raise BadInput(f"--mode {mode}: no such mode; there are {', '.join(MODES)}")
+        raise BadInput(f"--mode {mode}: unknown mode; expected one of {', '.join(MODES)}")
     if seed is not None and (key_file or key_variable):
-        raise BadInput("--seed and a key: with a key a value maps alike in all runs, so leave --seed out")
+        raise BadInput("--seed cannot be combined with a key, which makes replacements reproducible already")
     key = read_key(key_file, key_variable)
     return PiiHider(mode, random_secret() if seed is None else seeded_secret(seed), key, types, name_model)
 
 
 def nfc(text: str) -> str:
-    """The composed form, in which Hangul syllables are single characters."""
+    """Normalize to NFC, in which Hangul syllables are single characters."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -117,37 +117,37 @@ def nfc(text: str) -> str:
 
 
 def paths_of(fields: Sequence[str] | None) -> Paths:
-    """Paths of field names such as ``body`` or ``author.phone``; a key with dots in it is found, too."""
+    """The paths of field names such as ``body`` or ``author.phone``; keys may contain dots."""
     if fields is None:
         return EVERYTHING
     return tuple(dict.fromkeys(path for name in fields for path in ((name,), tuple(name.split(".")))))
 
 
-def below(paths: Paths, key: str) -> Paths:
-    """What is chosen of the value under ``key``."""
+def paths_below(paths: Paths, key: str) -> Paths:
+    """The selected paths below ``key``."""
     return EVERYTHING if () in paths else tuple(path[1:] for path in paths if path[0] == key)
 
 
-def change_texts(
+def map_strings(
     value: Any, paths: Paths, change: Callable[[str, str, str], str], label: str = "", pointer: str = ""
 ) -> Any:
-    """The same value with ``change(text, label, pointer)`` for every chosen string; keys and all else as they were.
+    """Apply ``change(text, label, pointer)`` to every selected string of a value.
 
-    The label is the nearest key, which may announce what the string is; the pointer is its place (RFC 6901).
+    The label is the nearest key; the pointer is the JSON pointer of the string (RFC 6901).
     """
     if isinstance(value, str):
         return change(value, label, pointer) if () in paths else value
     if isinstance(value, Mapping):
         return {
-            key: change_texts(inner, below(paths, key), change, key, f"{pointer}/{escape_key(key)}")
+            key: map_strings(inner, paths_below(paths, key), change, key, f"{pointer}/{escape_key(key)}")
             for key, inner in value.items()
         }
     if isinstance(value, list | tuple):
         inners = enumerate(value)
-        return type(value)([change_texts(inner, paths, change, label, f"{pointer}/{at}") for at, inner in inners])
+        return type(value)([map_strings(inner, paths, change, label, f"{pointer}/{at}") for at, inner in inners])
     return value
 
 
 def escape_key(key: str) -> str:
-    """A key as a part of a JSON pointer."""
+    """Escape a key for a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -70,7 +70,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
     """Predict all of a file, or of standard input, and write the results; how many there were goes to the user."""
     from corpus.reading.files import file_format
     from finetune.inference.predict import format_lines
-    from launch.pii.streams import open_output, tell
+    from launch.pii.streams import open_output, print_note
 
     inference, counts = kept.task.inference, Counter[str]()
     as_json = as_json or (target is not None and file_format(target).kind in (".jsonl", ".ndjson"))
@@ -88,10 +88,10 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
         if not counts["results"]:
             raise BadInput(f"{_name(path)}: no text here; expected at least one line")
     if counts["changed"]:
-        tell(f"{counts['changed']:,} lines were not in NFC; texts and offsets of the results are in NFC")
+        print_note(f"{counts['changed']:,} lines were not in NFC; texts and offsets of the results are in NFC")
     if target is not None or counts["blank"]:
         blank = f", {counts['blank']:,} of them for blank texts" if counts["blank"] else ""
-        tell(f"{target or 'standard output'}: {counts['results']:,} results{blank}")
+        print_note(f"{target or 'standard output'}: {counts['results']:,} results{blank}")
 
 
 def results_of(

@@ -1,7 +1,7 @@
-"""Numbers of money: bank accounts, business registrations and cards.
+"""ACCOUNT, BRN and CARD: bank accounts, business registration numbers and payment cards.
 
-An account has no form of its own (each bank has several), so a bank or an account word must announce it. Business
-numbers and cards carry check digits. Replacements of both start with 9 where the issuing sequences have not arrived.
+Account numbers have no common form, so a bank or an account word must announce them. Business numbers and cards have
+check digits. Replacements of both start with 9, which is not issued.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _AMOUNT = re.compile(r" ?(?:원(?!룸|장)|달러|명(?!의|단)|개(?!인)|건(
 
 
 def _is_account(match: re.Match[str], label: str | None) -> bool:
-    """10 to 16 digits; not an amount of money, not a row of years."""
+    """10 to 16 digits that are not an amount of money or a sequence of years."""
     if _AMOUNT.match(match.string, match.end()):
         return False
     groups = _GROUP.findall(match.group())
@@ -81,7 +81,7 @@ CARD_BARE = re.compile(rf"{BARE_START}(?:[2-69][0-9]{{15}}|3[47][0-9]{{13}}){BAR
 
 
 def _is_card(match: re.Match[str], label: str | None) -> bool:
-    """A right check digit; four years in a row (2002 2003 2004 2005) may have one too."""
+    """A valid check digit, and not four years (2002 2003 2004 2005)."""
     digits = digits_of(match.group())
     if label != "CARD" and all(group[:2] in ("19", "20") for group in _GROUP.findall(match.group())):
         return False
@@ -100,7 +100,7 @@ ACCOUNT = PiiType(
     "ACCOUNT",
     (Format(ACCOUNT_GROUPS, BY_LABEL, _is_account, digits=10), Format(ACCOUNT_BARE, BY_LABEL, _is_account, digits=10)),
     _ACCOUNT_WORDS,
-    # no block of account numbers is known to be free, so the digits are random
+    # no unused account numbers are known, so the digits are random
     lambda rng, value: refill(value, draw_digits(rng, len(digits_of(value)))),
     "100-000-000000",
 )

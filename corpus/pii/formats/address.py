@@ -1,8 +1,8 @@
-"""Addresses: from the region (or the bracketed postcode before it) to the last number, floor or room.
+"""ADDRESS: from the region (or the postcode before it) to the last number, floor or room.
 
-Both systems: road name and building number, and dong or ri with a lot number. Cities and districts come from a list,
-because ``[가-힣]+[시군구]`` also fits 다시 (again) and 친구 (friend). Replacements put invented roads and towns into
-real districts: nobody lives there.
+Both systems are supported: road name with building number, and dong or ri with lot number. Cities and districts come
+from a list, because ``[가-힣]+[시군구]`` also matches 다시 (again) and 친구 (friend). Replacements have invented roads
+and towns in real districts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from corpus.pii.formats.regions import (
 )
 from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
 
-# what makes the number after a road or town a count of something: 강남대로 2시간, 별빛동 3만
+# after these, the number is a count: 강남대로 2시간, 별빛동 3만
 _NO_COUNT = (
     r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9A-Za-z.\-]| [0-9]|[가-힣][0-9 \-])"
     r"|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
@@ -62,7 +62,7 @@ _LED_BY_REGION = (
 )
 _START = r"(?:(?<![가-힣A-Za-z0-9])|(?<=주소)|(?<=소재지)|(?<=배송지)|(?<=거주지))"
 WITH_REGION = re.compile(rf"{_START}{_LED_BY_REGION}")
-# districts that were renamed or merged are in no list: region, county, town and number together are telling
+# renamed or merged districts are not in the list: region, county, town and number are sufficient together
 WITH_OLD_DISTRICT = re.compile(
     rf"{_START}(?P<region>{REGION_PATTERN})(?P<districts> [가-힣]{{1,4}}[시군구])(?= [가-힣]{{1,5}}[읍면동로길] ?)"
     rf"{_CORE}{_DETAIL}"
@@ -71,7 +71,7 @@ WITH_POSTCODE = re.compile(rf"(?<![0-9.\-])(?<![0-9] ){_POSTCODE}{_LED_BY_REGION
 WITHOUT_REGION = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<districts>{TELLING_DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?)(?= ){_CORE}{_DETAIL}"
 )
-# without a district only what can hardly be anything else: a lot, a numbered side street, a wide road
+# without a district, only clear cases: a lot, a numbered side street, a wide road
 WITHOUT_DISTRICT = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<region>{REGION_PATTERN})(?= )(?P<districts>)"
     rf"(?:(?P<village>{_TOWNS})(?: 산)? ?(?P<lot>(?:{_LOT}(?: ?번지)?|[0-9]{{1,5}} ?번지){_NO_COUNT})"
@@ -110,12 +110,12 @@ _NO_ROAD = re.compile(r"(?:.*으로|바로|새로|따로|서로|별로|그대로
 
 
 def _is_place(match: re.Match[str], label: str | None) -> bool:
-    """바로 (at once) and 끝으로 (at last) are no roads."""
+    """Excludes words such as 바로 (at once) and 끝으로 (at last)."""
     return not (_NO_ROAD.match(match["value"]) or _NO_TOWN.match(match["value"]))
 
 
-# a number behind a road, a town, 산 (mountain lot) or 지하 (underground)
-# 으로 and 하면 are no road and no town; 가 follows a number (종로 3가), 산 (hill) and 지하 (underground) stand alone
+# a number after a road, a town, 산 (mountain lot) or 지하 (underground); 으로 and 하면 are no road and no town,
+# 가 follows a number (종로 3가), and 산 and 지하 are separate words
 _BEHIND = (
     "(?<=[길동읍리]{0}[0-9])|(?<=[^으]로{0}[0-9])|(?<=[^하]면{0}[0-9])"
     "|(?<=[0-9]가{0}[0-9])|(?<=[ 동리면]산{0}[0-9])|(?<=지하{0}[0-9])"
@@ -134,7 +134,7 @@ _SIDE_WORD, _LOT_WORD, _ROOM_WORD = re.compile("번길 ?[0-9]"), re.compile("[0-
 _LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택|[Aa][Dd][Dd][Rr]")
 _LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
 
-# no syllable of these ends a road or a town, so an invented name is read back as one name
+# no syllable of these ends a road or a town, so an invented name is detected as one name
 _FIRST = ("윤슬", "꽃다지", "여우비", "별똥", "무지개", "노랑", "하양", "달팽이", "솜사탕", "단추", "풀피리", "종달새")
 _SECOND = ("나루", "고개", "언덕", "여울", "마루", "바위", "우물", "느티", "구슬", "모래")
 _WORD = re.compile("[가-힣A-Za-z]{2,}")
@@ -145,17 +145,17 @@ def _invent(rng: Random) -> str:
 
 
 def _new_number(rng: Random, text: str) -> str:
-    """Digits for digits; the first of each number is not 0."""
+    """Random digits for digits; the first digit of a number is not 0."""
     return re.sub("[0-9]+", lambda m: str(rng.randrange(10 ** (len(m.group()) - 1), 10 ** len(m.group()))), text)
 
 
 def _levels(districts: str) -> int:
-    """1 for a city, county or district, 2 for a district of a city, 0 for none."""
+    """Number of levels: 1 for a city, county or district, 2 for a district of a city, 0 for none."""
     return max(len(re.findall(DISTRICT_PATTERN, districts)), bool(districts.strip()))
 
 
 def _new_districts(rng: Random, region: str | None, old: str) -> str:
-    """A city or district of ``region`` (any region if None), two levels if ``old`` has two."""
+    """A city or district of ``region`` (any region if None), with as many levels as ``old``."""
     if not old:
         return ""
     choices = DISTRICTS[region] if region else sorted(CITY_DISTRICTS)
@@ -183,11 +183,11 @@ def _new_detail(rng: Random, old: str) -> str:
 
 
 def _new_region(rng: Random, old: dict[str, str | None]) -> str | None:
-    """A region that has as many levels of districts as the old address; None if that named no region."""
+    """A region with as many levels of districts as the old address; None if that has no region."""
     if not old.get("region"):
         return None
     levels = _levels(old["districts"] or "")
-    if levels == 0:  # 세종 is the only region without districts; elsewhere they may be left unsaid
+    if levels == 0:  # 세종 is the only region without districts; in other regions they may be omitted
         return "세종" if str(old["region"]).startswith("세종") else rng.choice(sorted(DISTRICTS))
     return rng.choice(
         [r for r, names in DISTRICTS.items() if names and (levels == 1 or set(names) & set(CITY_DISTRICTS))]
@@ -195,7 +195,7 @@ def _new_region(rng: Random, old: dict[str, str | None]) -> str | None:
 
 
 def _fake_address(rng: Random, value: str) -> str:
-    """Another region and district, invented road, town and building, other numbers; the parts stay in order."""
+    """Another region and district, invented road, town and building, other numbers, in the same order."""
     match = next(filter(None, (pattern.fullmatch(value) for pattern in _WRITINGS)), None)
     assert match, "only addresses are replaced"
     old = match.groupdict()
@@ -230,7 +230,7 @@ _FORMATS = (
     Format(HOUSE_LOT, LIKELY, lambda match, label: not _NO_TOWN.match(match[0]), _SCOPE, needs=_LOT_WORD),
     Format(APARTMENT, LIKELY, scope=_SCOPE, needs=_ROOM_WORD),
     Format(ROAD_AND_ROOM, LIKELY, _is_place, _SCOPE, needs=_ROOM_WORD),
-    # 활동 3-2 is a score or a clause, no lot
+    # 활동 3-2 (activity) is a score or a section, not a lot
     Format(
         TOWN_AND_LOT,
         LIKELY,

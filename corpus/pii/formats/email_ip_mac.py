@@ -1,9 +1,8 @@
-"""Addresses of the net: e-mail, IP and MAC.
+"""EMAIL, IP and MAC.
 
-Korean particles follow without a blank, so every pattern says which ASCII characters may not follow and stops there.
-Replacements use names and blocks that nobody owns: example.com/.net/.org and .example (RFC 2606), IPv4 240/4
-(reserved), IPv6 2e00::/16 (not allocated), MAC 00-00-5E-00-53-xx (RFC 7042). Private and documentation addresses are
-nobody's either, so they are not reported.
+Korean particles follow without a space, so every pattern excludes only ASCII characters after the value. Replacements
+use unused names and blocks: example.com/.net/.org and .example (RFC 2606), IPv4 240/4 (reserved), IPv6 2e00::/16 (not
+allocated), MAC 00-00-5E-00-53-xx (RFC 7042). Private and documentation addresses are not reported.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ EMAIL_PATTERN = re.compile(
     rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@*]|\.[A-Za-z0-9])"
 )
 
-# **address** of Markdown; other stars mask an address
+# **address** in Markdown; other stars are masks
 EMAIL_IN_BOLD = re.compile(
     r"(?<=(?<![A-Za-z0-9*])\*\*)[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
     rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?=\*\*)"
@@ -33,7 +32,7 @@ EMAIL_IN_BOLD = re.compile(
 
 
 def fake_email(rng: Random, value: str) -> str:
-    """A new user at a domain that exists for examples only."""
+    """A new user name at an example domain."""
     name = f"{draw_user_name(rng)}{rng.randrange(1000):03}"
     address = f"{name}@{rng.choice(RESERVED_DOMAINS)}"
     return address.upper() if value.isupper() else address
@@ -58,7 +57,7 @@ _VERSION_WORD = re.compile(
 
 
 def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
-    """Public or reserved for the future (240/4); chapter numbers and software versions look the same."""
+    """Whether the address is public or reserved (240/4), and not a chapter number or a software version."""
     a, b, c, _ = octets = [int(part) for part in match[0].split(".")]
     is_private = a in (10, 127) or (a, b) in ((192, 168), (169, 254)) or (a == 172 and 16 <= b < 32)
     is_shared = a == 100 and 64 <= b < 128
@@ -82,7 +81,7 @@ def _is_global_ipv6(match: re.Match[str], label: str | None) -> bool:
 
 
 def fake_ip(rng: Random, value: str) -> str:
-    """IPv4 from 240/4; IPv6 from 2e00::/16 with groups as many and as long as before."""
+    """IPv4 from 240/4; IPv6 from 2e00::/16 with the same groups."""
     if ":" not in value:
         return ".".join([str(rng.randrange(240, 255)), *(str(rng.randrange(1, 255)) for _ in range(3))])
     first, *rest = value.split(":")
@@ -108,7 +107,7 @@ _LETTER = re.compile("[A-Fa-f]")
 
 
 def _has_letter(match: re.Match[str], label: str | None) -> bool:
-    """Six pairs of plain digits may be lottery numbers or dates."""
+    """Excludes six pairs of digits, which may be lottery numbers or dates."""
     return bool(_LETTER.search(match[0]))
 
 
@@ -117,7 +116,7 @@ def _is_mac(match: re.Match[str], label: str | None) -> bool:
 
 
 def fake_mac(rng: Random, value: str) -> str:
-    """One of the 256 addresses for documentation, written as before."""
+    """One of the 256 documentation addresses, in the same notation."""
     drawn = iter(f"00005e0053{rng.randrange(256):02x}")
     fake = re.sub("[0-9A-Fa-f]", lambda _: next(drawn), value)
     return fake.upper() if any(c.isupper() for c in value) else fake

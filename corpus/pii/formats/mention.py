@@ -1,7 +1,7 @@
-"""Mentions: ``@`` and a handle, in Latin letters or Hangul, of a social network.
+"""MENTION: ``@`` and a handle of a social network, in Latin letters or Hangul.
 
-Code is full of ``@`` too (decorators, Razor, SQL, packages), so a handle that looks like code or stands beside words of
-code is left alone. Handles of Hangul alone need a label, a particle of address (님, 에게) or the form of a name.
+Code contains ``@`` too (decorators, Razor, SQL, packages), so handles that look like code, or are next to words about
+code, are not reported. Handles in Hangul need a label, a particle of address (님, 에게), or the form of a name.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _CODE_BEFORE = re.compile(r"(?:^|\s)(?:INSERT|INTO|DECLARE|SET|SELECT|FROM|IF|RE
 
 
 def _is_handle(match: re.Match[str], label: str | None) -> bool:
-    """At least three characters; no rest of a masked address (``@naver.com``), no code (``@ECHO``, ``@StartDate``)."""
+    """At least three characters; not the rest of a masked address (``@naver.com``) or code (``@ECHO``)."""
     text, start, end = match.string, match.start(), match.end()
     if end - start <= 3 or _CODE_BEHIND.match(text, end) or _CODE_BEFORE.search(text, max(0, start - 12), start):
         return False
@@ -63,18 +63,18 @@ def _is_handle(match: re.Match[str], label: str | None) -> bool:
         return True
     if _NO_HANDLE.fullmatch(match.group()):
         return False
-    # a word of letters alone is as often code (@tailrec): somebody must be spoken to or named
+    # a word of letters is often code (@tailrec), so the context must address or name a person
     is_word = match.group()[1:].isalpha()
     return not is_word or bool(_NAMED.search(text, max(0, start - 12), start) or _SPEAKS.match(text, end))
 
 
 def _is_hangul_handle(match: re.Match[str], label: str | None) -> bool:
-    """``@벙커1`` says where (at Bunker 1); a handle in Hangul has Latin letters or an underscore, or is announced."""
+    """Excludes places (``@벙커1``: at Bunker 1): Latin letters, an underscore, or a label are required."""
     return label == "MENTION" or bool(_LATIN.search(match.group()) or _CALLED.match(match.string, match.end()))
 
 
 def fake_mention(rng: Random, value: str) -> str:
-    """A handle in the script of the value."""
+    """A handle in the same script."""
     if "가" <= value[1] <= "힣":
         return f"@{draw_person_name(rng).replace(' ', '')}_{rng.randrange(10_000):04}"
     return f"@{draw_user_name(rng)}_{rng.randrange(10_000):04}"

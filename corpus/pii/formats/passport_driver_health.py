@@ -67,7 +67,7 @@ HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-_~.] ?| )?[0-9]{{10}}{BARE_END}
 PASSPORT = PiiType(
     "PASSPORT",
     (
-        # G stands for official passports, but also for many product codes
+        # G is the code of official passports, but also starts many product codes
         Format(PASSPORT_NUMBER, LIKELY, lambda m, label: m[0][0] not in "Gg" or label == "PASSPORT", _PASSPORT_SCOPE),
         Format(PASSPORT_PARTED, BY_LABEL, scope=_PASSPORT_SCOPE),
     ),

@@ -1,7 +1,7 @@
-"""Number plates of vehicles: 12가3456, 123가 3456, 서울30자0080, 경기수원가0070.
+"""PLATE: number plates of vehicles, such as 12가3456, 123가 3456, 서울30자0080, 경기수원가0070.
 
-Many letters of plates also count things (12조 3456억, 30주 1000명): there a label, a region or tight writing decides,
-and never a count behind. Plates end in 0100 to 9999; replacements end in 0000 to 0099, which no vehicle has.
+Many letters of plates are also units (12조 3456억, 30주 1000명), so a label, a region, or the absence of spaces is
+required, and no unit may follow. Plates end in 0100 to 9999; replacements end in 0000 to 0099, which are unused.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from corpus.pii.types import CERTAIN, LIKELY, Format, PiiType, Scope, words
 _PRIVATE = "가나다라마거너더러머버서어저고노도로모보소오조구누두루무부수우주"
 _LETTERS = f"[{_PRIVATE}바사아자배하허호국합육해공]"
 _COUNTING = "조도보주수부구모자배루로호가나하대사국해"
-"""Letters that also count or name things behind a number."""
+"""Letters that are also units or nouns after a number."""
 
 _NO_MORE = r"(?![0-9A-Za-z%]|[.~\-][0-9])"
-# counts never start with 0; of the counting words some begin others: 건강 (health), 회사 (company), 여자 (woman)
+# counts never start with 0; some units are the start of other words: 건강 (health), 회사 (company), 여자 (woman)
 _NO_COUNT = (
     rf"{_NO_MORE}(?:(?<=0[0-9]{{3}})|(?! ?(?:억|만|천|조|원(?!룸|장)|명(?!의)|시간|년|월(?!요|세)|개(?!인)"
     r"|회(?!사|색|원|의)|건(?!강|물|설)|점(?!심|검|포)|달러|여(?![자성기권])|달|분(?!의)|일(?! |$)|대(?! |$)|칼로리"
@@ -39,11 +39,9 @@ _SCOPE = Scope("0-9", f"(?:(?<={_LETTERS}[0-9])|(?<={_LETTERS}[ \\-][0-9]))[0-9]
 
 
 def _is_plate(match: re.Match[str], label: str | None) -> bool:
-    """Tight writing with a letter that counts nothing is enough, so is a zero in front of the last four, which no
-    count has; otherwise a word for a vehicle must be near.
+    """No spaces and a letter that is no unit, or a last group that starts with 0, or a label for a vehicle.
 
-    Court cases (96도2753) are numbered by year and without zeros in front; round numbers behind a blank (50다 1000)
-    count something, digits behind a comma or a colon belong to a larger number.
+    Excludes court cases (96도2753), round numbers after a space (50다 1000), and parts of larger numbers.
     """
     plate = match.group()
     if label == "PLATE" or plate[-4] == "0":
@@ -54,7 +52,7 @@ def _is_plate(match: re.Match[str], label: str | None) -> bool:
 
 
 def _fake_plate(rng: Random, value: str) -> str:
-    """Same form, another region and letter, last four digits below 0100."""
+    """The same form with another region and letter, and last digits below 0100."""
     has_region = re.match(SHORT_REGION_PATTERN, value)
     name = rng.choice([region for region in REGIONS if DISTRICTS[region]]) if has_region else ""
     head, tail = value[len(name) : -4], f"{rng.randrange(100):04}"  # the signs between stay

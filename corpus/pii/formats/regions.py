@@ -1,7 +1,7 @@
 """Regions of Korea and their cities, counties and districts (``regions.txt``), for addresses and number plates.
 
-The names are public and change rarely; names in use before a renaming stay, for texts keep them. Districts shared by
-many cities (중구, 동구 …) announce an address only behind their region.
+Old names stay in the list, because texts contain them. Names that many cities share (중구, 동구 …) count only after
+their region.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from corpus.pii.types import one_of
 
 REGIONS: dict[str, tuple[str, ...]] = {}
-"""Short name to official names, the present one first."""
+"""Official names by short name, the current one first."""
 DISTRICTS: dict[str, tuple[str, ...]] = {}
 """First-level cities, counties and districts by the short name of their region."""
 CITY_DISTRICTS: dict[str, tuple[str, ...]] = {}
-"""Districts inside large cities."""
+"""Districts of large cities."""
 
 for _line in Path(__file__).with_name("regions.txt").read_text("utf-8").splitlines()[1:]:
     _region, _names, _districts = _line.split("|")
@@ -31,7 +31,7 @@ _ALL_DISTRICTS = {name for names in (*DISTRICTS.values(), *CITY_DISTRICTS.values
 _STEMS = {name[:-1] for name in _ALL_DISTRICTS if len(name) > 2}
 _BIG_CITY_STEM = one_of({name[:-1] for name in CITY_DISTRICTS}) + "(?= )"
 STEM_PATTERN = one_of({name for name in _STEMS if len(name) > 1}) + "(?= )"
-"""Cities, counties and districts without their last syllable, as people say them: 수원 for 수원시."""
+"""Cities, counties and districts without their last syllable: 수원 for 수원시."""
 DISTRICT_PATTERN = f"(?:{one_of(_ALL_DISTRICTS)}|{_BIG_CITY_STEM})"
 TELLING_DISTRICT_PATTERN = (
     f"(?:{one_of({name for name in _ALL_DISTRICTS if len(name) > 2})}|{_BIG_CITY_STEM}(?= [가-힣]{{1,4}}구 ))"

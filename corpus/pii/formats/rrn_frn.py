@@ -34,7 +34,7 @@ def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
 
 
 def _is_no_bar_code(match: re.Match[str], label: str | None) -> bool:
-    """Bar codes of Korea have 13 digits too, 880 in front and a check digit behind: without a label it is one."""
+    """Excludes Korean bar codes without a label: 13 digits with prefix 880 and a check digit."""
     digits = match.group()
     if label not in ("RRN", "FRN"):
         odd, even = (sum(map(int, digits[start:12:2])) for start in (0, 1))
@@ -45,7 +45,7 @@ def _is_no_bar_code(match: re.Match[str], label: str | None) -> bool:
 
 
 def _fake_registration(rng: Random, value: str) -> str:
-    """Same century digit (so same type), another birthday, region 97-99, the check digit of old numbers."""
+    """The same century digit (so the same type), another birth date, region 97-99, a valid check digit."""
     century = digits_of(value)[6]
     year = rng.randrange(0, 20) if century in "3478" else rng.randrange(40, 100)
     front = f"{year:02}{rng.randrange(1, 13):02}{rng.randrange(1, 29):02}{century}"

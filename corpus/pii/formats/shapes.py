@@ -1,7 +1,7 @@
-"""What formats share: values whose content changes while their shape stays, names to draw, check digits and dates.
+"""Helpers of formats: replace the content of a value and keep its shape, draw names, check digits and dates.
 
-Resident and foreigner registration numbers issued since October 2020 end in random digits, so their old check digit
-is only used to draw replacements, never to reject a match. Business numbers and cards must pass.
+Resident and foreigner registration numbers issued since October 2020 end in random digits, so the old check digit is
+only used for replacements, never to reject a match. Business numbers and cards must have a valid check digit.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ DIGIT = re.compile("[0-9]")
 _PIECE = re.compile("%[0-9A-Fa-f]{2}|[A-Za-z0-9가-힣]")
 _NARROW = {0xFEE0 + code: code for code in range(0x21, 0x7F)}
 _WIDEN = {code: wide for wide, code in _NARROW.items()}
-# syllables that neither are particles nor end in one
+# syllables that are not particles and do not end in one
 _SYLLABLES = "별꽃샘숲봄빛솔달숨꿈"
 
 
 def narrow(text: str) -> str:
-    """A value in the plain form that the patterns read it in: ASCII digits, hyphens and blanks."""
+    """A value in the plain form that patterns match: ASCII digits, hyphens and spaces."""
     return text if text.isascii() and text.isalnum() else fold_value(text)
 
 
 def widen_like(model: str, text: str) -> str:
-    """``text`` with full-width characters and hyphens as ``model`` has them, if both are equally long."""
+    """``text`` with full-width characters and hyphens as in ``model``, if both have the same length."""
     plain_model = narrow(model)
     if model == plain_model or not len(model) == len(plain_model) == len(text):
         return text
@@ -42,7 +42,7 @@ def widen_like(model: str, text: str) -> str:
 
 
 def digits_of(value: str) -> str:
-    """The ASCII digits of a value, separators left out."""
+    """The ASCII digits of a value."""
     return "".join(DIGIT.findall(value))
 
 
@@ -52,13 +52,13 @@ def draw_digits(rng: Random, count: int) -> str:
 
 
 def refill(value: str, digits: str) -> str:
-    """``value`` with its digits replaced in order; ``digits`` has as many as ``value``."""
+    """``value`` with its digits replaced by ``digits``, which has as many."""
     rest = iter(digits)
     return DIGIT.sub(lambda _: next(rest), value)
 
 
 def scramble(rng: Random, text: str) -> str:
-    """Random letters, syllables, digits and percent escapes in the place of such; the rest stays."""
+    """Replace letters, syllables, digits and percent escapes with random ones of the same kind."""
 
     def draw(match: re.Match[str]) -> str:
         piece = match.group()
@@ -75,7 +75,7 @@ def scramble(rng: Random, text: str) -> str:
 
 @cache
 def _faker() -> Faker:
-    return Faker("ko_KR")  # building one takes about 50 ms
+    return Faker("ko_KR")  # takes about 50 ms
 
 
 def draw_user_name(rng: Random) -> str:
@@ -117,14 +117,14 @@ def luhn_check_digit(without_last: str) -> int:
 
 
 def is_birth_date(yymmdd: str, century_digit: str) -> bool:
-    """Whether the front of a registration number is a day of the calendar; digits 3, 4, 7, 8 mean 20yy."""
+    """Whether the first digits of a registration number are a valid date; century digits 3, 4, 7, 8 mean 20yy."""
     year = (2000 if century_digit in "3478" else 1900) + int(yymmdd[:2])
     month, day = int(yymmdd[2:4]), int(yymmdd[4:])
     return 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
 
 
 def looks_typed(digits: str) -> bool:
-    """Digits that fingers made up: runs such as 112233445555 and 1010101010, or three different digits and fewer."""
+    """Whether digits look made up: runs such as 112233445555 and 1010101010, or at most three different digits."""
     steps = {(int(right) - int(left)) % 10 for left, right in pairwise(digits)}
     rising = list(digits.rstrip("0")) == sorted(digits.rstrip("0"))
     return steps <= {0, 1, 9} or rising or len(set(digits)) <= 3

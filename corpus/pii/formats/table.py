@@ -1,4 +1,4 @@
-"""The 16 types of paper Table 29, a row each, in its order; and those that the paper has not, for who asks for them."""
+"""The table of the 16 types of paper Table 29 in order, and all types by name."""
 
 from __future__ import annotations
 

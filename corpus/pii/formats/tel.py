@@ -1,7 +1,7 @@
-"""Telephone numbers of Korea (libphonenumber's metadata for region KR).
+"""TEL: telephone numbers of Korea (metadata of libphonenumber for region KR).
 
-Blocks nobody has: 010-0xxx and 010-1xxx were never given out, local exchanges start with 2 to 9, the 15xx series has
-no 1511. Replacements come from them, so the patterns do not exclude them.
+Replacements come from unused blocks: 010-0xxx and 010-1xxx were never assigned, local exchanges start with 2 to 9, and
+the 15xx series has no 1511. The patterns therefore do not exclude these blocks.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from random import Random
 from corpus.pii.formats.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
 
-# no letter stands before a number, but for the last one of a label: Tel010-…, HP010-…
+# no letter before a number, except the last letter of a label: Tel010-…, HP010-…
 _LABEL_GLUED = (
     r"(?:(?<![A-Za-z])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
 )
 START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_LABEL_GLUED}"
 END = r"(?![0-9]|-[0-9])"
-"""Around numbers in groups, which any other sign may precede and follow."""
+"""Context of numbers in groups; any other character may be next to them."""
 BARE_START = rf"{START}(?<![0-9]\.)(?<![\s:][0-9][~_])"  # 2~8348833784 is one number
 BARE_END = r"(?![0-9A-Za-z]|[-.][0-9]|\.[A-Za-z])"
-"""Around digits in a row: no decimals, no part of a code or of the name of a file."""
+"""Context of numbers without separators: not decimals, not parts of codes or file names."""
 
 _SEP = r"(?: ?[-.·)/_~*] ?| {1,2})"
 _START = rf"(?<![0-9])(?<![0-9A-Za-z]-)(?:{_LABEL_GLUED}|(?<=(?<![A-Za-z0-9])[A-Za-z]))"
@@ -42,7 +42,7 @@ INTERNATIONAL = re.compile(
 )
 LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
 LANDLINE_BARE = re.compile(rf"{BARE_START}0{_AREA}[0-9]{{7,8}}{BARE_END}")
-# a table program has taken the zero in front
+# without the leading zero, which spreadsheets remove
 MOBILE_SHORT = re.compile(rf"{START}10{_SEP}?[0-9]{{4}}{_SEP}?[0-9]{{4}}{BARE_END}")
 LOCAL = re.compile(rf"{BARE_START}[2-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}(?! ?(?:년|호|번지|원|명))")
 SERVICE = re.compile(
@@ -62,7 +62,7 @@ _YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)
 
 
 def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
-    """``1588-1598년`` and ``(1545-1598)`` are years; with a blank or nothing between, only a label tells a phone."""
+    """Excludes years such as ``1588-1598년`` and ``(1545-1598)``; without a hyphen, a label is required."""
     year = _YEAR_WORD.match(match.string, match.end())
     if label == "TEL":
         return not (year and "년" in year[0])
@@ -70,7 +70,7 @@ def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
 
 
 def _is_local(match: re.Match[str], label: str | None) -> bool:
-    """Two years are a span, and words that ask for a call (문의, 상담) stand beside other numbers too."""
+    """Excludes two years. Labels such as 문의 and 상담 are not sufficient, as other numbers have them too."""
     first, last = match.group().split("-")
     if 1500 <= int(first) <= 2100 and 1500 <= int(last) <= 2100:
         return False
@@ -78,7 +78,7 @@ def _is_local(match: re.Match[str], label: str | None) -> bool:
 
 
 def fake_tel(rng: Random, value: str) -> str:
-    """Same kind of number (mobile, landline, internet, free, nationwide), from a block nobody has."""
+    """A number of the same kind (mobile, landline, internet, free, nationwide) from an unused block."""
     digits = digits_of(value)
     lead = "82" if "+" in value or (digits.startswith("82") and len(digits) > 9) else ""
     lead += "0" if digits[len(lead) :].startswith("0") else ""
@@ -89,7 +89,7 @@ def fake_tel(rng: Random, value: str) -> str:
         fake = "1" + draw_digits(rng, len(body) - 1)
     elif not lead:
         fake = "1511" + rng.choice("3456789") + draw_digits(rng, 3)
-    elif body.startswith("1"):  # subscriber numbers of old 01X numbers may be one digit shorter
+    elif body.startswith("1"):  # old 01X numbers may be one digit shorter
         fake = body[:2] + rng.choice("01") + draw_digits(rng, len(body) - 3)
     elif body.startswith("2"):
         fake = "21" + draw_digits(rng, len(body) - 2)

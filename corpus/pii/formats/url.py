@@ -1,7 +1,7 @@
-"""URLs: with scheme, with www, short links and bare domains; Hangul hosts and paths too.
+"""URL: with scheme, with www, short links and bare domains, including Hangul hosts and paths.
 
-The hard part is the end: particles, punctuation and brackets of the sentence follow without a blank, while Hangul and
-brackets also occur inside. Replacements keep the form and move to an example domain.
+The end is difficult: particles, punctuation and brackets of the sentence follow without a space, but Hangul and
+brackets also occur inside URLs. Replacements keep the form and use an example domain.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from corpus.pii.formats.shapes import draw_user_name, scramble
 from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 
 _PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
-# a list goes on: the sign parts a URL from the value behind it
+# in a list, these separate a URL from the next value
 _NEXT = r"(?![,;|]['\"]?(?:https?://|ftp://|www\.|[0-9]{2,4}-|[0-9]{6}|[A-Za-z0-9._%+\-]{1,64}@|@|\+82)|['\"][=:,;|_]['\"]|\*\*|\](?:[/,;|)]|_\[)|(?:https?|ftp)://)"
-# Hangul belongs to a path behind / _ - = only: directly behind a word it is a particle
+# Hangul belongs to a path only after / _ - =; after a word it is a particle
 _PATH = rf"(?::[0-9]{{1,5}})?(?:[/?#](?:{_NEXT}{_PATH_SIGN}|(?<=[/_\-=+])[가-힣]{{1,40}}){{0,2000}})?"
 _USER = r"(?:[A-Za-z0-9._~%!$&+:\-]{1,64}@)?"
 _HANGUL_HOST = (
@@ -50,21 +50,21 @@ _ENTITY = re.compile("&(?:lt|gt|quot|apos|#39)(?![a-z])")
 _BRACKET, _CLOSING = re.compile(r"[()\[\]]"), {"(": ")", "[": "]"}
 _HANGUL = re.compile("[가-힣]")
 _HANGUL_RUN = re.compile("[가-힣]+")
-MIN_STEM = 2  # syllables before a particle: 과 is none in /사과
+MIN_STEM = 2  # minimum number of syllables before a particle: 과 is no particle in /사과
 _PARTICLE = re.compile(
     "(?:에서는|에서도|에서|에게|에는|에도|에|으로|로|을|를|이|가|은|는|와|과|도|의|나|이나|처럼|까지|부터"
     "|입니다|이다|이고|이며|인데|이에요|예요|라고|이라고|라는|이라는)$"
 )
 
 
-# where the last part of a path may be a Hangul word; elsewhere it belongs to the sentence: example.com/에서 봤다
+# after these, the last part of a path may be a Hangul word; otherwise it belongs to the sentence
 _HANGUL_PLACE = re.compile(
     "[=_+-]$|/(?:w|wiki|entry|tags?|search|category|people|users?|channel|c|place|keyword)/$", re.IGNORECASE
 )
 
 
 def _trim_hangul(url: str) -> str:
-    """Without Hangul of the sentence: ``/위키/사과를`` loses 를, and ``example.com/에서`` all of 에서."""
+    """Remove Hangul of the sentence: 를 of ``/위키/사과를``, and 에서 of ``example.com/에서``."""
     last = _HANGUL_RUN.match(url[::-1])
     if not last:
         return url
@@ -80,19 +80,21 @@ def _trim_hangul(url: str) -> str:
 
 
 def trim_url(url: str, before: str = "") -> str:
-    """A URL without the punctuation and the particle of the sentence around it; a closing bracket that was not opened
-    inside ends it. So do escaped brackets and quotation marks of HTML, and the mark of quotation that stands
-    ``before`` it."""
+    """A URL without punctuation and particles of the sentence.
+
+    It ends at a closing bracket without its opening one, at escaped brackets and quotation marks of HTML, and at the
+    quotation mark ``before`` it.
+    """
     if before and before in "'\"":
         url = url.partition(before)[0]
     url = _before_closing(_ENTITY.split(url, maxsplit=1)[0]).rstrip(_TRAILING)
-    if "?" not in url:  # the next pair of key=value&key=value
+    if "?" not in url:  # & separates key=value pairs
         url = url.partition("&")[0]
     return _trim_hangul(url).rstrip(_TRAILING)
 
 
 def _before_closing(url: str) -> str:
-    """What stands before the first ``)`` or ``]`` without its opening one."""
+    """The part before the first ``)`` or ``]`` without its opening one."""
     opened = {")": 0, "]": 0}
     for bracket in _BRACKET.finditer(url):
         closing = _CLOSING.get(bracket[0], bracket[0])
@@ -116,8 +118,8 @@ def _has_host(match: re.Match[str], label: str | None) -> bool:
 
 
 def _is_domain(match: re.Match[str], label: str | None) -> bool:
-    """``M.net`` (a television channel) and ``P.S.M.de`` are no domains: the name before the suffix has two letters.
-    Neither is ``com.example.app``, the name of a program, nor ``3.14.com``."""
+    """Excludes names of one letter before the suffix (``M.net``, ``P.S.M.de``), package names (``com.example.app``) and
+    ``3.14.com``."""
     host = _HOST_END.split(match["value"], 1)[0]
     return not (_NO_HOST.match(host) or _CALL.match(match.string, match.end())) and bool(_DOMAIN_END.search(host))
 
@@ -130,7 +132,7 @@ _URL_PARTS = re.compile(
 
 
 def fake_url(rng: Random, value: str) -> str:
-    """Same scheme, ``www`` and form of user and path, another host under an example domain."""
+    """The same scheme, ``www``, and form of user and path, with a host under an example domain."""
     parts = _URL_PARTS.fullmatch(value)
     assert parts, "any string has the parts of a URL"
     host = f"{draw_user_name(rng)}.{rng.choice(RESERVED_DOMAINS)}"

@@ -16,7 +16,7 @@ from corpus.pii.hide import PiiHider
 from corpus.reading.containers import UnreadableRecord
 from launch.pii.json_text import Walker, change_record, pieces_of
 from launch.pii.run import sniff_kind
-from launch.pii.work import Hiding, change_texts, paths_of
+from launch.pii.work import Hiding, map_strings, paths_of
 
 Malmoi = Callable[..., subprocess.CompletedProcess[bytes]]
 TEL = "010-0123-4567"
@@ -39,7 +39,7 @@ def test_a_record_changes_as_the_object_it_stands_for(
 ) -> None:
     raw = json.dumps(record, indent=indent, ensure_ascii=is_ascii)
     paths = paths_of(fields)
-    expected = change_texts(record, paths, lambda text, label, _: TAGS.hidden(text, "0", label))
+    expected = map_strings(record, paths, lambda text, label, _: TAGS.hidden(text, "0", label))
     try:
         found = change_record(raw, Walker(paths), TAGS, 0)
     except UnreadableRecord as error:
@@ -84,7 +84,7 @@ def test_lone_surrogates_keep_their_escape(malmoi: Malmoi) -> None:
 def test_deep_json_is_one_sentence(malmoi: Malmoi, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text":' + "[" * 100_000 + "]" * 100_000 + "}\n", "utf-8")
     result = malmoi("replace", "a.jsonl", "b.jsonl")
-    assert result.returncode == 2 and b"line 1: JSON nested too deep" in result.stderr
+    assert result.returncode == 2 and b"line 1: JSON is nested too deeply" in result.stderr
     assert b"json_too_deep 1" in malmoi("replace", "a.jsonl", "b.jsonl", "--on-error", "skip").stderr
 
 
@@ -121,10 +121,10 @@ def test_records_with_the_same_id_are_one_document(malmoi: Malmoi) -> None:
     ("content", "words"),
     [
         (b'{"text": \n', "line 1: not JSON"),
-        (b'{"body": "x", "n": 1}\n', "there are: body, n); choose with --fields, or --all-fields"),
-        (b'{"text": "\xff"}\n', "line 1: not UTF-8"),
+        (b'{"body": "x", "n": 1}\n', "found: body, n); set --fields or --all-fields"),
+        (b'{"text": "\xff"}\n', "line 1: not valid UTF-8"),
         (b'{"text": "a"}\n[1]\n', "line 2: expected a JSON object"),
-        (b'{"text": "a"}\n{"text": 1012345678}\n', "line 2: a chosen field holds a number"),
+        (b'{"text": "a"}\n{"text": 1012345678}\n', "line 2: a selected field is a number"),
     ],
 )
 def test_a_broken_record_is_refused_and_no_output_is_left(
@@ -139,12 +139,12 @@ def test_a_broken_record_is_refused_and_no_output_is_left(
 @pytest.mark.parametrize(
     ("raw", "fields", "words"),
     [
-        (f'{{"a": "{TEL}"}}', "text", "there are: a)"),
-        (f'{{"meta": {{"text": "{TEL}"}}}}', "text", "there are: meta, meta.text)"),
-        (f'[{{"a": "{TEL}"}}, {{"b": "c"}}]', "nothing", "there are: a)"),
-        (f'{{"rows": [{{"a": "{TEL}"}}]}}', "nothing", "there are: rows, a)"),
-        (f'["{TEL}"]', "text", "there are no keys; --all-fields"),
-        (f'"{TEL}"', "text", "there are no keys; --all-fields"),
+        (f'{{"a": "{TEL}"}}', "text", "found: a)"),
+        (f'{{"meta": {{"text": "{TEL}"}}}}', "text", "found: meta, meta.text)"),
+        (f'[{{"a": "{TEL}"}}, {{"b": "c"}}]', "nothing", "found: a)"),
+        (f'{{"rows": [{{"a": "{TEL}"}}]}}', "nothing", "found: rows, a)"),
+        (f'["{TEL}"]', "text", "there are no keys; set --all-fields"),
+        (f'"{TEL}"', "text", "there are no keys; set --all-fields"),
     ],
 )
 @pytest.mark.parametrize("command", ["replace", "detect"])

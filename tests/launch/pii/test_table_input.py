@@ -90,7 +90,7 @@ def test_columns_may_be_chosen(malmoi: Malmoi) -> None:
     out = malmoi("replace", "-", "--format", "tsv", "--fields", "메모", "--mode", "tag", stdin=text).stdout.decode()
     assert out == f"전화\t메모\n{TEL}\t[TEL]\n"
     result = malmoi("replace", "-", "--format", "tsv", "--fields", "본문", stdin=text)
-    assert result.returncode == 2 and "there are: 전화, 메모" in result.stderr.decode()
+    assert result.returncode == 2 and "found: 전화, 메모" in result.stderr.decode()
 
 
 def test_the_delimiter_is_the_one_there_is() -> None:
@@ -141,7 +141,7 @@ def test_a_parquet_row_that_is_no_text_is_left_out(malmoi: Malmoi, tmp_path: Pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("corpus.reading.containers.RECORD_BYTES", 1_000)
         result = malmoi("replace", "a.parquet", "b.parquet")
-        assert result.returncode == 2 and b"a.parquet, row 2: not UTF-8" in result.stderr
+        assert result.returncode == 2 and b"a.parquet, row 2: not valid UTF-8" in result.stderr
         assert not (tmp_path / "b.parquet").exists()
         result = malmoi("replace", "a.parquet", "b.parquet", "--mode", "tag", "--on-error", "skip")
     assert b"record_too_long 1, undecodable 1" in result.stderr
@@ -151,7 +151,7 @@ def test_a_parquet_row_that_is_no_text_is_left_out(malmoi: Malmoi, tmp_path: Pat
 def test_parquet_needs_files(malmoi: Malmoi, tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet")
     assert b"give an OUTPUT" in malmoi("replace", "a.parquet").stderr
-    assert b"give it as a file" in malmoi("detect", "-", stdin=path.read_bytes()).stderr
+    assert b"give its path" in malmoi("detect", "-", stdin=path.read_bytes()).stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--all-fields"], ["--fields", "text"]])
@@ -172,14 +172,14 @@ def test_parquet_bytes_that_are_no_utf8_are_refused_or_left_out(malmoi: Malmoi, 
     pq.write_table(rows, tmp_path / "a.parquet")
     arguments = [command, "a.parquet", f"b.{'parquet' if command == 'replace' else 'jsonl'}", "--all-fields"]
     result = malmoi(*arguments)
-    assert result.returncode == 2 and b"row 2: not UTF-8" in result.stderr
+    assert result.returncode == 2 and b"row 2: not valid UTF-8" in result.stderr
     assert malmoi(*arguments, "--on-error", "skip").returncode == 0
 
 
 def test_a_quote_that_is_never_closed_is_a_row_that_cannot_be_read(malmoi: Malmoi, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f'이름,전화\n가,{TEL}\n나,"{TEL}\n다,{TEL}\n', "utf-8")
     result = malmoi("replace", "a.csv", "b.csv", "--mode", "tag")
-    assert result.returncode == 2 and b"line 3: a quote that opens" in result.stderr
+    assert result.returncode == 2 and b"line 3: a quote in this row" in result.stderr
     assert malmoi("replace", "a.csv", "b.csv", "--mode", "tag", "--on-error", "skip").returncode == 0
     assert (tmp_path / "b.csv").read_text("utf-8") == "이름,전화\n가,[TEL]\n"
     assert json.loads((tmp_path / "b.csv.skipped.jsonl").read_text("utf-8"))["reason"] == "open_quote"
