@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import malmoi  # noqa: F401 (Inspect names the tasks after this module, which must be loaded)
 from finetune.generative.klue.inspect_tasks import make_inspect_task
 from launch.sample.unpack import find_klue
 

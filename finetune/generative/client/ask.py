@@ -113,6 +113,8 @@ async def _ask_all(questions: Sequence[Question], client: Client) -> dict[str, A
     """Send all questions, ``client.connections`` at a time; the answers by id."""
     import anyio
 
+    if client.is_likelihood:
+        import finetune.generative.client.likelihood  # noqa: F401 (registers the provider)
     model, version = open_model(client), read_version(client.model)
     waiting, answers = iter(questions), dict[str, Answer]()
     failures, reasons = 0, list[str]()  # failures in a row; why all stop

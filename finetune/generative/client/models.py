@@ -85,8 +85,6 @@ def open_model(client: Client) -> Model:
         check_folder(name)
         arguments |= {"device": client.device} if client.device else {}
         if client.is_likelihood:
-            import finetune.generative.client.likelihood  # noqa: F401 (registers the provider)
-
             name = f"{LIKELIHOOD_PROVIDER}/{name.partition('/')[2]}"
         else:
             arguments |= _hugging_face_arguments(name)

@@ -203,7 +203,7 @@ def test_a_refusal_of_one_question_costs_only_that_question(status, point):
     assert len(server.requests) == 3
 
 
-def test_what_a_server_says_of_a_prompt_that_it_filters_is_no_answer(point):
+def test_the_message_of_a_content_filter_is_no_answer(point):
     said = {"message": "정치 관련 질문은 거절됩니다", "type": "invalid_request_error", "code": "content_filter"}
     with serving(lambda asked, before: Reply(json.dumps(said), failure="error", status=400)) as server:
         point(server)

@@ -1,4 +1,4 @@
-"""Likelihoods of answers: by hand on a tiny model, and as lm-evaluation-harness has them."""
+"""Likelihoods of answers: computed by hand on a tiny model, and by lm-evaluation-harness."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_sum_is_the_chain_of_next_token_probabilities(tiny):
         assert value == pytest.approx(total, abs=1e-3)
 
 
-def test_what_is_too_long_loses_its_beginning_and_no_more(tiny):
+def test_a_long_question_loses_only_its_beginning(tiny):
     """GPT-2 here has 1,024 positions: 1,024 tokens are read, and one more is predicted."""
     import torch
 

@@ -1,4 +1,4 @@
-"""Canonical and shuffled orders of a file, and what their values say."""
+"""File order and shuffled orders of a file, and the p value of their likelihoods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_file_order_is_by_guid_with_numbers_as_numbers():
     ]
 
 
-def test_shuffled_documents_hold_the_same_examples_and_no_gold():
+def test_shuffled_documents_have_the_same_examples_and_no_gold():
     orders = make_orders(YNAT, TITLES, shuffles=20, seed=1, per_document=5)
     assert [len(text.split(SEPARATOR)) for text in orders.in_file_order] == [5, 5, 2]
     for own in orders.shuffled:

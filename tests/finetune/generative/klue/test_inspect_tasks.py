@@ -1,4 +1,4 @@
-"""The KLUE tasks as Inspect has them: found by name, right answers at 100, wrong ones counted."""
+"""The KLUE tasks in Inspect AI: found by name, gold answers score 100, wrong ones are counted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_gold_answers_reach_100_in_inspect_and_silence_parses_nowhere(name, insp
     not entry_points(group="inspect_ai").select(name="malmoi"),
     reason="installed before it had entry points for Inspect",
 )
-def test_inspect_finds_the_tasks_by_name_and_its_logs_hold_no_key(klue, point, tmp_path):
+def test_inspect_finds_the_tasks_by_name_and_its_logs_have_no_key(klue, point, tmp_path):
     with serving(lambda asked, before: Reply(f"함의 {KEY}" if before else "함의")) as server:
         point(server)
         subprocess.run(

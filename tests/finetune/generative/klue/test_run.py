@@ -199,7 +199,7 @@ def test_a_second_command_asks_nothing_and_a_higher_limit_only_what_is_new(klue,
     assert len(server.requests) == len(set(server.requests)) <= 15 + 10
 
 
-def test_compare_holds_two_models_side_by_side_and_refuses_other_examples(klue, point, tmp_path):
+def test_compare_tests_two_models_and_refuses_other_examples(klue, point, tmp_path):
     prompted = load_prompted_task("klue-nli", klue, limit=30)
     right = golds([prompted])
     with serving(lambda asked, before: Reply(right[asked])) as server:
@@ -215,7 +215,7 @@ def test_compare_holds_two_models_side_by_side_and_refuses_other_examples(klue, 
     assert found[0].is_real
 
 
-def test_the_key_stands_in_no_file_and_on_no_screen(klue, point, tmp_path, caplog, capfd):
+def test_the_key_is_in_no_file_and_on_no_screen(klue, point, tmp_path, caplog, capfd):
     def script(asked: str, before: int) -> Reply:
         said = f"Incorrect API key provided: {KEY}"
         return Reply(said, failure="status", status=500) if len(asked) % 7 == 3 else Reply(f"정치 {KEY}")
@@ -246,7 +246,7 @@ def test_the_key_stands_in_no_file_and_on_no_screen(klue, point, tmp_path, caplo
         (["ynat", "--model", MODEL, "--data", "malmoi:sample", "--shots", "100000"], "only"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(arguments, said, tmp_path):
+def test_bad_input_is_one_sentence(arguments, said, tmp_path):
     found = CliRunner().invoke(app, ["llm", *arguments, "--out", str(tmp_path), "--limit", "3"])
     assert is_user_error(found.exception)
     assert said in str(found.exception)

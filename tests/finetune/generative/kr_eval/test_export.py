@@ -1,4 +1,4 @@
-"""KLUE tasks as files of llm-kr-eval: gold answers score 100, and no file for training holds a dev example."""
+"""KLUE tasks as llm-kr-eval files: gold answers score 100, and no training file has a dev example."""
 
 from __future__ import annotations
 

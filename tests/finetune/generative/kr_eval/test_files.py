@@ -1,4 +1,4 @@
-"""Evaluation files: what is read, what is refused in one sentence, and the form that golds demand."""
+"""Evaluation files: reading, messages for broken files, and the answer form that golds demand."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_instruction_and_first_input_are_one_turn_and_examples_come_before(tmp_p
     assert task.conversation(sample, shots=1) == expected
 
 
-def test_tuning_records_hold_their_parts_in_one_text(tmp_path: Path) -> None:
+def test_tuning_records_have_all_parts_in_one_text(tmp_path: Path) -> None:
     write_tuning_file("klue_nli", "관계를 쓰세요.", [Sample("전제: 가\n가설: 나", "neutral")], tmp_path / "t.json")
     [record] = json.loads((tmp_path / "t.json").read_text("utf-8"))
     assert list(record) == ["ID", "instruction", "input", "output", "text"] and record["ID"] == "klue_nli-0"
@@ -145,9 +145,7 @@ def test_golds_decide_the_demanded_form(
         ("", None, False),
     ],
 )
-def test_a_letter_is_read_only_where_it_stands_alone(
-    tmp_path: Path, answer: str, read: str | None, demanded: bool
-) -> None:
+def test_a_letter_is_parsed_only_if_it_is_alone(tmp_path: Path, answer: str, read: str | None, demanded: bool) -> None:
     form = made(tmp_path, "kmmlu_Law", ["A"])
     assert form.parse(clean(answer)) == read
     assert form.is_exact(clean(answer)) is demanded

@@ -28,7 +28,7 @@ def test_saying_one_entity_thrice_costs_nothing_as_published() -> None:
     assert ours("set_f1", [gold], [answer]) == pytest.approx(40)  # 1/3 and 1/2
 
 
-def test_wrong_classes_get_half_the_points_of_what_is_called_character_f1() -> None:
+def test_wrong_classes_get_half_the_points_of_the_published_character_f1() -> None:
     gold, answer = "달숲(조직)\n바람(사람)", "달숲(지역)\n바람(날짜)"
     # words sorted: "달숲 바람 사람 조직" and "날짜 달숲 바람 지역", 11 characters each; in common in this order
     # "달숲 바람 " 6 of them: 12 / 22 = 0.545
@@ -67,7 +67,7 @@ def test_bleu_of_one_pair_at_a_time_is_not_the_bleu_of_the_corpus() -> None:
     assert whole == pytest.approx(100 * (6 / 8 * 4 / 6 * 3 / 4 * 2 / 2) ** 0.25, abs=0.01)
 
 
-def test_an_answer_in_a_sentence_is_wrong_as_published_and_not_told_apart() -> None:
+def test_an_answer_in_a_sentence_is_wrong_as_published() -> None:
     assert score_as_published("exact_match", ["neutral"], ["정답은 neutral입니다."]) == 0
     assert score_as_published("exact_match", ["neutral"], ["'neutral'\n\n왜냐하면 알 수 없기 때문입니다."]) == 100
 

@@ -1,4 +1,4 @@
-"""Files of five shapes asked at a server on the loopback: scores by hand, rates, published values, resuming."""
+"""Files of five forms against a local server: scores computed by hand, rates, published values, resuming."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def by_task(results: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {result["task"]: result for result in results}
 
 
-def test_files_of_every_shape_are_scored_by_what_was_said(asked, files, tmp_path) -> None:
+def test_files_of_every_form_are_scored(asked, files, tmp_path) -> None:
     with asked() as server:
         found = by_task(run_files([*files.values()], QUICK, tmp_path / "out", as_published=True))
     values = {task: {name: one["value"] for name, one in result["metrics"].items()} for task, result in found.items()}
@@ -101,7 +101,7 @@ def test_files_of_every_shape_are_scored_by_what_was_said(asked, files, tmp_path
     assert {body["max_tokens"] for body in server.bodies} == {16}
 
 
-def test_results_hold_answers_costs_and_no_key(asked, files, tmp_path) -> None:
+def test_results_have_answers_and_costs_but_no_key(asked, files, tmp_path) -> None:
     with asked():
         run_files([files["kornli"]], QUICK, tmp_path / "out", shots=1)
     result = json.loads((tmp_path / "out" / "kornli" / "scores.json").read_text("utf-8"))
@@ -136,7 +136,7 @@ def test_a_question_without_an_answer_counts_as_wrong_and_is_asked_again(asked, 
     assert (second["metrics"]["exact_match"]["value"], second["unanswered"]) == (50, 0)
 
 
-def test_a_second_run_asks_nothing_and_says_the_same(asked, files, tmp_path) -> None:
+def test_a_second_run_asks_nothing_and_returns_the_same(asked, files, tmp_path) -> None:
     with asked() as server:
         first = run_files([files["kornli"], files["korsts"]], QUICK, tmp_path / "out")
         count = len(server.requests)
@@ -145,7 +145,7 @@ def test_a_second_run_asks_nothing_and_says_the_same(asked, files, tmp_path) -> 
     assert first == second
 
 
-def test_the_command_prints_a_row_a_metric(asked, files, tmp_path, capfd) -> None:
+def test_the_command_prints_one_row_per_metric(asked, files, tmp_path, capfd) -> None:
     with asked():
         out = run_command(
             capfd, "llm", "run", str(files["kornli"]), str(files["korea_cg"]), "--model", MODEL,
@@ -179,7 +179,7 @@ def test_files_of_one_name_and_too_many_examples_are_refused(asked, files, tmp_p
     run_command(capfd, "llm", "run", str(tmp_path / "none.json"), *arguments).refused("no such file")
 
 
-def test_what_a_file_is_called_commands_no_terminal(asked, files, tmp_path, capfd) -> None:
+def test_a_file_name_cannot_control_the_terminal(asked, files, tmp_path, capfd) -> None:
     evil = tmp_path / "kor\x1b[31mnli.json"
     evil.write_bytes(files["kornli"].read_bytes())
     with asked():

@@ -1,4 +1,4 @@
-"""What judges are asked and how verdicts are read; what an answer says of itself never counts."""
+"""The prompts of judges and the parsing of verdicts; a verdict inside an answer never counts."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_second_turn_is_judged_with_the_first_before_it() -> None:
     assert "거기에 2를" not in ask_for_score(MATH, ["7이에요"])
 
 
-def test_the_pair_prompt_says_who_is_shown_first() -> None:
+def test_the_pair_prompt_names_both_answers_in_order() -> None:
     prompt = ask_for_winner(WRITING, ["달"], ["별"])
     swapped = ask_for_winner(WRITING, ["별"], ["달"])
     assert prompt.index("\n달\n") < prompt.index("\n별\n") and swapped.index("\n별\n") < swapped.index("\n달\n")

@@ -1,4 +1,4 @@
-"""Question and answer files of MT-Bench: FastChat's and KoMT-Bench's form, and one sentence for what is neither."""
+"""Question and answer files of MT-Bench in the formats of FastChat and KoMT-Bench, and messages for broken ones."""
 
 from __future__ import annotations
 

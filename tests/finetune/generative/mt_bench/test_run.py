@@ -117,7 +117,7 @@ def test_a_judgement_that_was_cut_off_has_no_last_line() -> None:
     assert complete_text(Answer("1", text, "stop")) == text
 
 
-def test_two_judges_are_held_beside_each_other(playing, tmp_path) -> None:
+def test_two_judges_are_compared(playing, tmp_path) -> None:
     with playing() as server:
 
         def strict(asked: str, before: int) -> Reply:
@@ -177,7 +177,7 @@ def test_the_command_runs_our_eight_questions_against_another_run(playing, tmp_p
     assert len(read_answers(tmp_path / "a" / "answers.jsonl", read_questions(BUILT_IN))) == 8
 
 
-def test_what_a_judge_says_of_itself_is_told(playing, tmp_path) -> None:
+def test_a_model_that_judges_itself_is_reported(playing, tmp_path) -> None:
     with playing():
         scores = run_bench(Bench(QUESTIONS), quick(JUDGE), [quick(JUDGE)], tmp_path)
     assert "judges itself" in mt_bench_tables(scores)[0].note

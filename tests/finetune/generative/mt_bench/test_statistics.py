@@ -67,7 +67,7 @@ def test_a_failed_verdict_is_counted_and_no_number() -> None:
     assert summarize_scores(scored([None, None]))["score"] is None
 
 
-def test_turns_make_questions_questions_make_categories_and_those_the_whole() -> None:
+def test_scores_are_averaged_over_turns_then_questions_then_categories() -> None:
     rows = [
         Scored("1", "math", 1, 10, 5), Scored("1", "math", 2, 4, 5), Scored("2", "math", 1, 3, 5),
         Scored("3", "writing", 1, 9, 5),

@@ -1,4 +1,4 @@
-"""Answers as models give them, and the label that a reader would see in each, or none."""
+"""Answers as models write them, and the label that a human reader would see in each."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_answer_that_names_none_or_several_does_not_parse(answer):
 
 @pytest.mark.parametrize("name", PROMPTS)
 def test_a_long_answer_takes_time_in_proportion_to_its_length(name, sample):
-    """Such texts would take hours if a pattern or a rule went back over what it has read."""
+    """These texts would take hours if a pattern were not linear."""
     example = sample(name, "dev")[0]
     for piece in (
         "정답은 ",

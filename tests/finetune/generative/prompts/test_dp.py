@@ -27,7 +27,7 @@ WHOLE = {
 }
 
 
-def test_words_are_numbered_and_arcs_are_told_a_line_a_word():
+def test_words_are_numbered_and_gold_has_one_line_per_word():
     assert KLUE_DP.render_input(EXAMPLE) == "어절:\n1 아이가\n2 3월\n3 밥을\n4 먹는다."
     assert KLUE_DP.render_gold(EXAMPLE) == GOLD_ANSWER
 

@@ -1,4 +1,4 @@
-"""YNAT, KLUE-NLI and KLUE-RE: words of a closed set, and what wrong and unread answers score."""
+"""YNAT, KLUE-NLI and KLUE-RE: words of a closed set, and the scores of wrong and unparsed answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_choice_is_the_word_of_one_label(name):
         assert prompt.unparsed(example) in set(LABELS[name]) - {example.gold}
 
 
-def test_the_names_of_persons_and_organisations_are_told_apart():
+def test_alternate_names_of_persons_and_organizations_have_different_words():
     """The published words are 별명 for both, so exact match gives each other's answers a point."""
     person, organisation = (
         Example(label, label, RELATION.inputs) for label in ("per:alternate_names", "org:alternate_names")
@@ -43,7 +43,7 @@ def test_the_names_of_persons_and_organisations_are_told_apart():
     assert relation.parse("별칭", person) is None
 
 
-def test_the_two_words_are_marked_where_they_stand():
+def test_the_two_words_are_marked_in_the_sentence():
     assert PROMPTS["klue-re"].render_input(RELATION) == (
         "문장: <1>한빛은행</1> <2>윤슬</2> 대표가 윤슬의 고향에서 말했다.\n단어 1: 한빛은행\n단어 2: 윤슬"
     )

@@ -1,4 +1,4 @@
-"""KLUE-MRC: an answer is found in the passage however it is wrapped, and only as far as it is."""
+"""KLUE-MRC: an answer is found in the passage with or without quotes, Markdown and sentences around it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_answer_is_taken_as_the_passage_writes_it(answer, text):
 
 
 @pytest.mark.parametrize("answer", NO_ANSWERS)
-def test_that_there_is_no_answer_is_said_in_several_ways(answer):
+def test_several_ways_to_state_that_there_is_no_answer(answer):
     assert KLUE_MRC.parse(answer, UNANSWERABLE) == ""
 
 

@@ -1,4 +1,4 @@
-"""KLUE-NER: lines of entities put back on the characters."""
+"""KLUE-NER: lines of entities aligned with the characters of the sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def found(answer):
     return [(TEXT[begin:end], kind, begin) for kind, begin, end in find_entities(TEXT, NER.parse(answer, EXAMPLE))]
 
 
-def test_gold_is_told_a_line_an_entity_repeats_included():
+def test_gold_has_one_line_per_entity_including_repeated_ones():
     assert NER.render_gold(EXAMPLE) == GOLD_ANSWER
     assert NER.parse(GOLD_ANSWER, EXAMPLE) == GOLD
     assert NER.render_input(EXAMPLE) == f"문장: {TEXT}"

@@ -53,7 +53,7 @@ def test_a_scored_text_a_doubled_text_and_one_without_gold_are_never_shown():
         draw_shots(YNAT, train, 3, seed=1, scored=[scored])
 
 
-def test_the_instruction_stands_once_before_the_first_input():
+def test_the_instruction_comes_once_before_the_first_input():
     asked, shown = title(1, "세계", "새 도시"), [title(2, "경제", "은행"), title(3, "정치", "국회")]
     assert build_messages(YNAT, asked, shown) == (
         ("user", f"{YNAT.instruction}\n\n제목: 은행"),

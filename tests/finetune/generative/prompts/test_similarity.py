@@ -1,4 +1,4 @@
-"""KLUE-STS: one number is read, or none."""
+"""KLUE-STS: parsing of one number."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ def test_an_unread_answer_lowers_the_correlation_as_the_far_end_of_the_scale(sco
     assert STS.unparsed(pair(1.0)) == 5.0
 
 
-def test_a_gold_is_told_short():
+def test_a_gold_has_at_most_two_decimals():
     assert [STS.render_gold(pair(gold)) for gold in (0.0, 3.5, 26 / 7)] == ["0.0", "3.5", "3.71"]

@@ -61,7 +61,7 @@ def test_a_value_is_written_as_ontology_or_dialogue_do(answer, entry):
 
 
 @pytest.mark.parametrize("answer", ["없음", "없음.", "**없음**", "[]", "{}", "식당-이름: 없음"])
-def test_an_empty_state_is_said(answer):
+def test_an_empty_state_is_written_as_none(answer):
     assert WOS.parse(answer, EMPTY) == []
 
 
