@@ -118,33 +118,20 @@ def bench_finetune(
 
 @bench_app.command("speedrun")
 def bench_speedrun(
-    data: Annotated[
-        Path | None, typer.Option(help="Run folder with corpus and tokenizer. Default: the embedded sample.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Run with corpus and tokenizer. Default: the sample.")] = None,
     candidate: Annotated[list[str] | None, typer.Option(help="NAME, or 'NAME: RECIPE KEY=VALUE'; repeatable.")] = None,
     minutes: Annotated[float, typer.Option(help="Budget in CPU minutes of all threads.")] = 10.0,
-    operations: Annotated[
-        float | None, typer.Option(help="Budget in floating-point operations, instead of minutes.")
-    ] = None,
+    operations: Annotated[float | None, typer.Option(help="Budget in operations, instead of minutes.")] = None,
     size: Annotated[str, typer.Option(help="LAYERSxWIDTH of candidates without their own size.")] = "4x256",
     seed: Annotated[list[int] | None, typer.Option(help="Seed; repeatable. Default: 1.")] = None,
     threads: Annotated[int, typer.Option(help="Threads per run.")] = 1,
     precision: Annotated[str, typer.Option(help="Precision of all candidates: auto, fp32 or bf16.")] = "auto",
     points: Annotated[int, typer.Option(help="Number of evaluations during a run; their time does not count.")] = 20,
     rows: Annotated[int, typer.Option(help="Number of held-out rows for evaluation.")] = 512,
-    klue: Annotated[
-        str | None, typer.Option(help="Folder of the KLUE files for probes, or malmoi:sample. Default: no probes.")
-    ] = None,
-    task: Annotated[
-        list[str] | None, typer.Option(help="Task of the probes; repeatable. Default: ynat, nli, ner, dp.")
-    ] = None,
-    lr_factor: Annotated[
-        list[float] | None,
-        typer.Option(help="Additional probes with N times the learning rates of real-small; repeatable."),
-    ] = None,
-    examples: Annotated[
-        list[int] | None, typer.Option(help="Additional probes with N training examples; repeatable.")
-    ] = None,
+    klue: Annotated[str | None, typer.Option(help="KLUE folder for probes, or malmoi:sample. Default: none.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Probe task; repeatable. Default: ynat, nli, ner, dp.")] = None,
+    lr_factor: Annotated[list[float] | None, typer.Option(help="More probes with N times the learning rate.")] = None,
+    examples: Annotated[list[int] | None, typer.Option(help="More probes with N examples; repeatable.")] = None,
     baseline: Annotated[
         list[str] | None,
         typer.Option(help="Candidate that others are compared with; repeatable. Default: trainer, paper, real-small."),

@@ -42,6 +42,7 @@ MIN_KILLED = 0.92
 MAX_TEST_FILES = 12  # per module
 MAX_TEST_SECONDS = 60  # processor time of a test file; no further file is run after this time
 MAX_MEMORY_BYTES = 8 << 30
+FAILED_NAME = "failed-tests.txt"
 LIBRARIES = (  # imported once; every test run is a fork of this process
     "numpy", "pyarrow.parquet", "pydantic", "hypothesis.strategies", "pytest", "sklearn.metrics", "scipy.stats",
     "rich.progress", "seqeval.metrics", "tokenizers", "datasets", "safetensors.torch", "torch", "transformers.trainer",
@@ -236,11 +237,11 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def run_tests(tree: Path, test: str, limit: float) -> Outcome:
-    """Run a test file in ``tree`` up to the first failure or for ``limit`` seconds of processor time."""
+def run_tests(tree: Path, test: str, limit: float, options: Sequence[str] = ("-x",)) -> Outcome:
+    """Run a test file in ``tree`` for ``limit`` seconds of processor time; by default up to the first failure."""
     child = os.fork()
     if not child:
-        _become_pytest(tree, test, int(limit))
+        _become_pytest(tree, [test, *options], int(limit))
     deadline = time.monotonic() + 20 * limit  # for a test that waits
     try:
         while not (ended := os.wait4(child, os.WNOHANG))[0]:
@@ -254,7 +255,7 @@ def run_tests(tree: Path, test: str, limit: float) -> Outcome:
     return Outcome(status == 0, used.ru_utime + used.ru_stime)
 
 
-def _become_pytest(tree: Path, test: str, limit: int) -> NoReturn:
+def _become_pytest(tree: Path, arguments: Sequence[str], limit: int) -> NoReturn:
     """Replace this forked process by a test run in ``tree``."""
     try:
         os.setsid()
@@ -267,31 +268,53 @@ def _become_pytest(tree: Path, test: str, limit: int) -> NoReturn:
         for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
             del sys.modules[name]  # the copy has its own
         os.environ["PYTHONPATH"] = sys.path[0] = str(tree)
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:faker", f"--basetemp={tree / 'scratch'}"]
-        code = int(pytest.main([*options, test]))
+        options = ["-q", "-p", "no:cacheprovider", "-p", "no:faker", f"--basetemp={tree / 'scratch'}"]
+        code = int(pytest.main([*options, *arguments], [_FailureList(tree / FAILED_NAME)]))
         os._exit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code)
     finally:
         os._exit(99)
 
 
+class _FailureList:
+    """A pytest plugin that appends the ids of failed tests to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(report.nodeid + "\n")
+
+
 @cache
-def passes_without_mutant(tree: Path, test: str) -> bool:
-    """Whether a test file passes on unchanged sources, in time."""
-    return run_tests(tree, test, MAX_TEST_SECONDS).passed
+def failures_without_mutant(tree: Path, test: str) -> tuple[str, ...] | None:
+    """Ids of tests that fail on unchanged sources; None if the file cannot run in time."""
+    (tree / FAILED_NAME).write_text("", "utf-8")
+    passed = run_tests(tree, test, MAX_TEST_SECONDS, ()).passed
+    failed = tuple((tree / FAILED_NAME).read_text("utf-8").splitlines())
+    return failed if passed or failed else None
 
 
 def is_killed(tree: Path, mutant: Mutant) -> bool:
     """Whether a test of the module notices the mutant."""
     path = tree / mutant.module
     original = path.read_text("utf-8")
-    left: float = MAX_TEST_SECONDS
-    for test in find_tests(mutant.module):
-        path.write_text(mutated(mutant, original), "utf-8")
-        outcome = run_tests(tree, test, MAX_TEST_SECONDS)
+    changed, left = mutated(mutant, original), float(MAX_TEST_SECONDS)
+
+    def passes(*options: str) -> bool:
+        nonlocal left
+        path.write_text(changed, "utf-8")
+        outcome = run_tests(tree, test, MAX_TEST_SECONDS, ["-x", *options])
         path.write_text(original, "utf-8")
-        if not outcome.passed and passes_without_mutant(tree, test):
-            return True
         left -= outcome.seconds
+        return outcome.passed
+
+    for test in find_tests(mutant.module):
+        if not passes():
+            failed = failures_without_mutant(tree, test)
+            if failed == () or (failed and not passes(*(f"--deselect={name}" for name in failed))):
+                return True
         if left < 0:
             break
     return False
@@ -340,6 +363,7 @@ def main() -> int:
             total, alive = total + count, alive + len(survivors)
             for mutant in survivors:
                 print(f"survived  {mutant.module}:{mutant.line}: {mutant.change}", flush=True)
+            print(f"{total} done", end="\r", file=sys.stderr, flush=True)
         pool.close()
         pool.join()
     killed = (total - alive) / total

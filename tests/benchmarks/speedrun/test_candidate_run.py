@@ -114,7 +114,7 @@ def test_a_killed_run_resumes_with_the_same_result(
     same = [[{key: n for key, n in point.items() if key not in clocks} for point in f["curve"]] for f in (whole, found)]
     assert same[0] == same[1] and found["steps"] == whole["steps"] and found["tokens"] == whole["tokens"]
     seconds = [point["cpu_s"] for point in found["curve"]]
-    assert seconds == sorted(seconds) and found["counting_seconds"] < seconds[0]
+    assert seconds == sorted(seconds) and found["counting_seconds"] <= seconds[0]
     first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "killed"))
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not list((tmp_path / "killed").glob("state*"))
