@@ -140,7 +140,8 @@ def _pack_portion(tokenizer: Path, portion: ShardPortion, scratch: Path) -> dict
             batch = pack_batch(encoder, documents)
             named = np.array([numbers[name] for name in batch.names], NUMBER_TYPE)
             places = (batch.documents + counts["tokens"], batch.sentences + counts["tokens"])
-            for file, array in zip(files, (batch.tokens, *places, named), strict=True):
+            arrays: tuple[NDArray[Any], ...] = (batch.tokens, *places, named)
+            for file, array in zip(files, arrays, strict=True):
                 file.write(array.tobytes())
             counts["tokens"] += len(batch.tokens)
             counts["documents"] += len(batch.documents)
