@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from launch.cluster.commands import launch_on_cluster, show_status
 from launch.cluster.plan.command import plan
 from launch.console import PlainConsole, run_app, set_up_console
-from launch.demo.commands import show_page
+from launch.demo.page import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
 from launch.tools.compare import compare_results

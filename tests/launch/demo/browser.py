@@ -1,7 +1,7 @@
 """A headless Chromium driven over its own pipe: pages are opened, typed into, read and photographed.
 
-The DevTools protocol over two file descriptors (``--remote-debugging-pipe``) is JSON parted by NUL bytes, so that
-nothing but the browser itself is needed.
+The DevTools protocol over two file descriptors (``--remote-debugging-pipe``) is JSON separated by NUL bytes, so only
+the browser is needed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PATIENCE = 60.0  # seconds
 
 
 def find_browser() -> str | None:
-    """The program of a Chromium, None where there is none."""
+    """The Chromium program, or None."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Page:
-    """One tab. ``requests`` are the addresses that were asked for, ``problems`` what its console complained about."""
+    """One tab. ``requests``: the requested addresses; ``problems``: errors in its console."""
 
     def __init__(self, to_browser: Any, from_browser: Any) -> None:
         self._out, self._in, self._number, self._session = to_browser, from_browser, 0, ""
@@ -49,10 +49,10 @@ class Page:
             order["sessionId"] = self._session
         self._out.write(json.dumps(order).encode() + b"\0")
         self._out.flush()
-        while (told := self._next()).get("id") != self._number:
-            self._note(told)
-        assert "error" not in told, told
-        return dict(told["result"])
+        while (event := self._next()).get("id") != self._number:
+            self._note(event)
+        assert "error" not in event, event
+        return dict(event["result"])
 
     def _next(self) -> dict[str, Any]:
         raw = bytearray()
@@ -62,18 +62,18 @@ class Page:
         return dict(json.loads(raw))
 
     def _note(self, event: dict[str, Any]) -> None:
-        method, told = event.get("method"), event.get("params", {})
+        method, event = event.get("method"), event.get("params", {})
         if method == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
+            self.requests.append(event["request"]["url"])
         elif method == "Runtime.exceptionThrown":
-            self.problems.append(str(told["exceptionDetails"]))
-        elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
-            self.problems.append(f"{told['entry']['text']} {told['entry'].get('url', '')}")
+            self.problems.append(str(event["exceptionDetails"]))
+        elif method == "Log.entryAdded" and event["entry"]["level"] == "error":
+            self.problems.append(f"{event['entry']['text']} {event['entry'].get('url', '')}")
         elif method == "Page.javascriptDialogOpening":
-            self.problems.append(f"a dialog: {told['message']}")
+            self.problems.append(f"a dialog: {event['message']}")
 
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:
-        """A window of that size; under 500 pixels it is a phone's."""
+        """Set the size of the window; below 500 pixels it is a phone."""
         phone = width < 500
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2, mobile=phone)
         scheme = "dark" if dark else "light"
@@ -86,27 +86,27 @@ class Page:
         return self.ask("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
 
     def wait_for(self, script: str) -> None:
-        """Until a JavaScript expression is true."""
+        """Wait until a JavaScript expression is true."""
         end = time.monotonic() + PATIENCE
         while not self.evaluate(f"!!({script})"):
             assert time.monotonic() < end, f"never true: {script}; {self.problems}"
             time.sleep(0.05)
 
     def type(self, text: str) -> None:
-        """Put the text in place of what stands in the box, as a keyboard does."""
+        """Replace the text in the box, as a keyboard does."""
         self.evaluate("document.querySelector('#sentence textarea').select()")
         self.evaluate("document.querySelector('#sentence textarea').focus()")
         self.ask("Input.insertText", text=text)
 
     def photograph(self, file: Path) -> None:
-        """The whole page as PNG."""
+        """Write the full page as PNG."""
         shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         file.write_bytes(base64.b64decode(shot["data"]))
 
 
 @contextmanager
 def browse(program: str, home: Path) -> Iterator[Page]:
-    """A tab of a browser that keeps its files in ``home`` and is gone afterwards."""
+    """A tab of a browser with its files in ``home``; the browser is stopped afterwards."""
     reads_orders, orders = os.pipe()
     answers, writes_answers = os.pipe()
     line = f'exec "$0" "$@" 3<&{reads_orders} 4>&{writes_answers}'

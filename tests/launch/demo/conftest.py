@@ -1,4 +1,4 @@
-"""Small folders of each kind that the page takes."""
+"""Small folders of each kind that the demo accepts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-from launch.demo.models import Loaded, load, look
+from launch.demo.models import find_models
+from launch.demo.page import View, load_views
 from tests.finetune.conftest import build_tiny_encoder
 
 TEXT = "새 강좌를 연다 문의는 한빛도서관 김하늘 팀장 010-0123-4567 에게 . 서울 부산 축구"
@@ -29,8 +30,8 @@ def filler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def loaded(filler: Path) -> Loaded:
-    return load(look([filler]))
+def views(filler: Path) -> list[View]:
+    return load_views(find_models([filler]), "en")
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
-"""What a folder is, is found by looking; pieces and fillings are those of the stock classes."""
+"""What a folder is, and what its models show of a sentence; fillings are those of the stock pipeline."""
 
 from __future__ import annotations
 
 import json
 import logging
 import shutil
-import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +13,9 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.inference.predict import predict_texts
 from finetune.run import FinetuneInputs, run
-from launch.demo import panels
-from launch.demo.app import view
-from launch.demo.models import cut, fill, load, look
+from launch.demo.models import fill_masks, find_models, load_masked_lm, tokenize
+from launch.demo.page import View, load_views, show
 from launch.errors import LaunchError
 from launch.sample.unpack import unpack
 from tests.launch.demo.conftest import build_filler
@@ -26,44 +23,35 @@ from tests.launch.demo.conftest import build_filler
 SENTENCE = "새 강좌를 [MASK] 서울 뷁 축구"
 
 
-def test_folders_are_known_by_what_is_in_them(filler: Path, tokenizer_folder: Callable[[str], Path]) -> None:
+def test_folders_are_recognized_by_their_files(filler: Path, tokenizer_folder: Callable[[str], Path]) -> None:
     alone = tokenizer_folder("alone")
-    found = look([alone, filler])
-    assert [(item.kind, item.name) for item in found] == [("tokenizer", "alone"), ("pretrained", "bert")]
+    assert find_models([alone, filler]) == {alone: "tokenizer", filler: "pretrained"}
 
 
-def test_of_a_run_all_is_taken_that_is_there(
-    filler: Path, tokenizer_folder: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_run_gives_everything_in_it(filler: Path, tokenizer_folder: Callable[[str], Path], tmp_path: Path) -> None:
     tokenizer_folder("one/tokenizer")
     shutil.copytree(filler, tmp_path / "one" / "model")
-    kept = tmp_path / "one" / "finetune" / "ynat" / "model" / "seed-1" / "model"
-    kept.mkdir(parents=True)
-    (kept / "malmoi.json").write_text("{}")
+    saved = tmp_path / "one" / "finetune" / "ynat" / "model" / "seed-1" / "model"
+    saved.mkdir(parents=True)
+    (saved / "malmoi.json").write_text("{}")
     (tmp_path / "one" / "corpus").mkdir()
-    found = look([tmp_path / "one"])
-    assert [item.kind for item in found] == ["tokenizer", "pretrained", "kept"]
-    assert found[0].name == "one/tokenizer"
+    assert list(find_models([tmp_path / "one"]).values()) == ["tokenizer", "pretrained", "saved"]
 
 
 @pytest.mark.parametrize("name", ["empty", "missing", "file"])
-def test_what_is_nothing_of_ours_is_one_sentence(name: str, tmp_path: Path) -> None:
+def test_other_folders_are_one_sentence(name: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
     with pytest.raises(LaunchError, match=f"{name}: no "):
-        look([tmp_path / name])
+        find_models([tmp_path / name])
 
 
-def test_equal_tokenizers_are_shown_once_and_every_model_has_a_line_in_the_log(
-    filler: Path, tokenizer_folder: Callable[[str], Path], caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO):
-        loaded = load(look([filler, tokenizer_folder("copy")]))
-    assert list(loaded.tokenizers) == list(loaded.pretrained) == ["bert"]
-    assert len(caplog.messages) == 2 and "copy: a tokenizer" in caplog.messages[1]
+def test_equal_tokenizers_are_shown_once(filler: Path, tokenizer_folder: Callable[[str], Path]) -> None:
+    views = load_views(find_models([filler, tokenizer_folder("copy")]), "en")
+    assert [view.kind for view in views] == ["marks", "lines", "tokens"]
 
 
-def test_a_model_without_a_head_for_masks_gives_its_tokenizer_alone(
+def test_a_model_without_a_masked_lm_head_shows_tokens_only(
     filler: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "headless"
@@ -72,14 +60,13 @@ def test_a_model_without_a_head_for_masks_gives_its_tokenizer_alone(
     for architectures in (["BertModel"], None, ["ElectraForPreTraining"]):
         (folder / "config.json").write_text(json.dumps(config | {"architectures": architectures}))
         with caplog.at_level(logging.INFO):
-            loaded = load(look([folder]))
-        assert list(loaded.tokenizers) == ["headless"] and not loaded.pretrained
-    assert "without a head that fills masks" in caplog.text
+            assert [view.kind for view in load_views(find_models([folder]), "en")] == ["marks", "tokens"]
+    assert "no masked-LM head" in caplog.text
 
 
-def test_pieces_are_the_tokenizers_own_and_an_unknown_one_shows_its_text(filler: Path) -> None:
+def test_tokens_are_those_of_the_tokenizer_and_unknown_ones_show_their_text(filler: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(filler)
-    shown = cut("bert", tokenizer, SENTENCE).pieces
+    shown = tokenize(tokenizer, SENTENCE)
     tokens = tokenizer.tokenize(SENTENCE)
     assert [text for text, kind in shown if kind != "unknown"] == [token for token in tokens if token != "[UNK]"]
     assert [text for text, kind in shown if kind == "unknown"] == ["뷁"]
@@ -95,19 +82,20 @@ def test_fillings_are_those_of_the_stock_pipeline(kind: str, tmp_path: Path) -> 
     for text in (SENTENCE, f"{SENTENCE} [MASK]."):
         expected = stock(text)
         places = expected if isinstance(expected[0], list) else [expected]
-        for found, wanted in zip(fill(model, tokenizer, text), places, strict=True):
-            assert [piece for piece, _ in found] == tokenizer.convert_ids_to_tokens([w["token"] for w in wanted])
-            assert [share for _, share in found] == pytest.approx([w["score"] for w in wanted], abs=1e-6)
+        for filled, wanted in zip(fill_masks(model, tokenizer, text), places, strict=True):
+            assert [token for token, _ in filled] == tokenizer.convert_ids_to_tokens([w["token"] for w in wanted])
+            assert [share for _, share in filled] == pytest.approx([w["score"] for w in wanted], abs=1e-6)
 
 
-def test_a_text_that_a_model_cannot_read_whole_is_said_so(loaded) -> None:
-    with pytest.raises(LaunchError, match="402 pieces; this model reads 300"):
-        fill(*loaded.pretrained["bert"], "서 " * 399 + "[MASK]")
+def test_a_text_that_is_too_long_for_a_model_is_reported(filler: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(filler)
+    with pytest.raises(BadInput, match="402 tokens; this model reads at most 300"):
+        fill_masks(load_masked_lm(filler, tokenizer), tokenizer, "서 " * 399 + "[MASK]")
 
 
 @pytest.fixture(scope="module")
 def run_folder(filler: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with kept models of four tasks, hardly trained."""
+    """A run with saved models of four tasks, hardly trained."""
     home = tmp_path_factory.mktemp("runs") / "tiny"
     unpack(home / "sample")
     config = FinetuneConfig(
@@ -118,30 +106,29 @@ def run_folder(filler: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_kept_models_are_shown_with_what_they_predict(run_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_saved_models_show_their_predictions(run_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        loaded = load(look([run_folder]))
-    assert list(loaded.kept) == ["klue-dp/model/seed-1", "klue-ner/model/seed-1", "ynat/model/seed-1"]
-    assert list(loaded.tokenizers) == ["klue-dp/model/seed-1"]
-    assert "klue-sts/model/seed-1: a kept model of klue-sts, which wants more than a sentence" in caplog.text
+        views = load_views(find_models([run_folder]), "en")
+    tasks = {view.title.partition(":")[0]: view for view in views}
+    assert [tasks[name].kind for name in ("klue-dp", "klue-ner", "ynat")] == ["lines", "marks", "labels"]
+    assert "klue-sts" not in tasks and "klue-sts needs more than a sentence" in caplog.text
     text = "한빛도서관이 새 강좌를 연다 <b>"
-    html = view(text, loaded, "en")
-    tree, entities, topic = (predict_texts(kept, [text])[0] for kept in loaded.kept.values())
-    shown = ET.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
-    assert [node.text for node in shown.iter("text")] == [
-        part for pair in zip(tree["words"], tree["prediction"]["types"], strict=True) for part in pair
-    ]
-    places = [(entity["start"], entity["end"], entity["type"]) for entity in entities["entities"]]
-    assert panels.entities(text, places, "en") in html
-    assert panels.bars(list(topic["likeliest"].items())) in html
-    order = [
-        html.index(f"<h2>{title}") for title in ("Personal data", "Entities", "Dependency tree", "Topic", "Pieces")
-    ]
-    assert order == sorted(order)
+    shown = dict(zip((view.title.partition(":")[0] for view in views), show(views, text), strict=True))
+    assert "한빛도서관이" in shown["klue-dp"] and "<b>" in shown["klue-dp"]
+    assert "".join(part for part, _ in shown["klue-ner"]) == text
+    assert max(shown["ynat"].values()) <= 1.0
 
 
-def test_a_broken_kept_model_is_one_sentence(run_folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(run_folder / "finetune" / "ynat" / "model" / "seed-1" / "model", tmp_path / "kept")
-    (tmp_path / "kept" / "malmoi.json").write_text("[]")
+def test_a_text_that_a_task_rejects_is_reported_in_its_view() -> None:
+    def reject(text: str) -> None:
+        raise BadInput("too long")
+
+    values = show([View(kind, kind, reject) for kind in ("lines", "labels", "marks")], "가")
+    assert values == ["too long", {"too long": 0.0}, [("too long", None)]]
+
+
+def test_a_broken_saved_model_is_one_sentence(run_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(run_folder / "finetune" / "ynat" / "model" / "seed-1" / "model", tmp_path / "saved")
+    (tmp_path / "saved" / "malmoi.json").write_text("[]")
     with pytest.raises(BadInput, match=r"malmoi\.json"):
-        load(look([tmp_path / "kept"]))
+        load_views(find_models([tmp_path / "saved"]), "en")

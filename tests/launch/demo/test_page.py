@@ -1,4 +1,4 @@
-"""The page as a whole: what is shown of a sentence, what is refused, and the page in a real browser."""
+"""The page of the demo: what it shows of a sentence, what it refuses, and how it behaves in a browser."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.demo.app import HOST, MOST_CHARACTERS, view
-from launch.demo.models import Loaded
-from launch.demo.words import EXAMPLES, WORDS
+from launch.demo.page import EXAMPLES, HOST, MAX_CHARACTERS, View, show
 from tests.command import run_command
 from tests.launch.demo.browser import Page, browse, find_browser
 
@@ -25,33 +23,32 @@ needs_browser = pytest.mark.skipif(find_browser() is None, reason="needs Chromiu
 EVIL = "<script>window.hit=1</script><img src=x onerror=window.hit=1> ${window.hit=1} {{7*7}} </textarea> 서울"
 
 
-def test_every_panel_stands_in_the_view_of_a_sentence(loaded: Loaded) -> None:
-    html = view(EXAMPLES[0], loaded, "en")
-    titles = [html.index(f"<h2>{WORDS[name][0]}") for name in ("pii", "fill", "pieces_title")]
-    assert titles == sorted(titles)
-    assert '<mark class="reach">010-0123-4567' in html and html.count("<li><span>") == 5
-    assert WORDS["no_mask"][1] in view("서울에 간다.", loaded, "ko")
+def test_a_sentence_shows_personal_data_fillings_and_tokens(views: list[View]) -> None:
+    pii, filled, tokens = show(views, EXAMPLES[0])
+    assert ("010-0123-4567", "TEL") in pii and "".join(part for part, _ in pii) == EXAMPLES[0]
+    assert filled.count("%") == 5 and ("[MASK]", "special") in tokens
+    assert show(views, "서울에 간다.")[1] == "Write [MASK] in place of a word."
 
 
-def test_text_that_no_file_could_hold_and_decomposed_hangul_are_shown_too(loaded: Loaded) -> None:
-    assert "서울" in view("\u1109\u1165\u110b\u116e\u11af \ud83d \x00", loaded, "ko")
+def test_odd_text_does_not_break_the_page(views: list[View]) -> None:
+    assert "서울" in show(views, "\u1109\u1165\u110b\u116e\u11af \ud83d \x00")[0][0][0]
+    assert show(views, " \n") == [None] * 3
+    assert sum(len(part) for part, _ in show(views, "가" * 900)[0]) == MAX_CHARACTERS
 
 
-def test_nothing_and_too_much_are_answered_with_a_sentence(loaded: Loaded) -> None:
-    assert WORDS["empty"][0] in view(" \n", loaded, "en")
-    html = view("가" * (MOST_CHARACTERS + 1), loaded, "en")
-    assert f"501 characters; the page reads at most {MOST_CHARACTERS}" in html and "가" not in html
+def test_a_folder_without_models_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run_command(capfd, "demo", str(tmp_path)).refused("no tokenizer, no model and no run")
 
 
-def test_a_folder_that_is_nothing_and_a_taken_port_are_refused(
-    filler: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    run_command(capfd, "demo", str(tmp_path)).refused("no model, no tokenizer and no run")
+@needs_gradio
+def test_a_taken_port_is_refused(filler: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as other:
         other.bind((HOST, 0))
         other.listen()
         port = str(other.getsockname()[1])
-        run_command(capfd, "demo", str(filler), "--port", port).refused(f"port {port} on {HOST} is taken", "--port")
+        run_command(capfd, "demo", str(filler), "--port", port).refused(
+            f"port {port} on {HOST} cannot be used", "--port"
+        )
 
 
 @pytest.mark.skipif(find_spec("gradio") is not None, reason="gradio is installed")
@@ -67,7 +64,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def served(filler: Path) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """The command in a process of its own, with a proxy for the web that is not there, and its port."""
+    """The command in its own process, with a web proxy that does not exist, and its port."""
     port = free_port()
     command = [sys.executable, "-m", "malmoi", "demo", str(filler), "--port", str(port), "--language", "ko"]
     environment = os.environ | {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
@@ -90,13 +87,13 @@ def page(served: tuple[int, subprocess.Popen[str]], tmp_path_factory: pytest.Tem
     with browse(program, tmp_path_factory.mktemp("chromium")) as opened:
         opened.resize(390, 844)
         opened.open(f"http://{HOST}:{served[0]}/")
-        opened.wait_for("document.querySelector('.panels .cut')")
+        opened.wait_for("document.querySelector('.view .textfield')")
         yield opened
 
 
 @needs_gradio
 @needs_browser
-def test_the_browser_loads_from_this_machine_alone_and_complains_of_nothing(
+def test_the_browser_loads_from_this_machine_only_without_errors(
     page: Page, served: tuple[int, subprocess.Popen[str]]
 ) -> None:
     home = f"http://{HOST}:{served[0]}/"
@@ -106,42 +103,44 @@ def test_the_browser_loads_from_this_machine_alone_and_complains_of_nothing(
 
 @needs_gradio
 @needs_browser
-def test_what_is_typed_is_shown_as_text_and_runs_nowhere(page: Page) -> None:
+def test_typed_html_is_shown_as_text(page: Page) -> None:
     page.type(EVIL)
-    page.wait_for("document.querySelector('.panels .text').innerText.includes('{{7*7}}')")
-    assert page.evaluate("document.querySelector('.panels .text').innerText").strip() == EVIL
-    assert page.evaluate("window.hit === undefined && !document.querySelector('.panels :is(script, img, textarea)')")
+    page.wait_for("document.querySelector('.view .textfield').innerText.includes('{{7*7}}')")
+    assert page.evaluate("document.querySelector('.view .textfield').innerText").strip() == EVIL
+    assert page.evaluate(
+        "window.hit === undefined && !document.querySelector('.view .textfield :is(script, img, textarea)')"
+    )
     assert page.problems == []
 
 
 @needs_gradio
 @needs_browser
-def test_hangul_is_followed_while_it_is_composed(page: Page) -> None:
+def test_hangul_is_shown_while_it_is_composed(page: Page) -> None:
     page.type("서울에 ")
     for composed in ("ㄱ", "가", "간"):
         page.ask("Input.imeSetComposition", text=composed, selectionStart=1, selectionEnd=1)
-    page.wait_for("document.querySelector('.panels .text').innerText.trim() == '서울에 간'")
+    page.wait_for("document.querySelector('.view .textfield').innerText.trim() == '서울에 간'")
 
 
 @needs_gradio
 @needs_browser
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_sticks_out_of_the_window_in_either_colour(page: Page, width: int) -> None:
+def test_the_page_fits_the_window_in_light_and_dark_mode(page: Page, width: int) -> None:
     grounds = set()
     for dark in (False, True):
         page.resize(width, 900, dark=dark)
         page.evaluate("window.old = true")
         page.evaluate("location.reload()")
-        page.wait_for("!window.old && document.querySelector('.panels .cut')")
+        page.wait_for("!window.old && document.querySelector('.view .textfield')")
         page.type("메일: kim.haneul.with.a.very.long.name.for.one.line@example-company-in-seoul.co.kr [MASK] 끝")
-        page.wait_for("document.querySelector('.panels .text').innerText.includes('끝')")
+        page.wait_for("document.querySelector('.view .textfield').innerText.includes('끝')")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(grounds) == 2
 
 
 @needs_gradio
-def test_only_this_machine_is_answered_and_only_under_its_own_name(served: tuple[int, subprocess.Popen[str]]) -> None:
+def test_the_page_answers_this_machine_only_and_under_its_own_name(served: tuple[int, subprocess.Popen[str]]) -> None:
     assert _listening(served[0]) == ["0100007F"]  # 127.0.0.1 as /proc writes it
     for host, status in ((HOST, 200), ("evil.example", 400)):
         connection = http.client.HTTPConnection(HOST, served[0])
@@ -157,7 +156,7 @@ def _listening(port: int) -> list[str]:
 
 
 @needs_gradio
-def test_ctrl_c_ends_it_quietly(served: tuple[int, subprocess.Popen[str]]) -> None:
+def test_ctrl_c_stops_the_page_without_a_traceback(served: tuple[int, subprocess.Popen[str]]) -> None:
     _, process = served
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0

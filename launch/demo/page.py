@@ -1,0 +1,226 @@
+"""``malmoi demo MODEL…``: a local gradio page. Type a sentence; see tokens, fillings for [MASK] and predictions.
+
+The page answers on 127.0.0.1 only and only under that name, so no web site can reach it by a name of its own (DNS
+rebinding). A content security policy lets the browser load from this server only; gradio's telemetry, history and links
+are off. The components of gradio show text without interpreting it. Heavy imports wait until the command runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from corpus.documents.errors import BadInput
+from launch.config import LaunchConfig
+from launch.console import set_up_console
+from launch.errors import LaunchError, require
+
+if TYPE_CHECKING:
+    from finetune.saved_models.load import SavedModel
+    from launch.demo.models import Kind
+
+log = logging.getLogger(__name__)
+HOST = "127.0.0.1"
+MAX_CHARACTERS = 500
+POLICY = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'self'"
+)
+FONTS = ["Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", "NanumGothic", "sans-serif"]
+WORDS = {
+    "pii": ("Personal data, found by rules", "개인정보(규칙으로 찾음)"),
+    "fill": ("Predictions for [MASK]: {name}", "[MASK] 예측: {name}"),
+    "tokens": ("Tokens: {name}", "토큰: {name}"),
+    "no_mask": ("Write [MASK] in place of a word.", "단어 자리에 [MASK]를 넣어 보세요."),
+}
+EXAMPLES = (
+    "문의는 한빛도서관 김하늘 팀장(010-0123-4567)에게 [MASK] 바랍니다.",
+    "서울시는 다음 달부터 청년 주택 공급을 크게 늘리기로 했다.",
+    "어제 [MASK]에서 열린 경기에서 손흥민이 두 골을 넣었다.",
+)
+MARKS = {"combine_adjacent": False, "show_legend": True}
+COMPONENTS: dict[str, tuple[str, dict[str, Any]]] = {  # kind of a view: class of gradio, settings
+    "marks": ("HighlightedText", MARKS),
+    "tokens": ("HighlightedText", {**MARKS, "show_inline_category": False}),
+    "labels": ("Label", {}),
+    "lines": ("Textbox", {"lines": 2, "max_lines": 40, "interactive": False}),
+}
+
+
+class View(NamedTuple):
+    """One component of the page."""
+
+    title: str
+    kind: str
+    value_of: Callable[[str], Any]  # from the text to what the component shows
+
+
+def show_page(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL", help="Run, tokenizer, pretrained or fine-tuned model; repeatable.")
+    ],
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 7860,
+    language: Annotated[
+        Literal["auto", "en", "ko"], typer.Option(help="Language of the page. auto: as the locale.")
+    ] = "auto",
+) -> None:
+    """Show a local page: type a sentence, see its tokens, the predictions for [MASK] and those of fine-tuned models.
+
+    The page is served on this machine only (127.0.0.1). It needs no network and sends nothing.
+
+    Example:  malmoi demo runs/smoke
+    """
+    set_up_console()
+    from launch.demo.models import find_models
+
+    found = find_models(models)
+    require("demo", ("gradio", "torch", "transformers"))
+    page = start(load_views(found, LaunchConfig(language=language).resolve_language()), port)
+    log.info("the page is at http://%s:%d, on this machine only; Ctrl-C stops it", HOST, port)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        page.close(verbose=False)
+        log.info("the page is closed")
+
+
+def start(views: Sequence[View], port: int) -> Any:
+    """The running page (gradio ``Blocks``), served from its own threads; ``close`` stops it."""
+    os.environ.update({"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"})  # before the imports
+    os.environ["NO_PROXY"] = ",".join(filter(None, (os.environ.get("NO_PROXY"), HOST)))  # no proxy for this machine
+    import gradio as gr
+    from starlette.middleware import Middleware
+    from starlette.middleware.base import BaseHTTPMiddleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    page = build(views)
+    looks = gr.themes.Base(font=FONTS, font_mono=["D2Coding", "NanumGothicCoding", "monospace"])
+    only_this_name = Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
+    middleware = [only_this_name, Middleware(BaseHTTPMiddleware, dispatch=add_policy)]
+    try:
+        page.launch(
+            server_name=HOST, server_port=port, share=False, inbrowser=False, quiet=True, prevent_thread_lock=True,
+            footer_links=[], run_history=False, ssr_mode=False, pwa=False, mcp_server=False, enable_monitoring=False,
+            theme=looks, app_kwargs={"middleware": middleware},
+        )  # fmt: skip
+    except OSError:
+        raise LaunchError(f"port {port} on {HOST} cannot be used; choose another with --port") from None
+    return page
+
+
+async def add_policy(request: Any, call_next: Callable[[Any], Any]) -> Any:
+    """Middleware: the browser may load from this server only."""
+    response = await call_next(request)
+    response.headers["content-security-policy"] = POLICY
+    return response
+
+
+def build(views: Sequence[View]) -> Any:
+    """The page: a text box, examples, and one component for each view."""
+    import gradio as gr
+
+    with gr.Blocks(title="말모이", analytics_enabled=False) as page:
+        gr.Markdown("# 말모이")
+        box = gr.Textbox(EXAMPLES[0], show_label=False, lines=2, max_length=MAX_CHARACTERS, elem_id="sentence")
+        gr.Examples([[example] for example in EXAMPLES], box)
+        shown = []
+        for view in views:
+            component, settings = COMPONENTS[view.kind]
+            shown.append(getattr(gr, component)(label=view.title, elem_classes="view", **settings))
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        update = partial(show, views)
+        page.load(update, box, shown, **quiet)
+        # not `input`, which fires on keys only: Hangul is composed and sentences are pasted without any
+        box.change(update, box, shown, trigger_mode="always_last", **quiet)
+    return page
+
+
+def load_views(found: Mapping[Path, Kind], language: str) -> list[View]:
+    """Load all models on the CPU. Views: personal data, predictions, tokens (once for tokenizers with equal rules)."""
+    from finetune.encoder.loading import load_tokenizer
+    from finetune.inference.predict import predict_texts
+    from finetune.saved_models.load import load_model
+    from launch.demo.models import load_masked_lm, reads_a_sentence, rules_of, tokenize
+
+    words = {key: pair[language == "ko"] for key, pair in WORDS.items()}
+    views, tokens, known = [View(words["pii"], "marks", personal_data)], [], set()
+    for path, kind in found.items():
+        name = str(path)
+        log.info("loading %s (%s)", name, kind)
+        if kind == "saved":
+            saved = load_model(path, "cpu")
+            tokenizer, task = saved.tokenizer, saved.task.name
+            if reads_a_sentence(saved):
+                [example] = predict_texts(saved, [EXAMPLES[1]])
+                shape = "marks" if "entities" in example else "labels" if "likeliest" in example else "lines"
+                views.append(View(f"{task}: {name}", shape, partial(predict, saved, shape)))
+            else:
+                log.info("%s: only its tokenizer is shown; %s needs more than a sentence (malmoi predict)", name, task)
+        else:
+            tokenizer = load_tokenizer(name)
+            if kind == "pretrained" and (model := load_masked_lm(path, tokenizer)) is not None:
+                views.append(View(words["fill"].format(name=name), "lines", partial(fill, model, tokenizer, words)))
+            elif kind == "pretrained":
+                log.info("%s: only its tokenizer is shown; it has no masked-LM head", name)
+        if (rules := rules_of(tokenizer)) not in known:
+            known.add(rules)
+            tokens.append(View(words["tokens"].format(name=name), "tokens", partial(tokenize, tokenizer)))
+    return views + tokens
+
+
+def personal_data(text: str) -> list[tuple[str, str | None]]:
+    """The text with the personal data that the rules find."""
+    from corpus.pii.detect import find_pii
+    from corpus.pii.types import ALL_TYPES
+
+    return mark(text, [(span.start, span.end, span.type) for span in find_pii(text, ALL_TYPES)])
+
+
+def fill(model: Any, tokenizer: Any, words: Mapping[str, str], text: str) -> str:
+    """The most likely tokens for each [MASK], one line each."""
+    from launch.demo.models import MASK, fill_masks
+
+    places = fill_masks(model, tokenizer, text) if MASK in text else []
+    lines = [", ".join(f"{token} {100 * share:.1f} %" for token, share in place) for place in places]
+    return "\n".join(lines) or words["no_mask"]
+
+
+def predict(saved: SavedModel, kind: str, text: str) -> Any:
+    """The prediction of a fine-tuned model as marked text, labels with probabilities, or lines."""
+    from finetune.inference.predict import format_lines, predict_texts
+
+    [result] = predict_texts(saved, [text])
+    if kind == "marks":
+        return mark(result["text"], [(one["start"], one["end"], one["type"]) for one in result["entities"]])
+    return result["likeliest"] if kind == "labels" else "\n".join(format_lines(saved.task.inference, result))
+
+
+def mark(text: str, spans: Sequence[tuple[int, int, str]]) -> list[tuple[str, str | None]]:
+    """The text in parts, each with the type of its span or None; spans are sorted and do not overlap."""
+    parts: list[tuple[str, str | None]] = []
+    end = 0
+    for start, stop, kind in spans:
+        parts += [(text[end:start], None), (text[start:stop], kind)]
+        end = stop
+    return [(part, kind) for part, kind in [*parts, (text[end:], None)] if part]
+
+
+def show(views: Sequence[View], typed: str) -> list[Any]:
+    """The value of each view, or what is wrong; None for all if no text is typed."""
+    # browsers may send single surrogates, which no encoding can write
+    text = unicodedata.normalize("NFC", typed.encode("utf-8", "replace").decode("utf-8")).strip()[:MAX_CHARACTERS]
+    values: list[Any] = []
+    for view in views if text else ():
+        try:
+            values.append(view.value_of(text))
+        except BadInput as error:
+            values.append({"lines": str(error), "labels": {str(error): 0.0}}.get(view.kind, [(str(error), None)]))
+    return values or [None for _ in views]
