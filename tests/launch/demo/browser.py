@@ -21,6 +21,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe")  # fmt: skip
 PATIENCE = 60.0  # seconds
+NAVIGATED = -32000  # error of a question to a page that was left
 
 
 def find_browser() -> str | None:
@@ -51,6 +52,8 @@ class Page:
         self._out.flush()
         while (event := self._next()).get("id") != self._number:
             self._note(event)
+        if event.get("error", {}).get("code") == NAVIGATED:
+            return {"result": {}}  # the page is being reloaded
         assert "error" not in event, event
         return dict(event["result"])
 
