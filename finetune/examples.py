@@ -1,6 +1,6 @@
-"""What flows through a task: examples, features, predictions, rows of predictions.jsonl, padded arrays, tables.
+"""Data of a task on its way: examples, features, predictions, rows of predictions.jsonl, padded arrays.
 
-Arrays, not tensors: of a task only its model needs torch. Legend: ``B`` rows, ``L`` positions of the longest row.
+Arrays instead of tensors: only the model of a task needs torch. Legend: ``B`` rows, ``L`` positions of the longest row.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 else:  # annotations only, so that reading, converting, decoding and scoring need no torch
     Module = Tokenizer = Any
 
-# A feature is what the model sees of (part of) one example: "input_ids" (list or array of int), "example" (index of its
-# example) and whatever the task's collate and decode need.
+# A feature is the model input for (part of) one example: "input_ids" (list or array of int), "example" (index of its
+# example) and the fields that collate and decode of the task need.
 Feature = dict[str, Any]
 ErrorView = tuple[dict[str, str], list[str], list[str]]  # texts by field, gold and prediction, as people read them
 Table = list[dict[str, Any]]  # rows, name of column to value
@@ -38,7 +38,7 @@ class Example:
 
 
 class Prediction(NamedTuple):
-    """What was predicted for one example: ``value`` as JSON like the gold, ``scores`` as JSON or None."""
+    """Prediction for one example: ``value`` as JSON like the gold, ``scores`` as JSON or None."""
 
     value: Any
     scores: Any = None
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -> NDArray[np.int64]:
-    """Rows of ids to one (rows, longest) array, ``filler`` after the shorter ones."""
+    """Rows of ids as one (rows, longest) array; shorter rows end with ``filler``."""
     lengths_B = np.array([len(row) for row in rows])
     padded_BL = np.full((len(rows), int(lengths_B.max())), filler, dtype=np.int64)
     is_real_BL = np.arange(padded_BL.shape[1]) < lengths_B[:, None]
@@ -66,7 +66,7 @@ def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -
 
 
 def pad_inputs(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """``input_ids``, ``attention_mask`` and, where the features have them, ``token_type_ids``, each (B, L) int64."""
+    """``input_ids``, ``attention_mask`` and, if the features have them, ``token_type_ids``, each (B, L) int64."""
     ids_BL = pad_rows([feature["input_ids"] for feature in features], pad_id)
     lengths_B1 = np.array([[len(feature["input_ids"])] for feature in features])
     batch = {"input_ids": ids_BL, "attention_mask": (np.arange(ids_BL.shape[1]) < lengths_B1).astype(np.int64)}

@@ -1,6 +1,6 @@
-"""What a model sees: every example of a file as the record that a protocol makes of it, one JSON line each.
+"""Model inputs and targets of each example of a file as JSON lines (``malmoi finetune features``).
 
-The form is canonical (keys sorted, no spaces, characters as they are), so two files can be compared line by line.
+The format is canonical (sorted keys, no spaces, unescaped characters), so two files can be compared line by line.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from finetune.task import Task
 def write_features(
     task_name: str, file: Path, tokenizer: str, target: Path, protocol: ProtocolName, max_tokens: int | None
 ) -> int:
-    """Convert an official file and write one record an example, in its order; returns how many.
+    """Convert an official file and write one record per example, in order; returns their number.
 
     Args:
         tokenizer: a Hugging Face folder or Hub name, or a ``vocab.txt`` of cased WordPiece.
-        max_tokens: longest input; None: the published one of the task.
+        max_tokens: maximum input length; None: the published length of the task.
     """
     task = find_task(task_name).with_protocol(protocol)
     examples = task.read(file)
@@ -49,5 +49,5 @@ def make_records(
 
 
 def canonical(record: dict[str, Any]) -> str:
-    """One line of JSON that equal records share."""
+    """One line of JSON; equal records give equal lines."""
     return json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

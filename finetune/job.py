@@ -1,7 +1,7 @@
 """One task, one encoder, one seed: train, predict, score, write ``predictions.jsonl`` and, last, ``scores.json``.
 
-A folder whose ``scores.json`` has the same fingerprint (settings, data, encoder) is finished and left alone, so a
-killed run loses only what was training.
+A folder whose ``scores.json`` has the same fingerprint (settings, data, encoder) is finished and skipped, so a killed
+run loses only the jobs in progress.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def finetune_one(
 ) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
-    ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step;
-    ``after_epoch`` is told the score after each epoch but the last, and ends the training by raising.
-    Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels and scores for ensembles
-    where they are asked for, the model as ``config.save`` says, and ``scores.json`` last.
+    ``precision`` is the resolved ``config.precision``; ``parts`` further divides each step; ``after_epoch`` gets the
+    score after each epoch but the last, and can stop the training by raising. Writes ``predictions.jsonl``,
+    ``errors.json``, the test file with predictions and the scores for ensembles if they are enabled, the model as
+    ``config.save`` says, and ``scores.json`` last.
     """
     config = job.config
     task = task_of(job.task, config)
@@ -100,7 +100,7 @@ def finetune_one(
 
 
 def _clear(folder: Path) -> None:
-    """Make the folder, without what would vouch for an earlier training."""
+    """Make the folder and remove the files that mark an earlier training as finished."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in (SCORES_NAME, RECORDS_NAME):
         (folder / name).unlink(missing_ok=True)
@@ -115,7 +115,7 @@ def _write_rows(
     records: Sequence[MemberRecord],
     seed: int,
 ) -> None:
-    """What was predicted of the scored examples, what of it is wrong, and, if any, the records for ensembles."""
+    """Write predictions, a sample of the errors, and the records for ensembles if there are any."""
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
     atomic_write(folder / PREDICTIONS_NAME, "".join(lines))
     write_json(folder / ERRORS_NAME, find_errors(task, examples, rows, seed=seed))
@@ -124,7 +124,7 @@ def _write_rows(
 
 
 def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:
-    """The published hyperparameters for the encoder's size with the overrides, inputs no longer than it allows."""
+    """The published hyperparameters for the size of the encoder, with overrides, limited to its input length."""
     override = config.overrides.get(task.name)
     encoder_config = load_config(encoder)
     start = task.hyperparameters_for(int(encoder_config.hidden_size))
@@ -141,8 +141,8 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 def _train_and_predict(
     task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data, after_epoch: AfterEpoch
 ) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any], list[MemberRecord]]:
-    """The model, its predictions of the scored and the test examples, what scores.json says of the training, and the
-    records of the scored examples for ensembles."""
+    """The model, its predictions of the scored and the test examples, the training's part of scores.json, and the
+    records for ensembles."""
     config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
     learned, unseen = _hold_for_tuning(task, data.training, config)
@@ -177,7 +177,7 @@ def _train_and_predict(
         "features": {"train": len(training), "dev": len(scored)}, "parameters": parameters,
         "peak_mib": report.peak_mib, "device": next(model.parameters()).device.type, "precision": precision,
     }  # fmt: skip
-    raws, keep = predict(task, model, scored, pad_id, precision), keep_of(task, config)
+    raws, keep = predict(task, model, scored, pad_id, precision), records_function(task, config)
     predictions = task.decode(data.scored, scored, raws), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about, keep(data.scored, scored, raws) if keep else []
 
@@ -185,7 +185,7 @@ def _train_and_predict(
 def _hold_for_tuning(
     task: Task, training: list[Example], config: FinetuneConfig
 ) -> tuple[list[Example], list[Example]]:
-    """The examples that train, and those on which the trained model is tuned, whole groups by seed."""
+    """The examples to train on, and those to tune the trained model on, by whole groups and seed."""
     if task.tune is None or not config.mrc_threshold_share:
         return training, []
     return hold_out(training, config.mrc_threshold_share, config.split_seed, task.group)
@@ -215,8 +215,8 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
 def origin_of(
     job: Job, task: Task, precision: PrecisionName, settings: Hyperparameters, files: Mapping[str, Files]
 ) -> dict[str, Any]:
-    """What a result says of its making: recipe, encoder, the task's revision, the training that it started from if any,
-    and the digest of all that; ``files`` as for ``deciding``."""
+    """What decides a result: recipe, encoder, revision of the task, the training that it starts from, and a digest of
+    all."""
     recipe, encoder = deciding(job.task, job.config, precision, files), digest(job.encoder)
     start, named = None, {}
     if job.start is not None:
@@ -234,7 +234,7 @@ def origin_of(
 
 
 def _files_of_start(job: Job, out: Path) -> dict[str, Files]:
-    """By its task, the files of the training that a job starts from, as its result says."""
+    """The data files of the training that a job starts from, by task, as its result records them."""
     if job.start is None:
         return {}
     place = job.start.folder(out) / SCORES_NAME
@@ -244,7 +244,7 @@ def _files_of_start(job: Job, out: Path) -> dict[str, Files]:
 
 
 def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
-    """The same steps, each done in ``parts`` times as many parts; ``MemoryError`` where they cannot be smaller."""
+    """The same steps in ``parts`` times as many parts; ``MemoryError`` if they cannot be smaller."""
     micro_batch = settings.batch_size // settings.accumulation
     if micro_batch % parts:
         raise MemoryError(f"a micro-batch of {micro_batch} cannot be halved")
@@ -252,13 +252,13 @@ def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
 
 
 def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
-    """The finished result of a job with all that its recipe asks for, or None."""
+    """The finished result of a job with everything that its recipe asks for, or None."""
     result = find_trained(job, task, out, fingerprint)
     return result if result and result["bootstrap_samples"] == job.config.bootstrap_samples else None
 
 
 def find_trained(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
-    """The same where other intervals may be asked for, which needs no training."""
+    """The same, but the number of bootstrap samples may differ, which needs no training."""
     folder, config = job.folder(out), job.config
     result = _read_result(folder, fingerprint)
     if result is None or (job.is_start and not has_start(folder)):
@@ -266,20 +266,20 @@ def find_trained(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str,
     test_name = Path(task.files.of("test")).name.removesuffix(SUFFIX) if config.predict_test else ""
     if test_name and not (folder / test_name).is_file():
         return None
-    if keep_of(task, config) and not (folder / RECORDS_NAME).is_file():
+    if records_function(task, config) and not (folder / RECORDS_NAME).is_file():
         log.info("%s: kept no scores for ensembles; training again, with the same result", folder)
         return None
     return result
 
 
-def keep_of(task: Task, config: FinetuneConfig) -> ToRecords | None:
-    """What makes the records of a job for ensembles; None where it keeps none, or its predictions are all they need."""
+def records_function(task: Task, config: FinetuneConfig) -> ToRecords | None:
+    """The function that makes a job's records for ensembles; None if none are kept or predictions are enough."""
     return task.ensembling.to_records if task.ensembling and (config.keep_scores or config.ensembles) else None
 
 
 def _find_finished(job: Job, task: Task, data: Data, out: Path, fingerprint: str) -> dict[str, Any] | None:
-    """The same after what can be had without training: where only the resampling has changed, intervals from the
-    predictions that are there; for those that start from it, the encoder of a kept model."""
+    """A finished result, updated without training: new intervals from the predictions, and the encoder of a saved model
+    for the jobs that start from it."""
     folder, config = job.folder(out), job.config
     result = _read_result(folder, fingerprint)
     if result is not None and result["bootstrap_samples"] != config.bootstrap_samples:

@@ -1,7 +1,7 @@
-"""The finetune stage: every task x model x settings x seed, trained and scored once; what is there is kept.
+"""The finetune stage: every task x model x settings x seed is trained and scored once; finished results are kept.
 
-On a CPU ``workers`` jobs run side by side, one thread each, so results do not depend on their number; each GPU has one
-process. Files and encoders are checked before the first training starts. A job that fails leaves the others alone.
+On a CPU, ``workers`` jobs run at the same time with one thread each, so results do not depend on their number; each GPU
+has one process. Files and encoders are checked before the first training. A failed job does not stop the others.
 """
 
 from __future__ import annotations
@@ -49,13 +49,14 @@ class FinetuneInputs(NamedTuple):
 def run(
     config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1, cluster: Cluster | None = None
 ) -> dict[str, Any]:
-    """Train and score everything that ``config`` names and ``out`` does not hold; nothing that is there changes.
+    """Train and score everything that ``config`` names and ``out`` does not have yet; existing results do not change.
 
-    ``cluster``: its tasks work on the jobs, in place of ``workers`` here.
+    Args:
+        cluster: its tasks work on the jobs instead of ``workers`` here.
 
-    Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}``, with a folder of the settings between where
-    they are not the first, and their ensembles, and returns counts for the manifest: results, examples by task, and
-    what each task's scores are on. ``BadInput`` at the end where jobs failed.
+    Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}``, with a folder for settings other than the
+    first, and ensembles. Returns counts for the manifest: results, examples by task, and the scored split. ``BadInput``
+    at the end if jobs failed.
     """
     jobs = plan(config, inputs.models)
     files = check(config, inputs)
@@ -76,9 +77,9 @@ def finish_trainings(
     jobs: Sequence[Job], files: Mapping[str, Files], config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *,
     workers: int, device: torch.device, precision: PrecisionName, cluster: Cluster | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The results of all jobs, those that are there first; ``BadInput`` at the end where some failed.
+    """The results of all jobs, existing ones first; ``BadInput`` at the end if some failed.
 
-    ``files``: of each task, as ``check`` returned them; ``precision``: as ``precision_of`` did.
+    ``files``: of each task, from ``check``; ``precision``: from ``precision_of``.
     """
     recipes = {job: deciding(job.task, job.config, precision, files) for job in jobs}
     with named(jobs, recipes, out) as jobs:
@@ -103,8 +104,8 @@ def finish_trainings(
 
 
 def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
-    """Read every file and open every encoder's configuration and tokenizer once, before anything is trained; returns
-    the files of each task. ``BadInput`` with everything that is missing, or the first thing that is broken."""
+    """Read every file and open every encoder's configuration and tokenizer before training; returns the files of each
+    task. ``BadInput`` lists everything that is missing, or the first thing that is broken."""
     if missing := missing_files(config, inputs.data):
         raise BadInput(
             f"{inputs.data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are "
@@ -118,7 +119,7 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
 
 
 def precision_of(config: FinetuneConfig, device: torch.device) -> PrecisionName:
-    """What all jobs train in, and why, in the log."""
+    """The precision of all jobs; the reason is logged."""
     choice = choose_precision(config.precision, "finetune.precision", device)
     log.info("precision %s: %s", choice.precision, choice.reason)
     if choice.warning:
@@ -130,9 +131,9 @@ def finish_jobs(
     jobs: Sequence[Job], found: int, work: Work, out: Path, config: FinetuneConfig, *, device: torch.device,
     workers: int, ended: Callable[[Job], None] = lambda job: None,
 ) -> tuple[list[dict[str, Any]], list[Outcome]]:  # fmt: skip
-    """Results of the jobs, and what came of those that failed; an error that stops all is raised.
+    """Results and failures of the jobs; an error that stops everything is raised.
 
-    ``found``: how many more were finished before; ``ended`` is told of each that has ended.
+    ``found``: number of jobs finished before; ``ended`` is called with each job that ended.
     """
     results, failed = [], []
     slots = slots_of(device, min(workers, len(jobs)))

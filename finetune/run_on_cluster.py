@@ -1,13 +1,12 @@
-"""The jobs of a run over the machines of a cluster: every task works on the one list and ends when nothing is free.
+"""The jobs of a run on the machines of a cluster: every task works on the same list and ends when it is empty.
 
 ```
-command ── n tasks ──▶ claim a job, train it, leave scores.json or failed.json ──┐
-   ▲                     nothing free: end, and give the machine back            │
-   └──────── all tasks have ended: what killed ones left is handed in once more ─┘
+command ── n tasks ──▶ lock a job, train it, leave scores.json or failed.json ──┐
+   ▲                     no free job: end, and return the machine              │
+   └──────── all tasks have ended: jobs of killed tasks are submitted again ◀───┘
 ```
-Choice: who takes which job is settled by the claims alone, so no machine waits for the list of another, and a command
-on any other machine may help. The price: file locks must hold between the machines (docs/clusters.md); where they do
-not, jobs are trained twice, with the same result.
+Locks alone decide who trains a job, so no machine waits for another, and a command on any machine can help. File locks
+must work across the machines (docs/scale.md); otherwise jobs are trained twice, with the same result.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ FOLLOW_SECONDS = 5.0
 
 
 class Cluster(NamedTuple):
-    """``run(work, most, folder)`` calls ``work(number, scratch)`` in at most so many tasks, plans and logs below
-    ``folder``, and returns when all have ended, with a sentence for each that did not end well."""
+    """``run(work, most, folder)`` calls ``work(number, scratch)`` in at most ``most`` tasks, with plans and logs below
+    ``folder``, and returns when all have ended, with a message for each that failed."""
 
     run: Callable[[Callable[[int, Path], dict[str, Any]], int, Path], list[str]]
     cores: int
@@ -53,7 +52,7 @@ class Cluster(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a process must know to work on jobs: ``files`` by task, ``data``: their folder, ``out``: that of the run."""
+    """What a process needs to work on jobs: ``files`` by task, folders ``data`` and ``out``."""
 
     jobs: Sequence[Job]
     files: Mapping[str, Files]
@@ -62,7 +61,7 @@ class Share(NamedTuple):
     out: Path
 
     def find(self, job: Job) -> dict[str, Any] | None:
-        """The result of a job that is finished."""
+        """The result of a finished job."""
         return find_result(job, *self._known_of(job))
 
     def _known_of(self, job: Job) -> tuple[Task, Path, str]:
@@ -71,25 +70,25 @@ class Share(NamedTuple):
         return task, self.out, origin["fingerprint"]
 
     def keeping_starts(self) -> Share:
-        """The same jobs, those marked from which one starts that is yet to be trained."""
+        """The same jobs, with those marked whose encoder an unfinished job starts from."""
         left = (job for job in self.jobs if job.start and find_trained(job, *self._known_of(job)) is None)
         sources = {job.start for job in left}
         return self._replace(jobs=[replace(job, is_start=job in sources) for job in self.jobs])
 
     def failure_of(self, job: Job) -> str | None:
-        """Why another task could not finish it."""
+        """Why another task could not finish the job."""
         path = job.folder(self.out) / FAILED_NAME
         return read_json(path)["failure"] if path.is_file() else None
 
     def work(self, job: Job, *, parts: int) -> dict[str, Any]:
-        """Finish a job unless another task has, or has failed."""
+        """Finish a job unless another task has finished it or failed."""
         if (failure := self.failure_of(job)) is not None:
             raise BadInput(failure)
         return self.find(job) or finetune_one(job, self.precision, self.data, self.out, parts)
 
 
 def precision_on_cluster(config: FinetuneConfig) -> PrecisionName:
-    """What all tasks train in; ``BadInput`` where each would have to choose for itself."""
+    """The precision of all tasks; ``BadInput`` if each would have to choose."""
     if config.precision != "auto":
         return config.precision
     raise BadInput(
@@ -101,7 +100,7 @@ def precision_on_cluster(config: FinetuneConfig) -> PrecisionName:
 def finish_on_cluster(
     left: Sequence[Job], share: Share, cluster: Cluster, price: float | None
 ) -> tuple[list[dict[str, Any]], list[Outcome]]:
-    """Results of the jobs, and what came of those that failed."""
+    """Results of the jobs, and outcomes of those that failed."""
     results: dict[Job, dict[str, Any]] = {}
     failed: dict[Job, str] = {}
     reasons: list[str] = []
@@ -128,7 +127,7 @@ def finish_on_cluster(
 
 
 def work_off(number: int, scratch: Path, *, share: Share, cores: int, gpus: int) -> dict[str, Any]:
-    """One task: jobs of the list, as long as one is free; what came of each is told by the files in its folder."""
+    """One cluster task: train jobs as long as one is free; the files in a job's folder record its outcome."""
     config, out = share.jobs[0].config, share.out
     device = find_device(config.device, "finetune.device")
     if gpus and device.type == "cpu":
@@ -151,7 +150,7 @@ def work_off(number: int, scratch: Path, *, share: Share, cores: int, gpus: int)
 
 @contextmanager
 def _followed(jobs: Sequence[Job], share: Share) -> Iterator[None]:
-    """A line for each result that appears meanwhile."""
+    """Log each result that appears during the block."""
     stop, waiting = Event(), [job for job in jobs if share.find(job) is None]
 
     def follow() -> None:

@@ -1,7 +1,7 @@
-"""Files of a user's own: rows with named columns (CSV, TSV, JSON lines, a JSON list) and tagged words (CoNLL).
+"""Files of custom tasks: rows with named columns (CSV, TSV, JSON lines, a JSON list) and tagged words (CoNLL).
 
-Plain or packed (``.gz``, ``.zst``). A CSV quotes as Excel and pandas do; a TSV has no quotes, as NSMC and KorNLI have
-none. Every problem is a ``BadInput`` with file and line. Text is brought to NFC, once, here.
+Files may be compressed (``.gz``, ``.zst``). CSV cells are quoted as in Excel and pandas; a TSV has no quotes, as in
+NSMC and KorNLI. Every problem is a ``BadInput`` with file and line. Text is normalized to NFC here, once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHOWN = 12  # columns named in a message
 
 
 class Record(NamedTuple):
-    """A row by column, and where it stands, for messages."""
+    """A row by column; ``where`` names its place in messages."""
 
     where: str
     line: int
@@ -33,7 +33,8 @@ class Record(NamedTuple):
 
 
 class Words(NamedTuple):
-    """A sentence of a CoNLL file: its words, their tags (none in a file without), the name in a ``##`` line above."""
+    """A sentence of a CoNLL file: words, tags (empty in a file without tags), and the name from a ``##`` line above
+    it."""
 
     where: str
     line: int
@@ -49,7 +50,7 @@ def kind_of_file(path: Path) -> str:
 
 
 def nfc(value: Any, levels: int = 8) -> Any:
-    """The same in NFC, texts inside lists and objects too; what lies deeper than any task's values stays as it is."""
+    """The value with all texts in NFC, also in lists and objects, at most ``levels`` deep."""
     if isinstance(value, str):
         return normalize("NFC", value)
     if isinstance(value, list) and levels:
@@ -60,7 +61,7 @@ def nfc(value: Any, levels: int = 8) -> Any:
 
 
 def read_table(path: Path, needed: Sequence[str]) -> list[Record]:
-    """The rows of a table as they stand; ``BadInput`` where one has not all columns that are ``needed``."""
+    """The rows of a table; ``BadInput`` if a row lacks one of the columns ``needed``."""
     kind = kind_of_file(path)
     if kind not in TABLES:
         raise BadInput(f"{path}: expected a file named {', '.join(TABLES)}, plain or .gz or .zst; rename or convert it")
@@ -99,11 +100,11 @@ def _read_rows(path: Path, kind: str) -> Iterator[Record]:
             except BadInput:
                 raise
             except ValueError as error:
-                raise BadInput(f"{where}: {error}; mend or remove the line") from None
+                raise BadInput(f"{where}: {error}; fix or remove the line") from None
 
 
 def _flatten(rows: Any, path: Path) -> Any:
-    """Questions of SQuAD and KorQuAD as rows with id, question, context, answer and start; other lists as they are."""
+    """Questions of SQuAD and KorQuAD as rows with id, question, context, answer and start; other lists unchanged."""
     if not isinstance(rows, list) or not any(isinstance(row, dict) and "paragraphs" in row for row in rows):
         return rows
     try:
@@ -146,11 +147,11 @@ def _read_cells(path: Path, is_tsv: bool) -> Iterator[Record]:
             elif row:
                 yield Record(where, line, dict(zip(names, row, strict=True)))
     except csv.Error as error:
-        raise BadInput(f"{path}, line {rows.line_num}: not readable as CSV ({error}); mend the quotes there") from None
+        raise BadInput(f"{path}, line {rows.line_num}: not readable as CSV ({error}); fix the quotes there") from None
 
 
 def holds_words(path: Path, columns: Sequence[str]) -> bool:
-    """Whether a file has a word and its tag a line, not a table with ``columns``."""
+    """Whether a file has one word and its tag per line, rather than a table with ``columns``."""
     kind = kind_of_file(path)
     if kind != ".tsv":
         return kind in WORDS
@@ -159,10 +160,9 @@ def holds_words(path: Path, columns: Sequence[str]) -> bool:
 
 
 def read_words(path: Path) -> list[Words]:
-    """The sentences of a CoNLL file, parted by empty lines: the first column is the word, the last one its tag.
+    """The sentences of a CoNLL file, separated by empty lines: the first column is the word, the last its tag.
 
-    Lines that begin with ``##`` name the sentence below them, as in KLUE; other comments and ``-DOCSTART-`` are passed
-    over.
+    A ``##`` line names the sentence below it, as in KLUE; other comments and ``-DOCSTART-`` are skipped.
     """
     found: list[Words] = []
     name, now = "", Words("", 0, "", [], [])
@@ -185,7 +185,7 @@ def read_words(path: Path) -> list[Words]:
 
 
 def write_table(path: Path, target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table again with other rows, in the layout that the name of ``path`` says, plain."""
+    """Write a table with other rows in the format of ``path``, uncompressed."""
     kind, text = kind_of_file(path), io.StringIO(newline="")
     if kind in (".csv", ".tsv"):
         names = list(dict.fromkeys(name for row in rows for name in row))

@@ -1,8 +1,8 @@
-"""Official KLUE files: finding, reading and writing them, and telling which release they are.
+"""Official KLUE files: finding, reading, writing and identifying them.
 
-A benchmark folder looks like the KLUE repository (``ynat-v1.1/ynat-v1.1_dev.json``, plain or ``.zst``); the folder
-given may be one or hold several (``official/``, ``derived/``). Every problem is a ``BadInput`` that names file and
-record. A file is "official v1.1" by its SHA-256; a reduced or edited copy is "unknown", never refused.
+A benchmark folder has the layout of the KLUE repository (``ynat-v1.1/ynat-v1.1_dev.json``, plain or ``.zst``); the
+given folder is one, or holds several (``official/``, ``derived/``). Every problem is a ``BadInput`` that names file and
+record. The SHA-256 decides whether a file is "official v1.1"; an edited copy is "unknown", but never refused.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ class Block(NamedTuple):
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """The file ``name`` (``ynat-v1.1/ynat-v1.1_dev.json``), plain before ``.zst``, None where there is none;
-    ``BadInput`` if it stands in two benchmark folders, or there is no folder."""
+    """The file ``name`` (``ynat-v1.1/ynat-v1.1_dev.json``), plain before ``.zst``; None if there is none. ``BadInput``
+    if two benchmark folders have it, or the folder does not exist."""
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; expected a folder laid out like the KLUE repository")
     roots = [folder, *sorted(child for child in folder.iterdir() if child.is_dir())]
     candidates = [(root / name, root / (name + SUFFIX)) for root in roots]
     found = [next(path for path in pair if path.is_file()) for pair in candidates if any(p.is_file() for p in pair)]
     if len(found) > 1:
-        raise BadInput(f"{folder}: {name} stands here twice ({found[0]} and {found[1]}); keep one of them")
+        raise BadInput(f"{folder}: two files named {name} ({found[0]} and {found[1]}); keep one of them")
     return found[0] if found else None
 
 
 def read_text(path: Path) -> str:
-    """The whole file, decompressed, without a byte order mark; ``BadInput`` for broken compression, too many bytes, or
-    not UTF-8."""
+    """The decompressed content without byte order mark; ``BadInput`` for broken compression, too many bytes, or a file
+    that is not UTF-8."""
     if not path.is_file():
         raise BadInput(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}; check the path")
     content = read_bytes(path, MAX_BYTES)
@@ -84,24 +84,24 @@ def read_text(path: Path) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Digest of the content after decompression, so plain and packed copies agree."""
+    """Digest of the decompressed content, so plain and compressed copies are equal."""
     return hashlib.sha256(read_bytes(path, MAX_BYTES)).hexdigest()
 
 
 def identify(path: Path) -> dict[str, str]:
-    """``file``, ``sha256`` and ``version``, as results say what they were made from."""
+    """``file``, ``sha256`` and ``version`` of a file, as recorded in results."""
     digest = sha256(path)
     return {"file": path.name, "sha256": digest, "version": version_of(path, digest)}
 
 
 def identify_custom(path: Path) -> dict[str, str]:
-    """The same of a file that is the user's own."""
+    """The same for a file of a custom task."""
     return {"file": path.name, "sha256": sha256(path), "version": "own"}
 
 
 def version_of(path: Path, digest: str) -> str:
-    """``official v1.1``, what ``source.json`` two folders up says (``Hub klue/klue``), or ``unknown``; ``BadInput`` if
-    the content is another official file's, such as that of train under the name of dev."""
+    """``official v1.1``, the source in ``source.json`` two folders up (``Hub klue/klue``), or ``unknown``; ``BadInput``
+    if the content is that of another official file, such as train under the name of dev."""
     name = path.name.removesuffix(SUFFIX)
     official = _NAME_OF.get(digest, name)
     if official != name:
@@ -144,7 +144,7 @@ def format_json(records: Any) -> str:
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The records of a JSON file that is one list, each with ``where``, its file and guid, for messages."""
+    """The records of a JSON list, each with ``where``, its file and guid, for messages."""
     records = read_json(path)
     if not isinstance(records, list) or not records:
         said = name_text(format_json(records))
@@ -166,8 +166,8 @@ def text_of(record: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def read_blocks(path: Path) -> list[Block]:
-    """The sentences of a KLUE tsv file, which an empty line or a lone tab parts. A block without a ``## `` line of its
-    own (the description at the top of the file) is none; of several such lines the last is the sentence's."""
+    """The sentences of a KLUE tsv file, separated by an empty line or a lone tab. Text before the first ``## `` line of
+    a sentence is skipped; of several such lines the last one counts."""
     blocks: list[Block] = []
     header, lines = "", list[tuple[int, str]]()
     for number, line in enumerate([*read_text(path).split("\n"), ""], start=1):
@@ -190,7 +190,7 @@ def read_blocks(path: Path) -> list[Block]:
 
 
 def rewrite_blocks(source: Path, target: Path, rewrite: Callable[[Block], Iterable[str]]) -> None:
-    """A tsv file again, plain, with other lines in its sentences; all else and the ends of lines stay."""
+    """Write a tsv file with other lines in its sentences; all other lines and line ends are unchanged."""
     lines = read_text(source).split("\n")
     for block in read_blocks(source):
         for (number, _), line in zip(block.lines, rewrite(block), strict=True):
@@ -199,8 +199,8 @@ def rewrite_blocks(source: Path, target: Path, rewrite: Callable[[Block], Iterab
 
 
 def format_blocks(rows: Sequence[Mapping[str, Any]], guid: str, columns: Mapping[str, str]) -> str:
-    """A tsv file of numbered sentences, below the five lines that official files begin with and readers skip;
-    ``columns`` maps those of ``rows``, a list in each, to their official names."""
+    """A tsv file of numbered sentences below the five comment lines of official files; ``columns`` maps the columns of
+    ``rows`` to their official names."""
     lines = ["## 열 구분: 탭", "## 토큰 구분: 줄바꿈", "## 문장 구분: 빈 줄", "## 설명: ##"]
     lines.append(f"## 열: {' '.join(columns.values())}")
     for number, row in enumerate(rows):

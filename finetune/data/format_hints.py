@@ -1,6 +1,6 @@
-"""What a file looks like that is not what a reader expects: its format by name, and what to do with it.
+"""Hints for error messages: which known format a file has that a reader does not accept, and what to do with it.
 
-Only for messages: nothing is ever read by a guess. The first lines decide; the first row of a table that fits counts.
+Files are never read by a guess. The first lines decide, and the first matching row of a table counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COLUMNS: tuple[tuple[set[str], str], ...] = (  # in the first line of a table
 
 
 def name_bytes(content: bytes) -> str:
-    """What bytes that are not UTF-8 are; "convert the file to UTF-8" where nothing fits."""
+    """The format of bytes that are not UTF-8, as a hint; "convert the file to UTF-8" if none matches."""
     for beginning, said in BEGINNINGS:
         if content.startswith(beginning):
             return said
@@ -50,7 +50,7 @@ def name_bytes(content: bytes) -> str:
 
 
 def name_text(text: str) -> str | None:
-    """``this looks like KorSTS (…); give …``; None where nothing fits."""
+    """``this looks like KorSTS (…); give …``; None if no format matches."""
     head = text[:LOOKED_AT].lstrip("\ufeff")
     lines = [line.removesuffix("\r") for line in head.split("\n")]
     found = next((said for look in (_page, _json, _tagged, _table) if (said := look(head, lines))), None)
@@ -92,7 +92,7 @@ def _first_record(head: str) -> set[str] | None:
 
 
 def _tagged(head: str, lines: Sequence[str]) -> str | None:
-    """CoNLL-U, and tags of words or of characters."""
+    """CoNLL-U, and tags of words or characters."""
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")][:50]
     if not rows:
         return None

@@ -1,8 +1,8 @@
-"""KLUE from the Hugging Face Hub, or from a local clone of it, written as official files, so that one reader remains.
+"""KLUE from the Hugging Face Hub, or a local clone of it, written as official files, so one reader is enough.
 
-Labels are mapped by name, for the Hub numbers them in another order. What the copy lacks stays lacking: NER and DP have
-no guid (counted here, without the official file's source after it), WoS no ontology.json, others no annotations. What
-becomes of a row stands with its task (``Task.hub``).
+Labels are mapped by name, because the Hub numbers them differently. The copy lacks some information: NER and DP have no
+guids (sentences are numbered here), WoS has no ontology.json, other tasks have no annotations. ``Task.hub`` converts
+the rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAME = re.compile(r"hub:(?P<name>[^@]+)(?:@(?P<revision>.+))?")
 
 
 class Copy(NamedTuple):
-    """Where a copy in the Hub's layout is: ``name`` (Hub) or folder, and the revision asked for."""
+    """A copy in the layout of the Hub: Hub name or folder, and the requested revision."""
 
     name: str
     revision: str | None = None
@@ -43,8 +43,8 @@ class Copy(NamedTuple):
 def find_copy(name_or_folder: str | Path) -> Copy | None:
     """The Hub copy that ``finetune.data`` names; None for a folder of official files.
 
-    ``klue`` (unless a folder has that name) and ``hub:NAME[@REVISION]`` are on the Hub; a folder that holds
-    ``ynat/train-….parquet`` and the like is a clone.
+    ``klue`` (unless it is a folder) and ``hub:NAME[@REVISION]`` are on the Hub; a folder with ``ynat/train-….parquet``
+    is a clone.
     """
     text, folder = str(name_or_folder), Path(name_or_folder)
     if folder.is_dir():
@@ -56,11 +56,11 @@ def find_copy(name_or_folder: str | Path) -> Copy | None:
 
 
 def materialize(name_or_folder: str | Path, cache: Path, tasks: Sequence[str]) -> Path:
-    """The folder of official files: the given one, or what a Hub copy becomes below ``cache``.
+    """The folder of official files: the given folder, or the Hub copy converted below ``cache``.
 
-    Writes ``<cache>/<name>/ynat-v1.1/ynat-v1.1_{train,dev}.json`` … of ``tasks``, each file whole or not at all, and
-    ``source.json``, which lists the tasks done; these are not loaded again. ``BadInput`` where the copy cannot be
-    loaded or has not the columns or labels of KLUE.
+    Writes ``<cache>/<name>/ynat-v1.1/ynat-v1.1_{train,dev}.json`` … of ``tasks`` atomically, and ``source.json`` with
+    the tasks that are done; these are not loaded again. ``BadInput`` if the copy cannot be loaded or lacks columns or
+    labels of KLUE.
     """
     copy = find_copy(name_or_folder)
     if copy is None:
@@ -117,7 +117,7 @@ def _load(copy: Copy, config: str) -> Mapping[str, Dataset]:
 
 
 def _named_rows(dataset: Dataset, columns: Sequence[str], where: str) -> list[dict[str, Any]]:
-    """All rows, numbers of classes replaced by the names that the data set gives them."""
+    """All rows, with class numbers replaced by the class names of the data set."""
     from datasets import ClassLabel
 
     missing = [column for column in columns if column not in dataset.column_names]

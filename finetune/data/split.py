@@ -1,8 +1,8 @@
-"""Which examples train and which are scored: seeded, by identity, the same for every model and every training seed.
+"""Which examples train and which are scored; the split is seeded and equal for all models and training seeds.
 
-A missing file is an error, never another split. Only for tasks named in ``finetune.split_dev`` a dev file without its
-train file is divided: groups (turns of one dialogue) stay together, and the result says so. The order of draws depends
-on hashes of the guids alone, not on the order of the file.
+A missing file is an error. Only for tasks in ``finetune.split_dev``, a dev file without training file is divided;
+groups (turns of a dialogue) stay together, and the result records it. Draws depend on hashes of the guids, not on the
+order of the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEV_SPLIT_SHARE = 0.2  # of a divided dev file, held out for scoring; the rest t
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The examples of one task, and what to say about them beside a score."""
+    """The examples of one task, and the description of the split for results."""
 
     training: list[Example]
     scored: list[Example]
@@ -40,8 +40,8 @@ class Data:
 
 
 def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
-    """Read the examples of a task, and divide them where ``config.split_dev`` names it; ``BadInput`` if a file is
-    missing, cannot be read, or has been mixed up with another split's."""
+    """Read the examples of a task, and divide the dev file if ``config.split_dev`` names the task. ``BadInput`` if a
+    file is missing, unreadable, or belongs to another split."""
     train = find(task, folder, "train")
     dev = _need(task, folder, "dev", f"{task.name} cannot be scored without it")
     if train is None and task.name not in config.split_dev:
@@ -90,7 +90,8 @@ def _need(task: Task, folder: Path, split: str, advice: str) -> Path:
 
 
 def find(task: Task, folder: Path, split: str) -> Path | None:
-    """The file of a split: below ``folder`` of a KLUE task, where the recipe says of an own one; None without one."""
+    """The path of a split's file: below ``folder`` for a KLUE task, from the recipe for a custom task; None if
+    missing."""
     name = task.files.of(split)
     if task.custom is None:
         return find_file(folder, name)
@@ -115,29 +116,29 @@ def _refuse_shared(training: Sequence[Example], scored: Sequence[Example], train
     shared = {example.guid for example in training} & {example.guid for example in scored}
     if shared:
         raise BadInput(
-            f"{train_file}: {len(shared):,} examples, {min(shared)} among them, stand in {dev_file} too; a score on "
-            "what was trained on says nothing, so remove them from one of the files"
+            f"{train_file}: {len(shared):,} examples (for example {min(shared)}) are in {dev_file} too; scores on "
+            "training examples mean nothing, so remove them from one of the files"
         )
 
 
 def _warn_of_shared(training: Sequence[Example], scored: Sequence[Example], train_file: Path, dev_file: Path) -> None:
-    """Own data may hold a short text such as "좋아요" (I like it) twice, but not a file."""
+    """Custom data may contain a short text such as "좋아요" (I like it) twice, but not a whole file."""
     known = {json.dumps(example.inputs, sort_keys=True) for example in training}
     shared = sum(json.dumps(example.inputs, sort_keys=True) in known for example in scored)
     if shared == len(scored):
         raise BadInput(
-            f"{train_file}: all examples of {dev_file} stand here, too; a score on what was trained on says nothing, "
-            "so give other examples"
+            f"{train_file}: contains all examples of {dev_file}; scores on training examples mean nothing, so give "
+            "other examples"
         )
     if shared:
-        log.warning("%s: %d of %d examples stand in %s, too", dev_file, shared, len(scored), train_file)
+        log.warning("%s: %d of %d examples are in %s too", dev_file, shared, len(scored), train_file)
 
 
 def hold_out(
     examples: Sequence[Example], share: float, seed: int, group: Callable[[Example], str]
 ) -> tuple[list[Example], list[Example]]:
-    """Split into a training and a held-out part, both in file order; the latter gets ``share`` (0..1) of the examples,
-    at least one group of equal ``group``, and one is left to train on."""
+    """Split into a training and a held-out part, both in file order. The held-out part gets ``share`` (0..1) of the
+    examples by whole groups, at least one group; one group is left for training."""
     sizes = Counter(map(group, examples))
     held, count = set[str](), 0
     for name in sorted(sizes, key=lambda name: _draw(seed, "split", name))[:-1]:
@@ -150,7 +151,7 @@ def hold_out(
 
 
 def sample(examples: Sequence[Example], most: int | None, seed: int) -> list[Example]:
-    """At most ``most`` examples, drawn by seed, in file order; all of them where ``most`` is None."""
+    """At most ``most`` examples, drawn by seed, in file order; all if ``most`` is None."""
     if most is None or len(examples) <= most:
         return list(examples)
     order = sorted(range(len(examples)), key=lambda i: (_draw(seed, "sample", examples[i].guid), i))

@@ -1,12 +1,9 @@
-"""Any Hugging Face encoder (BERT, RoBERTa, XLM-R, ELECTRA, DeBERTa, ModernBERT and kin) or decoder (GPT-2, GPT-NeoX,
-Llama, Qwen, Gemma and kin), its tokenizer, its limits.
+"""Loading encoders (BERT, RoBERTa, XLM-R, ELECTRA, DeBERTa, ModernBERT …) and decoders (GPT-2, Llama, Qwen, Gemma …),
+their tokenizers and their limits.
 
-Weights are read from safetensors only and as float32; no code from a model folder is run. Segment ids are passed on
-only where the encoder has segments: a RoBERTa with BERT-style inputs has one segment type and would fail on the second.
-Heads read what a text says from the state of [CLS]; in a decoder that state has seen nothing, so that of the last token
-stands in its place (``Encoder``).
-What is neither, or comes without its weights, is refused: random weights would give scores that look like others.
-Legend: ``B`` texts, ``L`` positions, ``H`` hidden.
+Weights are read from safetensors only, as float32; code in a model folder is never executed. Segment ids are passed on
+only if the encoder has segments: a RoBERTa has one segment type and would fail on the second. Other model types, and
+models without weights, are refused: random weights would give plausible but wrong scores.
 """
 
 from __future__ import annotations
@@ -49,14 +46,14 @@ _POSITIONS_AFTER_PADDING = {
     "roberta-prelayernorm", "xmod",
 }  # fmt: skip
 _ENCODER_KINDS = frozenset(MODEL_FOR_MASKED_LM_MAPPING_NAMES)  # what fills masks reads in both directions
-_DECODER_KINDS = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - _ENCODER_KINDS - {"xlnet"}  # whose [CLS] stands last
+_DECODER_KINDS = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - _ENCODER_KINDS - {"xlnet"}  # whose [CLS] comes last
 _JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")  # a syllable in NFD
 _MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
 
 
 def check_encoder(name: str) -> None:
-    """Open what is cheap to open (configuration, tokenizer, names of files), so that a long run does not fail late;
-    ``BadInput`` for no encoder, or one whose tokenizer or weights cannot be used."""
+    """Check configuration, tokenizer and file names, so that a long run does not fail late. ``BadInput`` if it is no
+    encoder, or its tokenizer or weights cannot be used."""
     config, tokenizer = load_config(name), load_tokenizer(name)
     _refuse_other_padding(name, config, tokenizer)
     if len(tokenizer) > int(config.vocab_size):
@@ -69,7 +66,7 @@ def check_encoder(name: str) -> None:
 
 
 def load_config(name: str) -> PreTrainedConfig:
-    """Configuration of an encoder folder or Hub name; ``BadInput`` if there is none, or the model is no encoder."""
+    """The configuration of an encoder folder or Hub name; ``BadInput`` if there is none, or the model is no encoder."""
     name = name.removeprefix(FRESH)
     if Path(name).is_dir():
         refuse_links(Path(name), name)
@@ -89,19 +86,19 @@ def load_config(name: str) -> PreTrainedConfig:
 
 
 def reads_one_way(config: PreTrainedConfig) -> bool:
-    """Whether it is a decoder of text alone, made to read from left to right; so may a BERT or RoBERTa be."""
+    """Whether the model is a text decoder with a causal mask; a BERT or RoBERTa can be one too."""
     if config.model_type in _ENCODER_KINDS:
         return bool(getattr(config, "is_decoder", False))
     return config.model_type in _DECODER_KINDS and config.get_text_config() is config
 
 
 def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedTokenizerBase:
-    """The fast tokenizer of an encoder, ``special_tokens`` added; ``BadInput`` if there is none, it gives no character
-    offsets, or it lacks a token that inputs are made with."""
+    """The fast tokenizer of an encoder with ``special_tokens`` added; ``BadInput`` if there is none, it gives no
+    character offsets, or it lacks a special token that inputs need."""
     name = name.removeprefix(FRESH)
     tokenizer = _read_vocabulary(Path(name)) if name.endswith(".txt") else _read_tokenizer(name)
     if not tokenizer.is_fast:
-        raise BadInput(f"{name}: its tokenizer gives no character offsets; save a fast one (tokenizer.json) beside it")
+        raise BadInput(f"{name}: no character offsets: save a fast tokenizer (tokenizer.json) in this folder")
     if missing := name_roles(tokenizer):
         raise BadInput(f"{name}: its tokenizer has no {', '.join(missing)}; name them in its tokenizer_config.json")
     wrap_texts(tokenizer)
@@ -120,11 +117,11 @@ def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
 
 
 def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
-    """Cased WordPiece over the entries of a ``vocab.txt``, as klue/bert-base has it."""
+    """Cased WordPiece over the entries of a ``vocab.txt``, as in klue/bert-base."""
     if not path.is_file():
         raise BadInput(f"{path}: no such file; give a vocab.txt or the folder of a tokenizer")
     if _JAMO.search(path.read_text("utf-8", "ignore")):
-        raise BadInput(f"{path}: its pieces are in NFD and need the settings beside them; give the folder")
+        raise BadInput(f"{path}: its pieces are in NFD and need the other tokenizer files; give the folder")
     try:
         return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
     except Exception as error:
@@ -132,12 +129,9 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
 
 
 def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | None = None, **settings: Any) -> Any:
-    """``kind.from_pretrained`` (an Auto class) with the rules above; heads it lacks start at random, without a warning.
-
-    Of a kept model the encoder is taken, not the head.
-    After ``FRESH`` in ``name`` the weights are drawn at random as the architecture says. Embeddings grow where
-    ``tokenizer`` knows more tokens than they (markers that a task adds).
-    """
+    """``kind.from_pretrained`` (an Auto class) under the rules above. Missing heads are initialized randomly without a
+    warning; the head of a saved model is replaced. With prefix ``FRESH`` all weights are random. The embeddings are
+    enlarged if ``tokenizer`` has more tokens (markers of a task)."""
     config = load_config(name)
     if tokenizer is not None:
         _refuse_other_padding(name, config, tokenizer)
@@ -158,15 +152,15 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
 
 @torch.no_grad()
 def draw_again(part: nn.Module, model: Any) -> None:
-    """Random weights, in place, for a part of a model of transformers, as its architecture draws them."""
+    """Initialize a part of a transformers model randomly, in place, as its architecture does."""
     for weight in part.parameters():
         vars(weight)["_is_hf_initialized"] = False  # what was loaded would be spared
     part.apply(model._init_weights)
 
 
 def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: Any) -> Any:
-    """``kind.from_pretrained`` of safetensors only; ``BadInput`` where weights of the encoder are missing, or any of a
-    model that ``is_whole``."""
+    """``kind.from_pretrained`` of safetensors only; ``BadInput`` if weights of the encoder are missing, or any weight
+    with ``is_whole``."""
     if Path(name).is_dir():
         check_model_files(Path(name), name)
     elif index := _index_on_hub(name):
@@ -181,7 +175,7 @@ def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: An
 
 
 def _index_on_hub(name: str) -> Path | None:
-    """The index of a Hub model's weights; None where it has none, or the Hub cannot be asked, as loading will say."""
+    """The weight index of a Hub model; None if it has none or the Hub cannot be reached (loading reports that)."""
     from huggingface_hub import hf_hub_download
 
     try:
@@ -191,7 +185,7 @@ def _index_on_hub(name: str) -> Path | None:
 
 
 def _refuse_other_padding(name: str, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Such an encoder gives no position to its padding id, which in this tokenizer would be a token of the text."""
+    """These encoders give the padding id no position; with another padding id a text token would get none."""
     if config.model_type in _POSITIONS_AFTER_PADDING and config.pad_token_id != tokenizer.pad_token_id:
         raise BadInput(
             f"{name}: pad_token_id is {config.pad_token_id} in config.json, but the tokenizer pads with "
@@ -200,7 +194,7 @@ def _refuse_other_padding(name: str, config: PreTrainedConfig, tokenizer: PreTra
 
 
 def _refuse_random_weights(name: str, model: Any, found: Mapping[str, Any], is_whole: bool) -> None:
-    """A head may start at random unless the model ``is_whole``, an encoder may not."""
+    """A head may be missing unless the model ``is_whole``; weights of the encoder may not."""
     keys = [*found["missing_keys"], *(entry[0] for entry in found["mismatched_keys"])]
     inside = f"{model.base_model_prefix}." if model.base_model is not model else ""
     absent = [key for key in sorted(keys) if key.startswith(inside) and not any(part in key for part in _MADE_FRESH)]
@@ -218,8 +212,8 @@ def has_segments(config: PreTrainedConfig) -> bool:
 
 
 def most_tokens(config: PreTrainedConfig) -> int | None:
-    """Longest input of the encoder in tokens, None where it sets no limit; of one with relative or rotary positions,
-    which could read more, what it was made for."""
+    """Maximum input length in tokens; None without a limit. With relative or rotary positions: the configured
+    length."""
     positions = int(getattr(config, "max_position_embeddings", None) or 0)
     unused = int(config.pad_token_id or 0) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
     return positions - unused if positions > 0 else None

@@ -1,12 +1,12 @@
-"""What stands around a text for an encoder whose tokenizer knows no [CLS] and [SEP]: a decoder, EuroBERT, mmBERT.
+"""Special tokens around texts for tokenizers without [CLS] and [SEP]: decoders, EuroBERT, mmBERT.
 
 ```
 BERT            [CLS] A [SEP]    [CLS] A [SEP] B [SEP]
 bos and eos     <bos> A <eos>    <bos> A <eos> B <eos>
-eos alone       <eos> A <eos>    <eos> A <eos> B <eos>
+eos only        <eos> A <eos>    <eos> A <eos> B <eos>
 ```
-So every task has a token before and after its text, and one between two texts. Padding stands on the right and is
-masked, so where there is no padding token the end token does: no head looks for it, and no embedding is added.
+So every task has a token before and after its text, and one between two texts. Padding is on the right and masked, so
+the end token can serve as padding token: no head reads it, and no embedding is added.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ RARE = "\ue000"  # in no vocabulary
 
 
 def name_roles(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """Give the tokens of beginning and end the roles that inputs are made with, where these are not taken; returns the
-    roles that no token has."""
+    """Use the begin and end tokens for missing roles (pad, cls, sep); returns the roles without any token."""
     end = tokenizer.eos_token
     for role, token in zip(ROLES, (end, tokenizer.bos_token or end, end), strict=True):
         if getattr(tokenizer, role) is None and token is not None:
@@ -33,8 +32,7 @@ def name_roles(tokenizer: PreTrainedTokenizerBase) -> list[str]:
 
 
 def wrap_texts(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Put these tokens around texts, where the tokenizer itself does not; inputs lose their end and are filled up at
-    their end."""
+    """Put these tokens around texts if the tokenizer does not; truncate and pad inputs on the right."""
     if not _wraps(tokenizer):
         backend, (first, last) = tokenizer.backend_tokenizer, (tokenizer.cls_token, tokenizer.sep_token)
         vocabulary = tokenizer.get_vocab()
@@ -52,7 +50,7 @@ def wrap_texts(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def _wraps(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a special token stands before, after and between texts."""
+    """Whether there is a special token before, after and between texts."""
     text = "가 a"
     one, two = (tokenizer(*texts).sequence_ids() for texts in ((text,), (text, text)))
     return 1 in two and all(side is None for side in (one[0], one[-1], two[0], two[-1], two[two.index(1) - 1]))

@@ -1,8 +1,8 @@
-"""``kept_scores.parquet``: what an ensemble needs of one finished training, a row for each scored example.
+"""``kept_scores.parquet``: what an ensemble needs of one finished training, one row per scored example.
 
-Parquet, as lists differ in length from example to example and its floats, cut into their bytes, pack best; it is data
-and nothing else, which pickled arrays are not. Numbers keep their precision: in half of it neighbours become equal, and
-an ensemble of one would no longer be its member.
+Parquet stores lists of different lengths, compresses floats well (byte stream split), and contains no code, unlike
+pickle. Full float precision is kept: with half precision neighboring values become equal, and an ensemble of one model
+would differ from the model.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from finetune.examples import Example
 from finetune.task import MemberRecord
 
 RECORDS_NAME = "kept_scores.parquet"
-ABOUT = ("guid", "group")  # columns beside those of the records
+ABOUT = ("guid", "group")  # columns in addition to those of the records
 REMAKE = "delete it and train again with finetune.keep_scores=true"
 
 
 def write_records(
     path: Path, examples: Sequence[Example], group: Callable[[Example], str], records: Sequence[MemberRecord]
 ) -> None:
-    """Write one row an example, whole or not at all; ``group`` is ``Task.group``, kept as a number."""
+    """Write one row per example, atomically; ``group`` is ``Task.group``, stored as a number."""
     numbers: dict[str, int] = {}
     columns: dict[str, pa.Array] = {
         "guid": pa.array([example.guid for example in examples], pa.string()),
@@ -44,7 +44,7 @@ def write_records(
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Lists of texts, or flat arrays of one type, as a column of lists."""
+    """Lists of texts, or flat arrays of one type, as a list column."""
     if isinstance(values[0], list):
         return pa.array(values, pa.list_(pa.string()))
     bounds = np.cumsum([0, *map(len, values)])
@@ -56,8 +56,8 @@ def _holds_floats(kind: Any) -> bool:
 
 
 def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], list[str]]:
-    """The records of the examples ``guids`` in their order, and the group of each; ``BadInput`` where the file does not
-    have just these."""
+    """The records of the examples ``guids`` in this order, and the group of each; ``BadInput`` if the file does not
+    have exactly these examples."""
     try:
         with pq.ParquetFile(path) as file:
             rows = file.metadata.num_rows
@@ -66,7 +66,7 @@ def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], 
         raise BadInput(f"{path}: not readable ({str(error)[:100]}); {REMAKE}") from None
     place = {} if table is None else {guid: row for row, guid in enumerate(table["guid"].to_pylist())}
     if table is None or set(place) != set(guids):
-        raise BadInput(f"{path}: its {rows:,} rows are not those of the {len(guids):,} predictions beside it; {REMAKE}")
+        raise BadInput(f"{path}: {rows:,} rows do not match the {len(guids):,} predictions of this result; {REMAKE}")
     order = [place[guid] for guid in guids]
     columns = {name: _values(table[name].combine_chunks()) for name in table.column_names if name not in ABOUT}
     groups = [str(number) for number in table["group"].to_pylist()]
@@ -74,7 +74,7 @@ def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], 
 
 
 def _values(column: Any) -> Sequence[Any]:
-    """Rows of a column of lists: arrays of numbers or lists of texts."""
+    """Rows of a list column: arrays of numbers or lists of texts."""
     if pa.types.is_string(column.type.value_type):
         texts: list[list[str]] = column.to_pylist()
         return texts
@@ -83,5 +83,5 @@ def _values(column: Any) -> Sequence[Any]:
 
 
 def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[MemberRecord]:
-    """Records of a task whose predictions are all that an ensemble needs."""
+    """Records of a task whose predictions are enough for an ensemble."""
     return [{"prediction": row["prediction"], "scores": row.get("scores")} for row in rows]

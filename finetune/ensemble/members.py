@@ -1,8 +1,8 @@
-"""Which results make an ensemble: found in the folders of runs, matched by seed, held to share task and examples.
+"""Members of an ensemble: results in run folders, matched by seed, of the same task and examples.
 
 ```
 models x settings ─┬─ of one seed, for each seed that all have ─▶ <task>/<name>/[<settings>/]seed-<n>
-                   └─ of all these seeds ─────────────────────▶ <task>/<name>-all-seeds/[<settings>/]seed-<least>
+                   └─ of all these seeds ─────────────────────▶ <task>/<name>-all-seeds/[<settings>/]seed-<lowest>
 ```
 """
 
@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 ALL_SEEDS = "-all-seeds"
 TRAIN = "train again"
-SHARED = ("protocol", "split", "n", "own")  # what members share, beside the examples themselves
+SHARED = ("protocol", "split", "n", "own")  # equal for all members, like the examples
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finished training: the folder of its result, the result, and the run's folder ``finetune`` that holds it."""
+    """A finished training: result folder, result, and the ``finetune`` folder of its run."""
 
     folder: Path
     result: dict[str, Any]
@@ -36,7 +36,7 @@ class Found:
 
     @property
     def column(self) -> tuple[str, str, str]:
-        """What it is but for the seed."""
+        """Everything that identifies it except the seed."""
         return str(self.out), str(self.result["model"]), str(self.result["settings"])
 
     @property
@@ -46,7 +46,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An ensemble to make: what it is called, and its members in the order of their folders."""
+    """An ensemble to make: its name, and its members in the order of their folders."""
 
     name: str
     settings: str
@@ -54,13 +54,13 @@ class Plan:
     members: tuple[Found, ...]
 
     def folder(self, out: Path) -> Path:
-        """Where its result goes, as that of a job."""
+        """The result folder, as for a job."""
         task = str(self.members[0].result["task"])
         return out / task / folder_name(self.name) / self.settings / f"seed-{self.seed}"
 
 
 def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) -> list[Found]:
-    """The results of single models for a task, of all ``models`` or those named; ``BadInput`` where one has none."""
+    """Results of single models for a task, of all models or of ``models``; ``BadInput`` if one has no result."""
     found = [
         Found(path.parent, result, out)
         for out in dict.fromkeys(map(Path.resolve, outs))
@@ -75,8 +75,8 @@ def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) ->
 
 
 def plan_ensembles(found: Sequence[Found], name: str, settings: str = "") -> list[Plan]:
-    """The ensembles of these results: one for each seed that all models have, and one over those seeds; of a single
-    model only the latter, and none where there is nothing to average. ``BadInput`` for a name that is taken."""
+    """The ensembles of these results: one for each seed that all models have, and one over those seeds. A single model
+    has only the latter. ``BadInput`` if the name is taken."""
     columns: dict[tuple[str, str, str], dict[int, Found]] = {}
     for one in sorted(found, key=lambda one: (*one.column, one.seed)):
         columns.setdefault(one.column, {})[one.seed] = one
@@ -95,7 +95,7 @@ def plan_ensembles(found: Sequence[Found], name: str, settings: str = "") -> lis
 
 
 def plan_recipe(config: FinetuneConfig, jobs: Sequence[Job], out: Path) -> list[Plan]:
-    """The ensembles that a recipe asks for, of its finished jobs below ``out``."""
+    """The ensembles of a recipe, from its finished jobs below ``out``."""
     plans = []
     for name, ensemble in config.ensembles.items():
         for task in config.tasks:
@@ -110,7 +110,7 @@ def plan_recipe(config: FinetuneConfig, jobs: Sequence[Job], out: Path) -> list[
 
 
 def check_alike(members: Sequence[Found]) -> None:
-    """``BadInput`` for a member of another task, protocol or split than the first."""
+    """``BadInput`` for a member with another task, protocol or split than the first."""
     first = members[0]
     for other in members[1:]:
         for key in ("task", *SHARED):

@@ -1,8 +1,8 @@
-"""Ensembles from what single trainings kept: no model is run and torch is not imported.
+"""Ensembles from saved scores of single trainings: no model is run and torch is not imported.
 
-A result folder has the form of any other, so report and comparison take it as one: ``predictions.jsonl`` and
-``scores.json``, whose ``members`` say what was averaged. It has no hyperparameters, losses or errors of its own.
-Members count in the order of their folders, so the bytes do not depend on the order in which they are named.
+A result folder has the usual format, so report and comparison accept it: ``predictions.jsonl`` and ``scores.json`` with
+the averaged ``members``. It has no hyperparameters, losses or errors. Members are sorted by folder, so the bytes do not
+depend on the order in which they are named.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TAKEN = (
 
 
 def make_ensembles(plans: Sequence[Plan], out: Path) -> list[dict[str, Any]]:
-    """Make these below ``out``; those of a task that keeps no scores are left out with a warning."""
+    """Make these ensembles below ``out``; tasks that keep no scores are skipped with a warning."""
     made = []
     for plan in plans:
         if _task_of(plan.members).ensembling is None:
@@ -71,8 +71,8 @@ def _keeps_none(members: Sequence[Found]) -> str:
 
 
 def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
-    """Make the ensemble below ``out``, or find it made of the same members; returns the content of its
-    ``scores.json``. ``BadInput`` where members do not belong together or have not kept their scores."""
+    """Make the ensemble below ``out`` unless it exists with the same members; returns the content of its
+    ``scores.json``. ``BadInput`` if members do not match or have no saved scores."""
     members, folder = plan.members, plan.folder(out)
     check_alike(members)
     fingerprint = _fingerprint(members)
@@ -102,7 +102,7 @@ def _fingerprint(members: Sequence[Found]) -> str:
 
 
 def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list[str]]:
-    """The rows of the ensemble's predictions file and the group of each, in the order of the first member's."""
+    """The rows of the ensemble's predictions file and the group of each, in the order of the first member."""
     if task.ensembling is None:
         raise BadInput(_keeps_none(members))
     first = read_rows(members[0].folder / PREDICTIONS_NAME)
@@ -132,7 +132,7 @@ def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list
 
 
 def _result(task: Task, plan: Plan, rows: Sequence[Row], groups: Sequence[str]) -> dict[str, Any]:
-    """What ``scores.json`` says of an ensemble."""
+    """The content of ``scores.json`` for an ensemble."""
     results = [member.result for member in plan.members]
     first = results[0]
     scores = task.score(rows)

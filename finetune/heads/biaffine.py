@@ -1,8 +1,8 @@
 """Dependency parsers on an encoder: word vectors, BiLSTM, biaffine arcs, bilinear types (KLUE paper 5.1, KLUE-DP).
 
-``PlainReader`` and ``PublishedReader`` are the two ways from sub-words to words in context; ``BiaffineParser`` scores
-arcs and types on either. Padding is masked in training and in evaluation, so a sentence's scores do not depend on its
-batch mates; the published code masks in training only.
+``PlainReader`` and ``PublishedReader`` turn sub-words into words in context; ``BiaffineParser`` scores arcs and types
+on either. Padding is masked in training and evaluation, so scores do not depend on the other sentences of a batch; the
+published code masks in training only.
 Legend: ``B`` sentences, ``L`` sub-words, ``P`` positions (root, then the words), ``W`` = P - 1 words, ``K`` types,
 ``C`` likeliest heads.
 """
@@ -20,24 +20,24 @@ from finetune.encoder.module import Encoder
 from finetune.examples import IGNORED
 
 IMPOSSIBLE = -1e4  # score of an arc that cannot be; finite, so that a padded word's softmax is not nan
-LIKELIEST = 3  # heads of a word whose relations are told in full
+LIKELIEST = 3  # heads per word with scores of all relations
 DROPOUT = 0.33
 WORDS, ARC, TYPE, POS = 768, 512, 256, 256  # published sizes, at any width of the encoder
 
 
 def scale_size(published: int, hidden: int) -> int:
-    """The published size for a 768-wide encoder or wider, in proportion for others, as a multiple of 8."""
+    """The published size for an encoder of width 768 or more, in proportion for narrower ones, as a multiple of 8."""
     return max(8, round(published * min(1.0, hidden / 768) / 8) * 8)
 
 
 def drop_channels(x_BPH: Tensor, share: float, training: bool) -> Tensor:
-    """Zero whole channels of a sentence, as published."""
+    """Drop whole channels of a sentence, as published."""
     return functional.dropout1d(x_BPH.transpose(1, 2), share, training).transpose(1, 2)
 
 
 def possible_heads(lengths_B: Tensor, positions: int, right_only: bool) -> Tensor:
-    """Whether word w + 1 may depend on position p, (B, W, P): on any of the sentence, or only on the root and words to
-    the right (true of every arc of KLUE-DP dev)."""
+    """Whether word w + 1 may depend on position p, (B, W, P): any position of the sentence, or with ``right_only`` the
+    root and the words to the right (true of every arc of KLUE-DP dev)."""
     head_P = torch.arange(positions, device=lengths_B.device)
     inside_BWP = (head_P <= lengths_B[:, None])[:, None, :].expand(-1, positions - 1, -1)
     if not right_only:

@@ -1,11 +1,11 @@
 """Dialogue state generator after TRADE: a gate for every slot, a copying decoder for values (KLUE paper 5.1, WoS).
 
-``Design()`` starts from [CLS] (paper), lets the gate read the decoder's state beside its context, and always feeds the
-right words; the published design stands in tasks/wos/published.py. TRADE was made for the small states of a GRU; those
-of an encoder have a norm of √H, its embeddings one near 1. As they are, a decoder that starts from [CLS] attends to
-nothing else at a width of 384, and hardly hears which slot it is asked for. So inputs are normalized and queries
-projected, their products divided by √H. Encoder states are never repeated for each slot, and scores of the
-whole vocabulary exist only for ``SCORES_AT_ONCE`` at a time; in training they are then computed twice.
+``Design()`` starts from [CLS] (paper), lets the gate read the state of the decoder and its context, and always uses
+teacher forcing; the published design is in tasks/wos/published.py. TRADE was made for the small states of a GRU. States
+of an encoder have a norm of √H, its embeddings one near 1: without scaling, a decoder that starts from [CLS] attends to
+nothing else at width 384, and hardly sees the slot. So inputs are normalized, and queries are projected and divided by
+√H. Encoder states are not repeated per slot, and scores of the whole vocabulary exist for ``SCORES_AT_ONCE`` at a time;
+in training these are computed twice.
 Legend: ``B`` turns, ``L`` positions, ``S`` slots, ``K`` slots to spell, ``T`` steps, ``Q`` = K * T, ``R`` rows picked
 from (B, Q) or (B, K), ``H`` hidden, ``V`` vocabulary, ``E`` width of the embeddings.
 """
@@ -28,10 +28,10 @@ TINY = 1e-12  # keeps the logarithm of "never copied" finite
 
 
 class Design(NamedTuple):
-    """What differs between the generators of the two protocols."""
+    """The differences between the generators of the two protocols."""
 
     starts_pooled: bool = False  # the decoder starts from the pooler's output, not from the state of [CLS]
-    gate_sees_state: bool = True  # the gate reads the decoder's first state beside its context
+    gate_sees_state: bool = True  # the gate reads the first state of the decoder and its context
     is_scaled: bool = True  # inputs are normalized; queries are projected and divided by the root of the width
     teacher_forcing: float = 1.0  # share of training batches that are fed the right words, not their own
     max_steps: int = 64  # tokens of a generated value; generation stops as soon as all values have ended
@@ -45,10 +45,10 @@ class Turns(NamedTuple):
 
 
 class StateGenerator(nn.Module):
-    """Gates of all slots and, where ``spell_gate`` opens, a value written token by token until one of ``ends``.
+    """Gates of all slots and, where ``spell_gate`` opens, a value generated token by token until one of ``ends``.
 
-    Embeddings are the encoder's; where they are not as wide as its states, one matrix leads from them to the states
-    and, transposed, back to the vocabulary. A slot is the sum of its pieces' embeddings. ``spell``: token ids to text.
+    Embeddings are those of the encoder; if their width differs from its states, one matrix maps them to the states and,
+    transposed, back to the vocabulary. A slot is the sum of its pieces' embeddings. ``spell``: token ids to text.
     """
 
     slot_ids: Tensor
@@ -93,7 +93,7 @@ class StateGenerator(nn.Module):
         return self._as_inputs(functional.embedding_bag(self.slot_ids, self.embeddings, self.slot_starts, mode="sum"))
 
     def _as_inputs(self, rows: Tensor) -> Tensor:
-        """Of embeddings (..., E), inputs of the decoder (..., H)."""
+        """Embeddings (..., E) as inputs of the decoder (..., H)."""
         rows = rows if self.widen is None else self.widen(rows)
         return rows if self.norm is None else self.norm(rows)
 
@@ -151,7 +151,7 @@ class StateGenerator(nn.Module):
         return {"loss": loss}
 
     def spelling_loss(self, turns: Turns, slots_BKH: Tensor, targets_BKT: Tensor, is_taught: bool) -> Tensor:
-        """Mean -log p of the real targets, each step fed the right word before it, or else the likeliest one."""
+        """Mean -log p of the real targets, each step fed the right previous word, or else the likeliest one."""
         drop_BKTH = functional.dropout(slots_BKH.new_ones(*targets_BKT.shape, slots_BKH.shape[-1]), self.dropout,
                                        self.training)  # fmt: skip
         given_BKT = targets_BKT[:, :, :-1].clamp(min=0)
@@ -190,7 +190,7 @@ class StateGenerator(nn.Module):
         return torch.cat([checkpoint(some, *part, use_reentrant=False, preserve_rng_state=False) for part in parts])
 
     def rows_at_once(self) -> int:
-        """How many rows may meet the whole vocabulary at a time."""
+        """Number of rows whose vocabulary scores are computed at a time."""
         return max(1, SCORES_AT_ONCE // len(self.embeddings))
 
     @torch.no_grad()
@@ -202,7 +202,7 @@ class StateGenerator(nn.Module):
         gates_BS = scores_BSG.argmax(dim=-1)
         wanted_BS = gates_BS == self.spell_gate
         width = int(wanted_BS.sum(dim=1).max())
-        slots_BK = wanted_BS.int().argsort(dim=1, descending=True, stable=True)[:, :width]  # the wanted ones first
+        slots_BK = wanted_BS.int().argsort(dim=1, descending=True, stable=True)[:, :width]  # slots to spell first
         open_BKT = wanted_BS.gather(1, slots_BK)[:, :, None].expand(-1, -1, self.design.max_steps)
         tokens_BKT = self.write(turns, slots_SH[slots_BK], open_BKT)
         silent = {*self.ends, IGNORED}
@@ -225,7 +225,7 @@ class StateGenerator(nn.Module):
     def write(self, turns: Turns, slots_BKH: Tensor, open_BKT: Tensor, drop_BKTH: Tensor | None = None) -> Tensor:
         """The likeliest tokens, one after the other, (B, K, T), ``IGNORED`` where nothing is written. ``open_BKT``:
         which to write, of each value the first ones; ``drop_BKTH``: the training's dropout of the inputs, with which a
-        value goes on after an end."""
+        value continues after an end."""
         hidden_BKH, inputs_BKH = turns.start_BH[:, None].expand_as(slots_BKH), slots_BKH
         tokens_BKT = torch.full_like(open_BKT, IGNORED, dtype=torch.int64)
         ended_BK = torch.zeros(open_BKT.shape[:2], dtype=torch.bool, device=open_BKT.device)

@@ -1,9 +1,9 @@
-"""Heads for one label or one number a text, or one tag a token (KLUE paper 5.1).
+"""Heads for one label or one number per text, or one tag per token (KLUE paper 5.1).
 
-Those of encoders are stock classes of transformers: as in the published baseline, BERT's goes through its pooler and
-RoBERTa's through dense, tanh and dropout. A decoder, or an encoder whose states are pooled otherwise, has one linear
-map on its states: the stock classes of decoders find the last token by the padding's id, which is often that of the
-end. Embeddings grow where the tokenizer knows more tokens than they.
+Encoders use the stock classes of transformers, as in the published baseline: BERT goes through its pooler, RoBERTa
+through dense, tanh and dropout. Decoders, and encoders with another pooling, have one linear map on their states,
+because the stock classes of decoders find the last token by the padding id, which is often the end token. The
+embeddings are enlarged if the tokenizer has more tokens.
 Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels.
 """
 
@@ -34,7 +34,7 @@ TEXT, TOKENS = AutoModelForSequenceClassification, AutoModelForTokenClassificati
 
 
 class Labeller(nn.Module):
-    """A head of transformers behind the interface of the tasks."""
+    """A head of transformers with the interface of the tasks."""
 
     def __init__(self, net: nn.Module, kind: OutputKind) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ READ: dict[OutputKind, Callable[[Tensor, dict[str, Tensor]], list[Any]]] = {
 
 
 class StateLabeller(nn.Module):
-    """A linear map on an encoder's states: on state 0, which stands for the text, or for "tags" on all."""
+    """A linear map on the states of an encoder: on state 0 for texts, on all states for "tags"."""
 
     def __init__(self, encoder: Encoder, kind: OutputKind, outputs: int) -> None:
         super().__init__()
@@ -106,17 +106,17 @@ class StateLabeller(nn.Module):
 
 
 def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> nn.Module:
-    """Encoder and fresh head; predicts the probability of each label, (K,) float32."""
+    """Encoder and new head; predicts the probability of each label, (K,) float32."""
     return _load(TEXT, name, tokenizer, "label", len(labels), _names(labels))
 
 
 def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
-    """Encoder and fresh head with one output, trained with squared error; predicts a number that nothing bounds."""
+    """Encoder and new head with one output, trained with squared error; predictions are unbounded."""
     return _load(TEXT, name, tokenizer, "number", 1, {"num_labels": 1, "problem_type": "regression"})
 
 
 def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> nn.Module:
-    """Encoder and fresh head over tokens; predicts the scores of each, padding left out, (L, K) float32."""
+    """Encoder and new head over tokens; predicts the scores of each token without padding, (L, K) float32."""
     return _load(TOKENS, name, tokenizer, "tags", len(labels), _names(labels))
 
 
@@ -129,7 +129,7 @@ def _load(
 
 
 def pool_states(labeller: Labeller, pooling: PoolingName) -> StateLabeller:
-    """The encoder of a stock head that labels texts under a fresh linear one."""
+    """The encoder of a stock text head with a new linear head."""
     net: Any = labeller.net
     return StateLabeller(Encoder(net.base_model, pooling), labeller.kind, int(net.config.num_labels))
 

@@ -52,7 +52,7 @@ class StateLabellerConfig(HeadConfig):
 
 
 class HeadModel(PreTrainedModel):
-    """A network of ours; ``forward`` gives the loss and ``predict`` raw outputs, as ``net`` does."""
+    """A network of this package; ``forward`` returns the loss and ``predict`` raw outputs, as ``net`` does."""
 
     base_model_prefix = "net"
     main_input_name = "input_ids"
@@ -71,11 +71,11 @@ class HeadModel(PreTrainedModel):
 
     @staticmethod
     def describe(net: Any) -> tuple[Encoder, dict[str, Any]]:
-        """The encoder of a network, and what ``build`` was given beside it."""
+        """The encoder of a network, and the other arguments of ``build``."""
         raise NotImplementedError
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Heads begin as their constructors say; an encoder knows its own way."""
+        """Heads keep the initialization of their constructors; an encoder has its own."""
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         loss: dict[str, Tensor] = self.net(**batch)
@@ -137,7 +137,7 @@ class StateGeneratorModel(HeadModel):
         return StateGenerator(encoder, **{**head, "design": Design(**head["design"]), "spell": list})
 
     def _init_weights(self, module: nn.Module) -> None:
-        """The slots' pieces, which are in the configuration and not among the weights."""
+        """The pieces of the slots, which are in the configuration and not among the weights."""
         if isinstance(module, StateGenerator):
             slots = list(self.config.head["slots"].values())
             module.slot_ids.copy_(torch.tensor(list(chain.from_iterable(slots))))
@@ -180,7 +180,7 @@ for _model in MODELS:
 
 
 def as_pretrained(net: nn.Module) -> PreTrainedModel:
-    """A trained network of ours around the same weights, ready for ``save_pretrained``."""
+    """A trained network with the same weights as a ``PreTrainedModel``, ready for ``save_pretrained``."""
     kind: Any = next(kind for kind in MODELS if isinstance(net, kind.wraps))
     encoder, head = kind.describe(net)
     pooling = None if encoder.pooling == default_pooling(encoder.config) else encoder.pooling

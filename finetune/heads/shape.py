@@ -1,8 +1,8 @@
-"""What a recipe changes in a model before it trains: pooling, direction of reading, low-rank adapters (LoRA).
+"""Changes of a model before training: pooling, attention in both directions, low-rank adapters (LoRA).
 
-peft puts an adapter beside each linear layer of the encoder, whose own weights stay as they are; the head trains whole,
-and so do a pooler and the embeddings of added tokens. After the training the adapters are added to the weights,
-before anything is predicted: scores are those of the model that is kept, an ordinary one without peft.
+peft adds an adapter to each linear layer of the encoder, whose weights are frozen; the head, the pooler and the
+embeddings of added tokens are trained. After training the adapters are merged into the weights, before any prediction,
+so scores are those of the saved model, which needs no peft.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEAD_PART = "pooler"  # of an encoder, but often drawn at random, as a head is
 
 
 class Shaped(NamedTuple):
-    """A model ready to train, what is to be done after it, and how many of its parameters are "trained" of "all"."""
+    """A model ready to train, what to do after training, and the number of "trained" and of "all" parameters."""
 
     model: nn.Module
     merge: Callable[[], Any]
@@ -34,7 +34,7 @@ class Shaped(NamedTuple):
 
 
 def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, name: str, tokenizer: Tokenizer) -> Shaped:
-    """The model of ``task`` read and trained as ``config`` says; ``name`` is the encoder's, for messages."""
+    """The model of ``task`` with the changes of ``config``; ``name`` is the encoder's, for messages."""
     if config.pooling and isinstance(model, Labeller) and model.kind != "tags":
         model = pool_states(model, config.pooling)
     encoder = next((module for module in model.modules() if isinstance(module, Encoder)), None)
@@ -52,7 +52,7 @@ def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, name: str,
 
 
 def check_shape(config: FinetuneConfig, encoders: Iterable[str]) -> None:
-    """``BadInput`` where adapters cannot be had, or an encoder is to be made read both ways."""
+    """``BadInput`` if peft is missing, or ``bidirectional`` is set for an encoder."""
     if config.lora is not None and find_spec("peft") is None:
         raise BadInput("finetune.lora needs peft; run: pip install 'malmoi[lora]'")
     for name in encoders if config.bidirectional else ():
@@ -63,7 +63,7 @@ def check_shape(config: FinetuneConfig, encoders: Iterable[str]) -> None:
 
 
 def add_lora(model: nn.Module, lora: Lora, added_ids: Sequence[int]) -> Any:
-    """Put adapters into the encoder of ``model``; returns peft's model, whose ``merge_and_unload`` takes them out.
+    """Add adapters to the encoder of ``model``; returns peft's model, whose ``merge_and_unload`` merges them.
 
     Args:
         added_ids: tokens that the task has added, whose embeddings are trained.

@@ -1,7 +1,7 @@
-"""Span head: a start and an end score for each position, [CLS] standing for "no answer" (KLUE paper 5.1, KLUE-MRC).
+"""Span head: a start and an end score for each position; [CLS] represents "no answer" (KLUE paper 5.1, KLUE-MRC).
 
-One linear map on the encoder, as published. Our own is a second one: how many characters of an answer's last token lie
-after the answer, for tokens that hold a noun and its particle.
+One linear map on the encoder, as published. A second one is ours: how many characters of an answer's last token are
+after the answer, for tokens that contain a noun and its particle.
 Legend: ``B`` windows, ``L`` positions, ``C`` numbers of characters, 0 first.
 """
 
@@ -21,10 +21,10 @@ IMPOSSIBLE = -1e4  # score of a position that can be no end of a span
 
 
 class SpanFinder(nn.Module):
-    """Positions that are no candidates, padding among them, do not compete, so padding changes nothing.
+    """Positions that are no candidates, such as padding, do not compete, so padding changes nothing.
 
-    ``threshold``, part of the weights, is by how much "no answer" must be ahead of the best span: ``predict`` takes it
-    off the start score of [CLS]. 0 until examples unseen in training choose it (``finetune.tasks.mrc.task.tune``).
+    ``threshold``, part of the weights, is the required lead of "no answer" over the best span: ``predict`` subtracts it
+    from the start score of [CLS]. It is 0 until ``finetune.tasks.mrc.task.tune`` sets it on held-out examples.
     """
 
     threshold: Tensor

@@ -1,7 +1,8 @@
-"""One job, tried: what came of it, so that a job that fails leaves the others alone.
+"""Run one job under a lock, so that two processes never train it, and turn every error into an outcome.
 
-Out of memory, it is done once more in twice as many parts of half the size: the same global batch, and the same result
-up to rounding where nothing is drawn in training (no dropout) and the loss is a mean over examples.
+The lock is released with the process, so the job of a killed process can be taken at once. After an out-of-memory error
+the job runs once more with half the micro-batch: the same global batch, and the same result up to rounding if training
+draws nothing (no dropout) and the loss is a mean over examples.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ MORE_MEMORY = "free memory, run fewer workers, or lower max_tokens or batch_size
 
 
 class Work(Protocol):
-    """Finishes a job in so many times its parts, or finds it finished; returns the content of its ``scores.json``."""
+    """Finishes a job with its steps divided into ``parts``, or finds it finished; returns its ``scores.json``."""
 
     def __call__(self, job: Job, *, parts: int) -> dict[str, Any]: ...
 
 
 class Outcome(NamedTuple):
-    """A ``result``, or why there is none in a sentence (``failure``); neither: another process is at the job."""
+    """A ``result``, or the reason why there is none (``failure``); neither: another process has the job."""
 
     job: Job
     result: dict[str, Any] | None = None
     failure: str | None = None
-    trace: str = ""  # of what is no fault of the user's
+    trace: str = ""  # of an unexpected error
     stops: OSError | None = None  # no other job would do better: a full disk
 
 
 @contextmanager
 def claim(folder: Path) -> Iterator[bool]:
-    """Whether the job of this folder is ours for now; False where another process is at it."""
+    """Whether this process now holds the job of this folder; False if another process does."""
     folder.mkdir(parents=True, exist_ok=True)
     with hold_lock(folder / CLAIM_NAME) as is_ours:
         if is_ours:
@@ -57,7 +58,7 @@ def claim(folder: Path) -> Iterator[bool]:
 
 
 def attempt(work: Work, job: Job, out: Path) -> Outcome:
-    """Claim a job below ``out`` and do it; every error becomes an outcome."""
+    """Lock a job below ``out`` and run it; every error becomes an outcome."""
     try:
         with claim(job.folder(out)) as is_ours:
             return Outcome(job, _in_memory(work, job)) if is_ours else Outcome(job)
@@ -84,7 +85,7 @@ def _in_memory(work: Work, job: Job) -> dict[str, Any]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch, on any device, or of Python means that memory ran out; torch is not imported."""
+    """Whether an error of torch (any device) or Python means out of memory; does not import torch."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"MemoryError", "OutOfMemoryError"}) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)

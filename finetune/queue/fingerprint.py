@@ -1,14 +1,13 @@
-"""What decides a job's result, as its ``scores.json`` records it: a job with the same record is not done again.
+"""What decides a job's result, as ``scores.json`` records it: a job with the same record is not repeated.
 
 ```
 recipe, what of it decides ─┐
 hyperparameters ────────────┼─▶ fingerprint
 encoder files, task, seed ──┤
-what it started from ───────┘  recipe and fingerprint of that training
+starting point ─────────────┘  recipe and fingerprint of that training
 ```
-Only what differs from a default is recorded, so a key that is added to the configuration later makes no result stale. A
-key that counts for one task counts for no other. The price: what changes in the code is noticed only
-where ``Task.revision`` says so.
+Only values that differ from a default are recorded, so new keys leave old results valid. A key of one task counts for
+no other. Changes of the code are noticed only through ``Task.revision``.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as
 
 
 def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files: Mapping[str, Files]) -> dict[str, Any]:
-    """What of the recipe and the data decides the results of a task, as JSON; hyperparameters only as far as they are
+    """What of the recipe and the data decides the results of a task, as JSON; hyperparameters only if they are
     overridden. ``files``: by task, of this one and the one that it starts from."""
     source = config.start_from.get(task)
     own = files.get(task, {})
@@ -70,7 +69,7 @@ def _counts(key: str, task: str, files: Files) -> bool:
 
 
 def _for_task(task: str, value: Any) -> Any:
-    """The task's own part of a map by task, without places of files; whether it is in a list of tasks, or None."""
+    """The task's part of a map by task, without file paths; for a list of tasks whether it is in the list, or None."""
     if isinstance(value, dict):
         found = value.get(task)
         return {key: v for key, v in found.items() if key not in SPLITS} if isinstance(found, dict) else found
@@ -81,8 +80,8 @@ def fingerprint_of(
     task: str, seed: int, encoder: str, recipe: Mapping[str, Any], hyperparameters: Hyperparameters, revision: int = 1,
     start: str | None = None,
 ) -> str:  # fmt: skip
-    """Digest of all that decides a result; ``encoder``: as ``digest`` returned it, ``recipe``: as ``deciding``;
-    ``revision``: of the task's code; ``start``: this digest of the training that it starts from."""
+    """Digest of everything that decides a result; ``encoder`` from ``digest``, ``recipe`` from ``deciding``,
+    ``revision`` of the task's code, ``start``: this digest of the training that it starts from."""
     chosen = {key: value for key, value in hyperparameters.values().items() if value != DEFAULT_VALUES[key]}
     rest = {key: value for key, value in recipe.items() if key not in ("overrides", "start")}
     more = [*([revision] if revision > 1 else []), *([{"start": start}] if start else [])]
@@ -91,7 +90,7 @@ def fingerprint_of(
 
 
 def digest(name: str) -> str:
-    """Digest of an encoder's files, so that a result knows its encoder; a Hub name stands for itself."""
+    """Digest of the files of an encoder, so that a result identifies its encoder; a Hub name is its own digest."""
     folder = Path(name.removeprefix(FRESH))
     if not folder.is_dir():
         return name
@@ -102,7 +101,7 @@ def digest(name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _digest(files: tuple[tuple[Path, int, int, int], ...]) -> str:
-    """By content; a file that was read and has not changed since is not read again for the next job."""
+    """By content; files that have not changed since are not read again."""
     state = hashlib.blake2b(digest_size=16)
     for path, *_ in files:
         with path.open("rb") as file:

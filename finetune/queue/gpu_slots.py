@@ -1,4 +1,4 @@
-"""Where processes train: one on each GPU, or several side by side on a CPU, each in one thread."""
+"""Where processes train: one on each GPU, or several on a CPU with one thread each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VISIBLE = {"cuda": "CUDA_VISIBLE_DEVICES", "xpu": "ZE_AFFINITY_MASK"}  # the var
 
 
 def slots_of(device: torch.device, workers: int, *, apart: bool = False) -> list[Slot]:
-    """One slot for each GPU, ``workers`` on a CPU; none where this process does it itself, which ``apart`` forbids."""
+    """One slot for each GPU, or ``workers`` on a CPU; none if this process does the work, which ``apart`` forbids."""
     if device.type == "cpu":
         return [Slot({}, _use_one_thread)] * workers if workers > 1 or apart else []
     variable = VISIBLE.get(device.type)
@@ -23,7 +23,7 @@ def slots_of(device: torch.device, workers: int, *, apart: bool = False) -> list
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Around work in this process."""
+    """Use one thread while this process trains."""
     threads = torch.get_num_threads()
     _use_one_thread()
     try:
@@ -37,6 +37,6 @@ def _use_one_thread() -> None:
 
 
 def gpu_slots(variable: str, count: int) -> list[Slot]:
-    """One process for each of ``count`` GPUs, which sees no other; ``variable`` may already name those that count."""
+    """One process for each of ``count`` GPUs, which sees no other; ``variable`` may already list the GPUs to use."""
     visible = [name for name in os.environ.get(variable, "").split(",") if name]
     return [Slot({variable: name}) for name in (visible or map(str, range(count)))][:count]

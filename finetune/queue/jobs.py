@@ -1,11 +1,11 @@
-"""Jobs, what there is to do and what is already there: tasks x models x settings x seeds in the folder of a run.
+"""The jobs of a run (tasks x models x settings x seeds), their folders, and the results that exist.
 
 ```
 <task>/<model>/seed-1/             the settings that were trained first
 <task>/<model>/lr-1e-05/seed-1/    others, named after what differs from the first, or in finetune.settings
 ```
-Nothing but the results themselves says what a name stands for. A later command with other settings adds to them and
-changes none.
+The results themselves record the settings behind a name. A later command with other settings adds results and changes
+none.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LONGEST_NAME = 60  # characters of a settings folder
 Recipe = Mapping[str, Any]  # as ``identity.deciding``
 
 
-class Given(NamedTuple):
-    """A name that stands for settings of a task."""
+class NamedRecipe(NamedTuple):
+    """The name of some settings of a task."""
 
     task: str
     name: str
@@ -41,10 +41,10 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to train: a task by name, an encoder by its name in the results and its folder or Hub name, a seed.
+    """What to train: a task, an encoder by its name in the results and its folder or Hub name, and a seed.
 
-    ``settings`` names the folder of its settings, empty for the first ones; ``config`` says what they are. It starts
-    from what the job ``start`` made of the encoder; of a job that ``is_start`` that is kept until the command ends.
+    ``settings`` names the folder of its settings, empty for the first ones; ``config`` holds them. The job starts from
+    the encoder trained by ``start``; for a job that ``is_start`` this encoder is kept until the command ends.
     """
 
     task: str
@@ -57,7 +57,7 @@ class Job:
     is_start: bool = field(default=False, compare=False)
 
     def folder(self, out: Path) -> Path:
-        """``<task>/<model>/seed-<n>``, with settings between; a path or Hub name becomes one folder name."""
+        """``<task>/<model>/<settings>/seed-<n>``; a path or Hub name becomes one folder name."""
         return out / self.task / folder_name(self.model) / self.settings / f"seed-{self.seed}"
 
     def __str__(self) -> str:
@@ -65,13 +65,13 @@ class Job:
 
 
 def folder_name(name: str) -> str:
-    """One folder name of a path, a Hub name or settings."""
+    """One folder name from a path, a Hub name or settings."""
     return re.sub(r"[^\w.]+", "-", name).strip("-.")
 
 
 def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
-    """All jobs, those that others start from first, then long ones so that none is left over at the end; ``BadInput``
-    for two in one folder."""
+    """All jobs: first those that others start from, then long ones, so that none is left over at the end. ``BadInput``
+    if two have the same folder."""
     configs = {settings: config.with_settings(settings) for settings in ("", *config.settings)}
     sources = {own.start_from[task] for own in configs.values() for task in own.start_from if task in config.tasks}
     jobs = [
@@ -94,7 +94,7 @@ def _with_start(job: Job) -> Job:
 
 
 def read_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every result below ``out`` with its file; what an older release wrote is left out."""
+    """Every result below ``out`` with its file; results of older releases are skipped."""
     for path in sorted(path for pattern in RESULTS for path in out.glob(pattern)):
         result = read_json(path)
         if isinstance(result, dict) and isinstance(result.get("recipe"), dict):
@@ -102,17 +102,16 @@ def read_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def name_settings(
-    jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path, given: Iterable[Given] = ()
-) -> tuple[list[Job], list[Given]]:
-    """The same jobs, each in the folder of its settings, beside the results of others that are there; and what the
-    names of these settings stand for.
+    jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path, given: Iterable[NamedRecipe] = ()
+) -> tuple[list[Job], list[NamedRecipe]]:
+    """The jobs in the folders of their settings, and the names of these settings.
 
-    Settings that are there, or that another command has ``given`` a name, keep it. ``BadInput`` where
-    ``finetune.settings`` gives a name that is taken.
+    Settings that have results, or a name ``given`` by another command, keep their name. ``BadInput`` if
+    ``finetune.settings`` uses a name that is taken.
     """
     known: dict[str, dict[str, Recipe]] = {}
     single = (result for _, result in read_results(out) if "members" not in result)  # ensembles have no settings
-    there = (Given(result["task"], result["settings"], result["recipe"]) for result in single)
+    there = (NamedRecipe(result["task"], result["settings"], result["recipe"]) for result in single)
     for task, name, recipe in chain(there, given):
         known.setdefault(task, {}).setdefault(name, recipe)
     named: dict[Job, Job] = {}  # as it was to as it is called
@@ -122,7 +121,7 @@ def name_settings(
         taken.setdefault(name, recipes[job])
         named[job] = replace(job, settings=name, start=job.start and named[job.start])
     used = dict.fromkeys((job.task, job.settings) for job in named.values())
-    return list(dict.fromkeys(named.values())), [Given(task, name, known[task][name]) for task, name in used]
+    return list(dict.fromkeys(named.values())), [NamedRecipe(task, name, known[task][name]) for task, name in used]
 
 
 def _name_of(job: Job, recipe: Recipe, taken: Mapping[str, Recipe]) -> str:
@@ -141,7 +140,7 @@ def _name_of(job: Job, recipe: Recipe, taken: Mapping[str, Recipe]) -> str:
 
 
 def _difference(old: Recipe, new: Recipe) -> str:
-    """``lr 1e-05, data 3f2a91c0``: the new values of what differs, and ``klue-nli lr 1e-05`` of the same start."""
+    """``lr 1e-05, data 3f2a91c0``: the new values of what differs, and ``klue-nli lr 1e-05`` for the starting task."""
     before, after = _flat(old), _flat(new)
     changed = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
     said = [f"{key} {after.get(key, 'default')}" for key in changed]
@@ -151,7 +150,7 @@ def _difference(old: Recipe, new: Recipe) -> str:
 
 
 def _flat(recipe: Recipe) -> dict[str, str]:
-    """Overrides by their own names, digests of data as one that is short."""
+    """Overrides by name, and one short digest of the data."""
     flat = {key: value for key, value in recipe.items() if key not in ("overrides", "data", "start")}
     flat |= recipe.get("overrides", {})
     data = json.dumps(recipe.get("data"), sort_keys=True).encode()

@@ -1,9 +1,16 @@
-"""Jobs over processes: each slot has one, which takes the next job when it has finished one.
+"""Jobs over processes: each slot has one process, which takes the next job when it is done.
 
-Results depend neither on the number of slots nor on who took what; what starts from another job waits for that
-(``finetune.queue.pool``). A process that dies is replaced and its job taken again; the second death of one job makes it
-a failure and the others go on. The price of processes is one import of torch each; a single slot on a CPU works in this
-process.
+Results do not depend on the number of slots or the order of jobs. A job that starts from another waits for its result.
+A process that dies is replaced and its job repeated; after the second death the job fails and the others continue. The
+cost is one import of torch per process; a single CPU slot works in this process.
+
+```
+ready ──▶ started ──▶ outcome ── result ──▶ jobs that start from it become ready, before all others
+                        │
+                        ├── failure ──▶ jobs that start from it fail, too
+                        └── neither (another command has it, its process died) ──▶ ready again later
+```
+There is no deadlock, because a job that others wait for waits for nothing.
 """
 
 from __future__ import annotations
@@ -30,18 +37,18 @@ log = logging.getLogger(__name__)
 START = "spawn"  # a forked process cannot use a GPU that its parent has looked at
 POLL_SECONDS = 2.0  # until a job that another command is at is looked at again
 MOST_DEATHS = 2
-KILLED_TWICE = f"the process that trained it was killed twice, most likely for want of memory; {MORE_MEMORY}"
+KILLED_TWICE = f"the process that trained it was killed twice, most likely because memory ran out; {MORE_MEMORY}"
 
 
 class Slot(NamedTuple):
-    """Where one process works: variables it starts with, such as the GPU that it sees, and what it does first."""
+    """Where one process works: environment variables, such as the visible GPU, and what it does first."""
 
     environment: Mapping[str, str]
     prepare: Callable[[], None] | None = None
 
 
-class Line:
-    """``ready`` are the jobs that nothing holds back, the next one first."""
+class JobQueue:
+    """Jobs in order; ``ready`` are those that wait for nothing, the next one first."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         jobs = list(jobs)
@@ -52,8 +59,8 @@ class Line:
             if job.start in there:
                 self._held[job.start].append(job)
 
-    def settle(self, outcome: Outcome) -> list[Outcome]:
-        """Take note of what came of a job; returns the failures that follow from it."""
+    def record(self, outcome: Outcome) -> list[Outcome]:
+        """Record an outcome; returns the failures that follow from it."""
         if outcome.result is None and outcome.failure is None:
             return []
         held = self._held.pop(outcome.job, [])
@@ -72,18 +79,18 @@ def finish(
     *,
     waits: bool = True,
 ) -> Iterator[Outcome]:
-    """Outcomes of jobs below ``out`` as they come, ``began`` told of each start; no slots: in this process.
+    """Outcomes of jobs below ``out`` as they come; ``began`` is called at each start; no slots: in this process.
 
-    An outcome with neither result nor failure says that the job waits again: for another command that is at it, with
-    slots only if this one ``waits`` for others when it has nothing of its own to do.
+    An outcome with neither result nor failure means that the job waits again, because another command has it; with
+    slots only if this command ``waits`` for others when it has nothing else to do.
     """
     return _side_by_side(jobs, work, out, began, slots, waits) if slots else _here(jobs, work, out, began)
 
 
 def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], None]) -> Iterator[Outcome]:
-    """One job after the other in this process."""
-    line = Line(jobs)
-    waiting = line.ready
+    """Run one job after the other in this process."""
+    queue = JobQueue(jobs)
+    waiting = queue.ready
     taken = 0  # looked at in a row and found with another command
     while waiting:
         if taken >= len(waiting):
@@ -96,7 +103,7 @@ def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], Non
         if _is_taken(outcome):
             waiting.append(job)
         yield outcome
-        yield from line.settle(outcome)
+        yield from queue.record(outcome)
 
 
 def _side_by_side(
@@ -107,9 +114,9 @@ def _side_by_side(
     slots: Sequence[Slot],
     waits: bool,
 ) -> Iterator[Outcome]:
-    """The same over processes, outcomes in the order in which they come; no process is left at the end."""
-    do, line, deaths = partial(attempt, work, out=out), Line(jobs), Counter[Job]()
-    waiting = line.ready
+    """Run jobs in processes, outcomes in the order in which they come; all processes are ended at the end."""
+    do, queue, deaths = partial(attempt, work, out=out), JobQueue(jobs), Counter[Job]()
+    waiting = queue.ready
     later: list[tuple[float, Job]] = []  # when to look again at what another command is at
     workers: list[_Worker] = []
     free = list(slots)
@@ -127,14 +134,14 @@ def _side_by_side(
                 if _is_taken(outcome):
                     later.append((time.monotonic() + POLL_SECONDS, outcome.job))
                 yield outcome
-                yield from line.settle(outcome)
+                yield from queue.record(outcome)
             for worker in [worker for worker in workers if worker.is_dead]:
                 workers.remove(worker)
                 free.append(worker.slot)
                 if worker.job is not None:
                     deaths[worker.job] += 1
                     outcome = _after_death(worker.job, deaths, waiting)
-                    yield from (outcome, *line.settle(outcome))
+                    yield from (outcome, *queue.record(outcome))
     finally:
         for worker in workers:
             worker.end()
@@ -153,7 +160,7 @@ def _after_death(job: Job, deaths: Counter[Job], waiting: deque[Job]) -> Outcome
 
 
 class _Worker:
-    """A process and the job that it was given."""
+    """A process and its current job."""
 
     def __init__(self, slot: Slot, do: Callable[[Job], Outcome]) -> None:
         context: Any = multiprocessing.get_context(START)
@@ -171,7 +178,7 @@ class _Worker:
             self.connection.send(job)
 
     def outcome(self) -> Outcome | None:
-        """What it sent; None where it died instead."""
+        """What it sent; None if it died instead."""
         try:
             found: Outcome = self.connection.recv()
         except (EOFError, OSError):
@@ -207,7 +214,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _serve(connection: Connection, do: Callable[[Job], Outcome], prepare: Callable[[], None] | None) -> None:
-    """What a process does until it is killed."""
+    """The loop of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
@@ -218,6 +225,6 @@ def _serve(connection: Connection, do: Callable[[Job], Outcome], prepare: Callab
 
 
 def _end_with(sentinel: int) -> None:
-    """A killed parent cannot stop its processes; they would train on beside those of the next command."""
+    """End with the parent: a killed parent cannot stop its processes, which would keep training."""
     wait([sentinel])
     os._exit(1)

@@ -1,6 +1,6 @@
-"""What a person watching a queue sees: a table on a terminal, else a line a job; the same lines in ``jobs.log``.
+"""Progress of a queue: a table on a terminal, otherwise one line per job; the same lines go to ``jobs.log``.
 
-Time left is by the mean of the finished jobs of a task, or of all where a task has none yet.
+The time left is estimated from the mean of the finished jobs of a task, or of all tasks.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ LOG_NAME = "jobs.log"
 
 
 class Progress:
-    """The state of a queue: ``began`` and ``ended`` tell it, ``shown`` shows it.
+    """The state of a queue; ``began`` and ``ended`` update it, ``shown`` displays it.
 
     Args:
-        found: how many further jobs were finished before.
-        slots: how many jobs run side by side.
-        price: of one device and hour; None: no cost is shown.
+        found: number of jobs that were finished before.
+        slots: number of jobs that run at the same time.
+        price: of one device per hour; None: no cost is shown.
     """
 
     def __init__(self, jobs: Sequence[Job], found: int, slots: int, log_file: Path, price: float | None) -> None:
@@ -52,7 +52,7 @@ class Progress:
         self._running[job] = time.monotonic()
 
     def ended(self, outcome: Outcome) -> None:
-        """One line for a result or a failure; a job that is to be tried again only stops running."""
+        """Log one line for a result or a failure; a job to be repeated only stops running."""
         began = self._running.pop(outcome.job, self._start)
         if outcome.result is None and outcome.failure is None:
             return
@@ -71,7 +71,7 @@ class Progress:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Around the work: a live table where there is a terminal."""
+        """Show a live table during the block if there is a terminal."""
         if not sys.stderr.isatty():
             yield
             return
@@ -80,7 +80,7 @@ class Progress:
             yield
 
     def seconds_left(self) -> float | None:
-        """Until the last job is done, by those that are; None before the first."""
+        """Seconds until the last job is done; None before the first result."""
         known = [value for values in self._seconds.values() for value in values]
         if not known:
             return None
@@ -119,7 +119,7 @@ class Progress:
 
 
 def describe(result: Mapping[str, Any]) -> str:
-    """One line for people: ``ynat, model, seed 42: macro_f1 61.20 (trivial 6.13), 500 examples, 8.1 s``."""
+    """One line: ``ynat, model, seed 42: macro_f1 61.20 (trivial 6.13), 500 examples, 8.1 s``."""
     if "told" in result:  # a trial says its own
         return str(result["told"])
     name = result["headline"]
@@ -139,7 +139,7 @@ def describe(result: Mapping[str, Any]) -> str:
 
 
 def failures(outcomes: Iterable[Outcome], total: int) -> str:
-    """The sentence with which a stage ends that could not finish all its jobs."""
+    """The error message of a stage with failed jobs."""
     lines = [f"  {outcome.job}: {outcome.failure}" for outcome in outcomes]
     return "\n".join([
         f"{len(lines)} of {total} jobs failed; what is finished is kept, and the same command tries them again:", *lines

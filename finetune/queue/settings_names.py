@@ -1,9 +1,9 @@
-"""Commands side by side in one folder agree on what names stand for before there is a result that says so.
+"""Commands that run at the same time agree on the names of settings before results record them.
 
 ```
 .names.lock             held while a command reads all names and adds its own
-.names-<digest>.json    what the names of a command at work stand for
-.names-<digest>.lock    held as long as that command lives; what a killed one named is forgotten
+.names-<digest>.json    the names of a running command
+.names-<digest>.lock    held as long as that command runs; names of a killed command are dropped
 ```
 """
 
@@ -18,17 +18,15 @@ from uuid import uuid4
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.locks import hold_lock
 from finetune.data.files import read_json
-from finetune.queue.jobs import Given, Job, Recipe, name_settings
+from finetune.queue.jobs import Job, NamedRecipe, Recipe, name_settings
 
 PREFIX = ".names"
 
 
 @contextmanager
 def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iterator[list[Job]]:
-    """The jobs as ``name_settings`` names them; as long as this goes on, no command gives other settings these names.
-
-    ``BadInput`` as there.
-    """
+    """The jobs as ``name_settings`` names them; until the end of the block no other command uses these names for other
+    settings. ``BadInput`` as there."""
     out.mkdir(parents=True, exist_ok=True)
     own = out / f"{PREFIX}-{uuid4().hex}.json"
     with hold_lock(own.with_suffix(".lock")):
@@ -44,18 +42,18 @@ def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iter
 
 @contextmanager
 def alone(out: Path) -> Iterator[bool]:
-    """Inside ``named``: whether no other command is at work in this folder; none begins as long as this goes on."""
+    """Whether no other command works in this folder; none can start until the end of the block."""
     with hold_lock(out / f"{PREFIX}.lock", waits=True):
         yield len(list(_alive(out))) <= 1  # this one
 
 
-def _of_others(out: Path) -> Iterator[Given]:
+def _of_others(out: Path) -> Iterator[NamedRecipe]:
     for path in _alive(out):
-        yield from (Given(*given) for given in read_json(path))
+        yield from (NamedRecipe(*given) for given in read_json(path))
 
 
 def _alive(out: Path) -> Iterator[Path]:
-    """What the commands at work name; that of a killed one is forgotten."""
+    """Names of running commands; those of killed commands are removed."""
     for path in sorted(out.glob(f"{PREFIX}-*.json")):
         with hold_lock(path.with_suffix(".lock")) as is_dead:
             if is_dead:

@@ -1,6 +1,6 @@
-"""The model card of a kept model: scores with their intervals, how they came about, data, licences, and how to use it.
+"""The model card of a saved model: scores with intervals, how they were obtained, data, licences, and usage.
 
-All of it stands in ``malmoi.json``, but for the scores of other seeds, which are known when all have been trained.
+Everything comes from ``malmoi.json``, except the scores of other seeds, which are known after the last training.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ EXAMPLES = {
     "wos": '["서울 식당 찾아줘"]',
 }
 NOTES = {
-    "klue-re": ", and the entities stand between <subj> and </subj>, <obj> and </obj>",
+    "klue-re": ", and the entities are marked by <subj> and </subj>, <obj> and </obj>",
     "klue-sts": "; the one output is the similarity, not to be put through a sigmoid",
 }
 
 
 def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, seeds: Mapping[int, float | None]) -> str:
-    """README.md in Markdown with the Hub's metadata in front.
+    """README.md in Markdown, with the Hub's metadata first.
 
     Args:
         settings: content of ``malmoi.json``.
-        predicts: of the task, what it predicts.
-        architecture: name of the model's class.
-        seeds: headline of each training of which this one was the best, itself included.
+        predicts: ``Task.predicts``.
+        architecture: class name of the model.
+        seeds: headline of each training among which this one was the best, itself included.
     """
     task, encoder = settings["task"], settings["encoder"]
     like = KINDS.get((settings["own"] or {}).get("kind", ""), task)
@@ -93,7 +93,7 @@ def _figure(value: float | None) -> str:
 
 
 def shown_encoder(name: str) -> str:
-    """A Hub name as it is; of a folder only its own name, for where it lay is nobody's business."""
+    """A Hub name unchanged; of a folder only its own name, because its location is private."""
     fresh = FRESH if name.startswith(FRESH) else ""
     rest = name.removeprefix(FRESH)
     is_place = rest.startswith(("/", ".", "~")) or rest.count("/") > 1 or Path(rest).exists()

@@ -1,6 +1,6 @@
-"""A kept model as ONNX, beside its configuration and tokenizer: for runtimes without torch.
+"""A saved model as ONNX with its configuration and tokenizer, for runtimes without torch.
 
-Label heads only; the other networks search and write step by step. torch's own exporter is used, since the newest
+Only label heads; the other networks search and generate step by step. torch's exporter is used, because the newest
 optimum-onnx refuses transformers 5; the folder has the layout that optimum's ``ORTModelFor…`` classes load. Legend:
 ``B`` texts, ``L`` positions.
 """
@@ -34,10 +34,10 @@ SHAPES = ((2, 12), (1, 5), (3, 33))  # (B, L) of the trial inputs; the first is 
 
 
 def export_onnx(name: str, out: Path) -> float:
-    """Write ``model.onnx`` with what a reader needs beside it to the new folder ``out``; returns the largest difference
-    of its outputs from torch's on trial inputs.
+    """Write ``model.onnx``, configuration and tokenizer to the new folder ``out``; returns the largest difference of
+    its outputs from torch's on trial inputs.
 
-    BadInput: the model is not one that labels, ``out`` exists, a package is missing, or the outputs differ.
+    BadInput: the model does not label texts or tokens, ``out`` exists, a package is missing, or the outputs differ.
     """
     if missing := [package for package in PACKAGES if find_spec(package) is None]:
         raise BadInput(f"ONNX needs {', '.join(missing)}; run: pip install 'malmoi[onnx]'")
@@ -47,8 +47,8 @@ def export_onnx(name: str, out: Path) -> float:
     model: Any = kept.model
     if not isinstance(model, Labeller):
         raise BadInput(
-            f"{name}: a model of {kept.task.name}, whose network is no stock one; ONNX is for models that label texts "
-            "or tokens"
+            f"{name}: a model for {kept.task.name}, which has no stock class of transformers; ONNX export needs "
+            "models that label texts or tokens"
         )
     with atomic_dir(out) as folder:
         trials = [make_inputs(kept, *shape) for shape in SHAPES]
@@ -74,12 +74,12 @@ def make_inputs(kept: SavedModel, texts: int, positions: int) -> dict[str, Tenso
 
 
 def write_graph(net: Any, inputs: Mapping[str, Tensor], path: Path) -> None:
-    """The network for any number of texts and positions; weights beyond 2 GB go to a file beside it."""
+    """Export the network for any number of texts and positions; weights beyond 2 GB go to a second file."""
     free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     disabled = logging.root.manager.disable
     with warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
-        logging.disable(logging.WARNING)  # the exporter tells of every step
+        logging.disable(logging.WARNING)  # the exporter logs every step
         try:
             program: Any = torch.onnx.export(
                 net, (), kwargs=dict(inputs), dynamo=True, verbose=False, input_names=list(inputs),
@@ -91,7 +91,7 @@ def write_graph(net: Any, inputs: Mapping[str, Tensor], path: Path) -> None:
 
 
 def compare(net: Any, trials: list[dict[str, Tensor]], path: Path) -> float:
-    """The largest difference of the outputs, over all trial inputs; ``BadInput`` above 1e-4."""
+    """The largest difference of the outputs over all trial inputs; ``BadInput`` above 1e-4."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])

@@ -1,8 +1,7 @@
-"""A kept model opened again: the folder ``model/`` of a finished training, or the name of one on the Hub.
+"""Loading a saved model: the folder ``model/`` of a finished training, or its name on the Hub.
 
-``malmoi.json`` beside the weights says which task under which protocol they were trained for, and the digest of every
-file that predictions depend on. What is not as it was saved is refused, since it would predict otherwise than its
-scores say.
+``malmoi.json`` in this folder has the task, the protocol and the digest of every file that predictions depend on. Files
+that changed since are refused, because their predictions would not match the recorded scores.
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ SAVE_AGAIN = "copy the folder again, or train again"
 
 @dataclass(frozen=True, slots=True)
 class SavedModel:
-    """A trained task: ``model.predict(**batch)`` gives raw outputs, ``settings`` is the content of ``malmoi.json``."""
+    """A trained task: ``model.predict(**batch)`` returns raw outputs, ``settings`` is the content of
+    ``malmoi.json``."""
 
     task: Task
     tokenizer: Tokenizer
@@ -54,19 +54,19 @@ class SavedModel:
 
 
 def load_model(name: str | Path, device: str = "auto") -> SavedModel:
-    """The kept model in a folder or of a name on the Hub, on ``device``, ready to predict.
+    """The saved model in a folder or on the Hub, on ``device``, ready to predict.
 
-    BadInput: there is none, it is of another version's format, or its files are not as they were saved.
+    BadInput: there is none, its format is of another version, or its files have changed.
     """
     if device not in DEVICES:
-        raise BadInput(f"device {device!r}: there are {' and '.join(DEVICES)}")
+        raise BadInput(f"device {device!r}: use one of {' and '.join(DEVICES)}")
     folder = find_model_folder(str(name))
     settings = read_settings(folder)
     task = task_of_settings(settings, folder)
     if settings["revision"] != task.revision:
         raise BadInput(
-            f"{folder}: kept by a malmoi whose {task.name} was another (revision {settings['revision']!r:.40}, here it "
-            f"is {task.revision}); use that version, or train again"
+            f"{folder}: saved by a version of malmoi with another revision of {task.name} "
+            f"({settings['revision']!r:.40}, here {task.revision}); use that version, or train again"
         )
     check_model_files(folder, str(name))
     _refuse_changes(folder, settings["files"])
@@ -78,15 +78,15 @@ def load_model(name: str | Path, device: str = "auto") -> SavedModel:
 
 
 def find_model_folder(name: str) -> Path:
-    """The folder that is meant: itself, ``model/`` in the folder of a training, or a copy of a Hub repository."""
+    """The folder meant: itself, ``model/`` in the folder of a training, or a copy of a Hub repository."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         inner = folder / MODEL_NAME
         return inner if not (folder / MODEL_INFO_NAME).exists() and (inner / MODEL_INFO_NAME).is_file() else folder
     if folder.exists():
-        raise BadInput(f"{name}: a file; give the folder of a kept model, runs/…/seed-42/model")
+        raise BadInput(f"{name}: a file; give the folder of a saved model, runs/…/seed-42/model")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise BadInput(f"{name}: no such folder; give the folder of a kept model, or NAME/REPOSITORY of the Hub")
+        raise BadInput(f"{name}: no such folder; give the folder of a saved model, or NAME/REPOSITORY of the Hub")
     return _fetch(name)
 
 
@@ -97,20 +97,20 @@ def _fetch(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt"]))
     except Exception as error:  # the Hub's client raises many kinds
         raise BadInput(
-            f"{name}: no such folder here, and the Hub gives no such repository ({type(error).__name__}); give the "
-            "folder of a kept model, or check the name and the network"
+            f"{name}: no such folder, and no such repository on the Hub ({type(error).__name__}); give the "
+            "folder of a saved model, or check the name and the network"
         ) from None
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The content of ``malmoi.json`` with what it may leave out; ``BadInput`` where it cannot be used."""
+    """The content of ``malmoi.json`` with defaults; ``BadInput`` if it is invalid."""
     path = folder / MODEL_INFO_NAME
     refuse_links(folder)
     if not path.is_file():
         raise BadInput(
-            f"{folder}: no {MODEL_INFO_NAME} here, so this is no model that malmoi kept (those lie in "
-            f"runs/…/finetune/TASK/MODEL/seed-N/{MODEL_NAME}); beside a stock model with the labels of a task in the "
-            f"order of KLUE, write one such as {NEEDED}"
+            f"{folder}: not a fine-tuned malmoi model ({MODEL_INFO_NAME} is missing)\n"
+            f"expected: a folder such as runs/…/finetune/TASK/MODEL/seed-N/{MODEL_NAME}\n"
+            f"to use another Hugging Face model whose labels are in KLUE order, add a {MODEL_INFO_NAME}: {NEEDED}"
         )
     settings = {**DEFAULTS, **read_json_object(path, SAVE_AGAIN)}
     if settings.get("format") != FORMAT:
@@ -133,7 +133,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
-    """The task that a model was trained for, as it was trained."""
+    """The task of a saved model, as it was trained."""
     if settings["own"] is not None:
         return custom_task(settings["own"], str(folder / MODEL_INFO_NAME))
     name = find_task(str(settings.get("task"))).name
@@ -149,7 +149,7 @@ def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
 
 
 def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:
-    """``files``: size and sha256 of each file that predictions depend on; a stock model names none."""
+    """``files``: size and sha256 of each file that predictions depend on; a stock model lists none."""
     for name, seal in files.items():
         if file_digest(folder / Path(name).name) != seal:
             raise BadInput(

@@ -1,9 +1,9 @@
-"""A trained model written as a Hugging Face folder: weights, configuration, tokenizer, ``malmoi.json``, card.
+"""Saving a trained model as a Hugging Face folder: weights, configuration, tokenizer, ``malmoi.json``, card.
 
-Label heads are stock classes; the others are ours (``finetune.heads.pretrained``). The folder appears whole or not at
-all, and its bytes depend on the training alone, so no times and no places of this machine are in it. Which seed's model
-stays under ``best`` is read from the results on the disk, after every training: the order of the trainings and the
-number of workers change nothing. The price: the models of all seeds need disk space until their trainings are scored.
+Label heads are stock classes; the others are ours (``finetune.heads.pretrained``). The folder is written atomically;
+its bytes depend on the training alone, so it has no times and no paths. Under ``save: best`` the best seed is chosen
+from the results on disk after every training, so neither the order nor the number of workers matters. The models of all
+seeds need disk space until their trainings are scored.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ RESULTS = (
     "n_train", "seed", "data", "hyperparameters", "selected", "steps", "revision", "versions",
 )  # fmt: skip
 OF_RELATIONS = ("re_markers", "re_restricted")  # written where they are not the defaults
-SAME = ("recipe", "encoder", "revision")  # of trainings that compare
-LOCK_NAME = ".models.lock"  # beside the seeds
-REMOVED = ".model-removed-"  # begins the name of a model that goes
+SAME = ("recipe", "encoder", "revision")  # of comparable trainings
+LOCK_NAME = ".models.lock"  # in the folder of the seeds
+REMOVED = ".model-removed-"  # prefix of a model that is being removed
 
 
 class Trained(NamedTuple):
@@ -58,7 +58,7 @@ def save_or_remove(folder: Path, config: FinetuneConfig, trained: Trained, resul
 
 
 def save_model(target: Path, trained: Trained, result: Mapping[str, Any], pos_tags: bool = True) -> None:
-    """Write a kept model to the folder ``target``, in place of an older one."""
+    """Write a saved model to the folder ``target``, replacing an older one."""
     model, tokenizer = trained
     with atomic_dir(target) as folder, quiet_transformers():
         network: Any = model.net if isinstance(model, Labeller) else as_pretrained(model)
@@ -92,8 +92,8 @@ def _write_card(folder: Path, seeds: Mapping[int, float | None]) -> None:
 
 
 def keep_best(folder: Path, config: FinetuneConfig) -> None:
-    """Under ``best``: of the finished trainings that differ from this one in the seed alone, only the best keeps its
-    model, and its card names all seeds. Any number of processes may do so at once: the last one sees all results."""
+    """With ``save: best``: of the finished trainings that differ from this one only in the seed, only the best keeps
+    its model, and its card lists all seeds. Processes can do this at the same time: the last one sees all results."""
     if config.save != "best":
         return
     with hold_lock(folder.parent / LOCK_NAME, waits=True):
@@ -105,7 +105,7 @@ def keep_best(folder: Path, config: FinetuneConfig) -> None:
         for place in rivals.keys() - {best}:
             _remove(place / MODEL_NAME)
         if best is None:
-            log.warning("%s: finished without a kept model; delete this folder to train it again", folder)
+            log.warning("%s: finished without a saved model; delete this folder to train it again", folder)
         elif len(rivals) > 1:
             seeds = {result["seed"]: result["scores"][result["headline"]] for result in rivals.values()}
             _write_card(best / MODEL_NAME, dict(sorted(seeds.items())))
@@ -125,7 +125,7 @@ def _rank(result: Mapping[str, Any]) -> tuple[float, int]:
 
 
 def _remove(model: Path) -> None:
-    """Under another name first: what is half removed is no model."""
+    """Rename first, so that a partly removed folder is never taken for a model."""
     with suppress(FileNotFoundError):  # another process was faster
         model.rename(model.with_name(f"{REMOVED}{os.getpid()}"))
     for doomed in model.parent.glob(f"{REMOVED}*"):

@@ -1,11 +1,11 @@
-"""What a training made of the encoder, kept beside its result for other tasks that start from it.
+"""The encoder of a training, kept next to its result for other tasks that start from it.
 
 ```
-<source>/seed-<n>/start/     the encoder alone and its tokenizer: a Hugging Face folder, whatever the head was
+<source>/seed-<n>/start/     encoder and tokenizer as a Hugging Face folder, for any head
 ```
-It lies apart from ``model/``, so ``finetune.save`` decides about models as always, whoever starts from what. It is
-written before the result says that the training is finished, and goes when a command has finished all its jobs and no
-other is at work in the folder. The price: the encoders of all seeds need disk space at once.
+It is separate from ``model/``, so ``finetune.save`` is unaffected. It is written before the result marks the training
+as finished, and removed when a command has finished all its jobs and no other command works in the folder. The encoders
+of all seeds need disk space at the same time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def has_start(folder: Path) -> bool:
 
 
 def start_from_model(folder: Path) -> None:
-    """Where a finished training kept its model, take the encoder from there, unless it is there already."""
+    """If a finished training saved its model, take the encoder from there, unless it exists already."""
     with hold_lock(folder.parent / LOCK_NAME, waits=True):  # or another process may find a better seed meanwhile
         if has_start(folder) or not (folder / MODEL_NAME).is_dir():
             return
@@ -59,7 +59,7 @@ def start_from_model(folder: Path) -> None:
 
 
 def encoder_of(job: Job, out: Path) -> str:
-    """Where a job finds its encoder; ``BadInput`` where that which it starts from has gone."""
+    """The encoder of a job; ``BadInput`` if the one that it starts from was removed."""
     if job.start is None:
         return job.encoder
     folder = job.start.folder(out)
@@ -69,7 +69,7 @@ def encoder_of(job: Job, out: Path) -> str:
 
 
 def drop_starts(jobs: Iterable[Job], out: Path) -> None:
-    """Remove what these finished jobs started from, unless another command is at work here and may need it."""
+    """Remove the encoders that these finished jobs started from, unless another command may need them."""
     sources = dict.fromkeys(job.start for job in jobs if job.start is not None)
     folders = [folder for source in sources if has_start(folder := source.folder(out))]
     with alone(out) as is_alone:
@@ -78,7 +78,7 @@ def drop_starts(jobs: Iterable[Job], out: Path) -> None:
 
 
 def drop_start(folder: Path) -> None:
-    """Under another name first: what is half removed is no encoder."""
+    """Rename first, so that a partly removed folder is never taken for an encoder."""
     if has_start(folder):
         doomed = folder / f".{START_NAME}-removed"
         shutil.rmtree(doomed, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""Two models on the same tasks: which differences are real, and how many seeds the others would need.
+"""Two models on the same tasks: which differences are significant, and how many seeds the others would need.
 
 ```
 Trained a ┐  load, same examples? ─▶ resample both alike ─▶ differ: interval and p over seeds and examples
 Trained b ┘                          swap predictions    ─▶ randomize: p over examples ─┴▶ Holm ─▶ verdict
 ```
-What is tested together is corrected together: the first metrics of all tasks and pairs are one family, the second ones
+Tests made together are corrected together: the first metrics of all tasks and pairs are one family, the second metrics
 another.
 """
 
@@ -31,11 +31,11 @@ MOST_TIMES = 100  # the examples that a verdict asks for; beyond, the difference
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """One metric of one task for two models; ``difference`` is b - a, None where a score is undefined.
+    """One metric of one task for two models; ``difference`` is b - a, None if a score is undefined.
 
     Fields:
-        p, test: the one that decides; ``p_examples``: of approximate randomisation over examples, whichever decides.
-        p_holm: of all tests of the family.
+        p, test: the deciding test; ``p_examples``: approximate randomization over examples.
+        p_holm: corrected for all tests of the family.
     """
 
     task: str
@@ -60,11 +60,11 @@ class Tested:
         return self.difference.test if self.difference else ""
 
     def seeds_needed(self) -> int | None:
-        """As ``Difference.seeds_needed``, at the level that Holm asks of the first of the family."""
+        """As ``Difference.seeds_needed``, at the level that Holm requires of the first of the family."""
         return self.difference.seeds_needed(ALPHA / self.family) if self.difference else None
 
     def verdict(self) -> str:
-        """In plain words."""
+        """The result in words."""
         found = self.difference
         if found is None or self.p_holm is None:
             return "undefined"
@@ -102,11 +102,12 @@ class Tested:
 def compare(
     pairs: Sequence[Pair], data: Path | None = None, samples: int = RESAMPLES, shuffles: int = SHUFFLES
 ) -> list[Tested]:
-    """All metrics of the paper (of an own task all) for each pair; ``BadInput`` where two models do not compare.
+    """All metrics of the paper (all metrics of a custom task) for each pair; ``BadInput`` if two models are not
+    comparable.
 
     Args:
         data: folder of official files, for the passages of KLUE-MRC.
-        shuffles: of the randomisation; 0: only where it decides, as there is one seed each.
+        shuffles: of the randomization; 0: only if it decides, because each model has one seed.
     """
     cache: dict[int, tuple[Loaded, dict[str, Sample], list[str]]] = {}
 
@@ -132,7 +133,7 @@ def compare(
 
 
 def _randomise(a: Loaded, b: Loaded, groups: Sequence[str], shuffles: int) -> Mapping[str, float]:
-    """Seeds of the same rank are swapped with each other; nothing where their numbers differ."""
+    """Seeds of the same rank are swapped with each other; nothing if their numbers differ."""
     if len(a.rows) != len(b.rows):
         return {}
     pairs = [(a.rows[x], b.rows[y]) for x, y in zip(sorted(a.rows), sorted(b.rows), strict=True)]
@@ -162,9 +163,9 @@ def _adjust(tested: Sequence[Tested]) -> list[Tested]:
 def pair_up(
     first: Sequence[Trained], second: Sequence[Trained] | None, a: str | None = None, b: str | None = None
 ) -> list[Pair]:
-    """Which models are compared, task by task.
+    """The pairs to compare, task by task.
 
-    Two sets of results: the one model of each, those of the same name, or ``a`` of the first with ``b`` of the second.
+    Two sets of results: the one model of each, models of the same name, or ``a`` of the first with ``b`` of the second.
     One set: its first model (``a``) with all others (``b``). Names: of a model, of settings, or ``model, settings``.
     """
     ones = choose(first, a)
@@ -193,7 +194,7 @@ def _no_pairs(ones: Sequence[Trained], others: Sequence[Trained], *, is_one_run:
 
 
 def _fits(one: Trained, other: Trained, wanted: str | None) -> bool:
-    """Whether two models of one run compare, or somebody asked for this very pair."""
+    """Whether two models of one run are comparable, or this pair was requested."""
     differing = [key for key in ("protocol", "split") if one.first[key] != other.first[key]]
     if differing and not wanted:
         log.warning("%s: %s is left out, it has another %s than %s", one.task, other.name, differing[0], one.name)
@@ -208,7 +209,7 @@ def _same_names(mine: Sequence[Trained], theirs: Sequence[Trained]) -> list[Pair
 
 
 def choose(trained: Sequence[Trained], name: str | None) -> list[Trained]:
-    """Those of a name; all without one. ``BadInput`` for a name that none has."""
+    """Results with this name; all without a name. ``BadInput`` if none has it."""
     if name is None:
         return list(trained)
     for names_of in (lambda one: one.name, lambda one: one.first["model"], lambda one: one.first.get("settings")):

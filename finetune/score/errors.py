@@ -1,8 +1,8 @@
-"""A readable sample of wrong predictions: the text, what is right, what was predicted, only where the two differ.
+"""A sample of wrong predictions: the text, the gold and the prediction, only where they differ.
 
-Where a prediction has probabilities the most certain errors come first, in KLUE-STS the largest distances; elsewhere a
-seeded draw decides. At most one error comes from a group (a dialogue, a passage), or one long dialogue would fill the
-page. The price of "most certain first": it shows the worst of labels and model, not the average error.
+With probabilities, the most certain errors come first; in KLUE-STS the largest distances; otherwise a seeded draw
+decides. At most one error comes from a group (a dialogue, a passage). The sample shows the worst errors of labels and
+model, not the average error.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ LONGEST_TEXT = 400  # characters
 def find_errors(
     task: Task, examples: Sequence[Example], rows: Sequence[Row], most: int = MOST_ERRORS, seed: int = 42
 ) -> dict[str, Any]:
-    """The content of ``errors.json``; the same for the same rows in any order. ``seed`` draws where nothing sorts.
+    """The content of ``errors.json``, independent of the order of the rows; ``seed`` draws where nothing sorts.
 
     Returns:
-        ``wrong`` of ``n`` rows with a gold, ``sorted_by`` ("probability", "distance" or None), and ``samples``, at most
-        ``most``: ``guid``, ``texts`` by field, ``gold`` and ``predicted``, and the ``value`` that they are sorted by.
+        ``wrong`` of ``n`` rows with a gold, ``sorted_by`` ("probability", "distance" or None), and at most ``most``
+            ``samples``: ``guid``, ``texts`` by field, ``gold`` and ``predicted``, and the ``value`` they are sorted by.
     """
     pairs = [pair for pair in zip(examples, rows, strict=True) if pair[1].gold is not None]
     wrong = [(example, row, _value(task, row)) for example, row in pairs if _is_wrong(task, row)]

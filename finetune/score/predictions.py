@@ -1,9 +1,8 @@
-"""Anybody's predictions: read, held against the examples of an official file, and written in its layout.
+"""Predictions of any system: read, matched with the examples of an official file, written in its format.
 
-A predictions file, plain or packed (.gz, .zst), has JSON lines with ``guid``, ``prediction`` and, where a metric needs
-them (KLUE-RE), ``scores``; or it is one JSON map, guid to prediction. Every example needs one prediction of its task's
-form: a label, a number, tags, a tree, a text, a state. Anything else is refused with its guid, so no file is written or
-scored that says less.
+A predictions file, plain or compressed (.gz, .zst), has JSON lines with ``guid``, ``prediction`` and, if a metric needs
+them (KLUE-RE), ``scores``; or it is one JSON map from guid to prediction. Every example needs one prediction in the
+form of its task. Anything else is refused with its guid: an incomplete file is neither written nor scored.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from finetune.task import Task
 
 
 def read_predictions(path: Path) -> dict[str, Prediction]:
-    """Guid to prediction, of JSON lines or of one JSON map; ``BadInput`` for anything else, or a guid named twice."""
+    """Guid to prediction, from JSON lines or one JSON map; ``BadInput`` for anything else, or a repeated guid."""
     found = _read_map(path)
     if found is not None:
         return {guid: Prediction(value) for guid, value in found.items()}
@@ -33,7 +32,8 @@ def read_predictions(path: Path) -> dict[str, Prediction]:
 
 
 def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """The objects of a file of JSON lines; ``BadInput`` for a line without one of ``keys``, ``guid`` being a text."""
+    """The objects of a JSON lines file; ``BadInput`` for a line without one of ``keys``, or whose ``guid`` is no
+    text."""
     records = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -43,10 +43,10 @@ def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             record = None
         except ValueError as error:
-            raise BadInput(f"{path}, line {number}: {_in_words(error)}; mend or remove the line") from None
+            raise BadInput(f"{path}, line {number}: {_in_words(error)}; fix or remove the line") from None
         if not isinstance(record, dict) or not all(key in record for key in keys) or type(record["guid"]) is not str:
-            wanted = " and ".join([", ".join(f"'{key}'" for key in keys[:-1]), f"'{keys[-1]}'"])
-            raise BadInput(f"{path}, line {number}: expected a JSON object with {wanted}, found {line[:80]!r}")
+            expected = " and ".join([", ".join(f"'{key}'" for key in keys[:-1]), f"'{keys[-1]}'"])
+            raise BadInput(f"{path}, line {number}: expected a JSON object with {expected}, found {line[:80]!r}")
         records.append(record)
     if not records:
         raise BadInput(f"{path}: no predictions in it")
@@ -55,7 +55,7 @@ def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _read_map(path: Path) -> dict[str, Any] | None:
-    """The file as one JSON map; None where it is anything else."""
+    """The file as one JSON map; None if it is anything else."""
     pairs: list[list[tuple[str, Any]]] = []
 
     def remember(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _read_map(path: Path) -> dict[str, Any] | None:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, of which the last value of a key would count in silence."""
+    """A JSON object; ``ValueError`` if it repeats a key, of which only the last value would count."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
@@ -95,13 +95,13 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _in_words(error: ValueError) -> str:
-    """Python's own message of a long number names a function of Python."""
+    """Python's message about a long number names a function of Python."""
     return "a number of more than 4,300 digits" if "integer string conversion" in str(error) else str(error)
 
 
 def match(task: Task, examples: Sequence[Example], predictions: Path, source: Path) -> list[Prediction]:
-    """The prediction of each example of the file ``source``, golds unseen; ``BadInput`` for a guid without prediction,
-    unknown or used twice, or a prediction that is not of the task's form."""
+    """The prediction of each example of the file ``source``; ``BadInput`` for a missing, unknown or repeated guid, or a
+    prediction that does not have the task's form."""
     found = read_predictions(predictions)
     guids = dict.fromkeys(example.guid for example in examples)
     _refuse_twice(source, [example.guid for example in examples])
@@ -111,15 +111,15 @@ def match(task: Task, examples: Sequence[Example], predictions: Path, source: Pa
         raise BadInput(f"{predictions}: {_some(unknown)} not in {source}; are these predictions for another file?")
     for example in examples:
         value, scores = found[example.guid]
-        fault = task.inspection.validate(example, Prediction(nfc(value), scores))
-        if fault is not None:
-            raise BadInput(f"{predictions}, {example.guid}: {fault}")
+        problem = task.inspection.validate(example, Prediction(nfc(value), scores))
+        if problem is not None:
+            raise BadInput(f"{predictions}, {example.guid}: {problem}")
     return [found[guid] for guid in guids]
 
 
 def export_predictions(name: str, source: Path, predictions: Path, target: Path) -> int:
-    """Write the official file ``source`` (labelled or not) again, plain, with predictions, one for each example, in
-    place of its labels; returns how many. ``BadInput`` for what does not fit."""
+    """Write the official file ``source`` with predictions, one for each example, in place of its labels; returns their
+    number. ``BadInput`` if they do not match."""
     task = find_task(name)
     if target.resolve() == source.resolve():
         raise BadInput(f"{target}: this is the official file itself; give the predictions a name of their own")

@@ -1,14 +1,14 @@
-"""The metrics of a task over many resamples at once. A resample is the numbers of its rows, in the order drawn.
+"""The metrics of a task over many resamples at once. A resample is a list of row numbers.
 
 ```
 rows ─ once ─▶ counts of each row (N, K) ─┐
-         how often each is drawn (B, N) ──┴─▶ sums (B, K) ─▶ metrics, a resample each
+         how often each is drawn (B, N) ──┴─▶ sums (B, K) ─▶ metrics of each resample
 ```
-What costs time is done once a row: matching labels, entities, trees and answers, and sorting scores. A resample then
-costs a row of a matrix product, or a look-up a row, and the last lines of ``Task.score``, which are the same functions.
-Counts are whole numbers, and what is not is added in the order of the rows, so values equal those of ``Task.score`` to
-the last bit. Own tasks are scored again from their rows. Legend: ``B`` resamples, ``N`` rows, ``K`` counts, ``C``
-classes, ``T`` distinct scores.
+The slow parts are done once per row: matching labels, entities, trees and answers, and sorting scores. A resample then
+costs one row of a matrix product, or a look-up per row, and the last lines of ``Task.score``, which are the same
+functions. Sums are exact or in the order of the rows, so values equal those of ``Task.score`` to the last bit. Custom
+tasks are scored again from their rows. Legend: ``B`` resamples, ``N`` rows, ``K`` counts, ``C`` classes, ``T`` distinct
+scores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DRAWN_AT_ONCE = 50  # resamples, so that the counts of 10,000 rows take 4 MB
 
 
 def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[DrawnRows]) -> dict[str, NDArray[np.float64]]:
-    """The metrics of ``task`` of each resample, (B); nan where one is undefined."""
+    """The metrics of ``task`` for each resample, (B); nan where a metric is undefined."""
     prepare = FAST.get(task.name) if task.custom is None else None
     score_drawn = prepare(rows) if prepare is not None else partial(_score_again, task, rows)
     remaining, found = iter(resamples), Scores()
@@ -43,7 +43,7 @@ def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[DrawnRows]) -> 
 
 
 def _score_again(task: Task, rows: Sequence[Row], drawn: Sequence[DrawnRows]) -> Scores:
-    """The slow way that is always right."""
+    """The slow fallback."""
     return [task.score([rows[i] for i in rows_of.tolist()]) for rows_of in drawn]
 
 
@@ -67,7 +67,7 @@ def _summed(counts: Sequence[Array], score: Callable[..., dict[str, float]]) -> 
 
 
 def _labels(rows: Sequence[Row]) -> tuple[Array, Array, list[str]]:
-    """The ids of the golds (N), the sides of all classes (N, 3C), and their names."""
+    """The ids of the golds (N), the counts of all classes (N, 3C), and their names."""
     names = sorted({label for row in rows for label in (row.gold, row.prediction)})
     ids = {name: number for number, name in enumerate(names)}
     gold, predicted = (np.array([ids[row[side]] for row in rows]) for side in (1, 2))
@@ -133,8 +133,8 @@ def _re(rows: Sequence[Row]) -> ScoreDrawn:
 
 
 def _curve(scores_N: Array, is_gold_N: Array) -> Callable[[Array], Array]:
-    """What ``areas_under`` takes, (B, 3, T), of how often the rows are drawn (N, B); T ascends over the distinct scores
-    of gold rows, some of which a resample lacks."""
+    """The arguments of ``areas_under``, (B, 3, T), from how often the rows are drawn (N, B); T ascends over the
+    distinct scores of gold rows, some of which a resample lacks."""
     up_N = np.argsort(scores_N, kind="stable")
     gold_P = up_N[is_gold_N[up_N]]
     score_T, firsts_T = np.unique(scores_N[gold_P], return_index=True)

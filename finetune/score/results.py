@@ -1,7 +1,6 @@
-"""Results as a comparison needs them: one task and model with all its seeds, the predictions read and held together.
+"""Results for a comparison: one task and model with all its seeds, and their predictions.
 
-The seeds of a model must have been made and scored alike; whatever differs is refused in one sentence before anything
-is computed.
+The seeds of a model must have been trained and scored alike; differences are refused before anything is computed.
 """
 
 from __future__ import annotations
@@ -23,13 +22,12 @@ from finetune.task_names import sort_key
 
 PREDICTIONS_NAME = "predictions.jsonl"
 DEFAULTS = {"revision": 1}  # of results that do not say
-OWN_MODEL = "model"  # the run's own stands before others
+OWN_MODEL = "model"  # the model of the run comes first
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """One task and model, with its settings: the results of all its seeds, each the folder (or the predictions file)
-    and what its ``scores.json`` says."""
+    """One task and model, with its settings: for each seed the folder (or predictions file) and its ``scores.json``."""
 
     task: str
     name: str  # ``model``, or ``model, slow`` with named settings
@@ -45,14 +43,14 @@ class Trained:
 
     @property
     def is_selected(self) -> bool:
-        """Whether weights or settings were chosen by their score on the examples that are scored."""
+        """Whether weights or settings were selected by their score on the scored examples."""
         return any(result.get("selected") or result.get("searched_on") == "dev" for _, result in self.results)
 
 
 def find_trained(folder: Path) -> list[Trained]:
     """All results below a folder, tasks in the paper's order, the run's own model first.
 
-    ``BadInput`` where there are none, or where the seeds of one model were not made alike.
+    ``BadInput`` if there are none, or the seeds of one model were not trained alike.
     """
     home = folder / "finetune" if (folder / "finetune").is_dir() else folder
     found: dict[tuple[str, str], list[tuple[Path, dict[str, Any]]]] = {}
@@ -74,7 +72,7 @@ def find_trained(folder: Path) -> list[Trained]:
 
 
 def trained_of_file(path: Path, task: str) -> Trained:
-    """A predictions file, its golds in it, as a model with one seed that nothing else is known of."""
+    """A predictions file with golds, as a model with one seed and no further information."""
     return Trained(find_task(task).name, str(path), ((path, {"seed": 0, "protocol": None, "split": None}),))
 
 
@@ -94,7 +92,7 @@ def _refuse_mixed(one: Trained) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The predictions of a model: training seed to rows, in the order of the guids."""
+    """The predictions of a model: rows of each training seed, sorted by guid."""
 
     trained: Trained
     task: Task
@@ -106,7 +104,7 @@ class Loaded:
 
 
 def load(trained: Trained) -> Loaded:
-    """Read all predictions; ``BadInput`` for a missing or broken file, or seeds that were scored on other examples."""
+    """Read all predictions; ``BadInput`` for a missing or broken file, or seeds scored on other examples."""
     place = trained.results[0][0]
     task = find_task(str(place) if trained.first.get("own") else trained.task)
     rows = {seed: _rows(place, task) for seed, (place, _) in zip(trained.seeds, trained.results, strict=True)}
@@ -123,7 +121,7 @@ def _rows(place: Path, task: Task) -> list[Row]:
 
 
 def refuse_incomparable(a: Loaded, b: Loaded) -> None:
-    """``BadInput`` where two models were not scored on the same examples under the same protocol."""
+    """``BadInput`` if two models were not scored on the same examples under the same protocol."""
     one, other = a.trained, b.trained
     for key in ("protocol", "split"):
         values = one.first.get(key), other.first.get(key)
@@ -151,7 +149,7 @@ def _refuse_others(first: Sequence[Row], second: Sequence[Row], one: str, other:
 
 
 def passages_of(task: Task, data: Path | None) -> Callable[[str], str] | None:
-    """Guid to group from the official files below ``data``; None where there are none, or guids tell as much."""
+    """Guid to group from the official files below ``data``; None without files, or if guids are enough."""
     if data is None or task.custom is not None or task.group_of_guid is not str:
         return None
     files = [path for name in (task.files.dev, task.files.train) if (path := find_file(data, name)) is not None]

@@ -1,7 +1,7 @@
-"""Scores of anybody's predictions, without torch: against an official file, or of our own file with its golds.
+"""Scores of any predictions, without torch: against an official file, or of a predictions file with golds.
 
-Every example needs one prediction of its task's form (``finetune.score.predictions``): nothing is guessed, left out or
-counted as wrong in silence. The intervals of all tasks come from one bootstrap over groups.
+Every example needs one prediction in the form of its task (``finetune.score.predictions``). The intervals of all tasks
+come from ``finetune.score.bootstrap``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Scored(NamedTuple):
-    """``scores``: 0..100, the headline first; ``tables``: ``Task.tables``; ``gold``: the file held against, if any;
-    ``notes``: what else to know of the predictions."""
+    """``scores``: 0..100, the headline first; ``tables``: of ``Task.inspection``; ``gold``: the file compared with, if
+    any; ``notes``: remarks about the predictions."""
 
     n: int
     scores: dict[str, float]
@@ -36,12 +36,12 @@ class Scored(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The same for JSON, where an undefined number is null."""
+        """As JSON, with null for undefined numbers."""
         return {**self._asdict(), "scores": defined(self.scores), "tables": defined_tables(self.tables)}
 
 
 def defined(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row for JSON: null in place of an undefined number."""
+    """The row for JSON, with null for undefined numbers."""
     return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
 
 
@@ -51,11 +51,11 @@ def defined_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
 
 
 def score_file(name: str, predictions: Path, gold: Path | None = None, samples: int = SAMPLES) -> Scored:
-    """Score a predictions file of a task; ``BadInput`` for a broken file, or predictions that do not fit the examples.
+    """Score a predictions file; ``BadInput`` for a broken file, or predictions that do not match the examples.
 
     Args:
-        gold: an official file of the task, plain or ``.zst``; None: the golds stand in the predictions file, which
-            does not know the passages of KLUE-MRC, so its intervals take each question by itself.
+        gold: an official file of the task, plain or ``.zst``; None: the predictions file has the golds. It does not
+            know the passages of KLUE-MRC, so its intervals treat each question separately.
         samples: bootstrap resamples; 0: no intervals.
     """
     task = find_task(name)
@@ -85,17 +85,17 @@ def score_file(name: str, predictions: Path, gold: Path | None = None, samples: 
 
 
 def read_rows(path: Path, task: Task | None = None) -> list[Row]:
-    """The lines of a predictions file that holds golds; ``BadInput`` for a line without ``gold`` or ``prediction``, or
-    with one that is not of the form of ``task``."""
+    """The lines of a predictions file with golds; ``BadInput`` for a line without ``gold`` or ``prediction``, or with
+    one that does not have the form of ``task``."""
     records = read_lines(path, ("guid", "gold", "prediction"))
     for record in records if task is not None else ():
         assert task is not None
         example = _stand_in(record["guid"], record["gold"])
-        fault = task.inspection.validate(example, Prediction(nfc(record["prediction"]), record.get("scores")))
-        if fault is None and not (isinstance(record["gold"], dict) and "answers" in record["gold"]):  # of KLUE-MRC
-            fault = task.inspection.validate(example, Prediction(nfc(record["gold"])))
-        if fault is not None:
-            raise BadInput(f"{path}, {record['guid']}: {fault}")
+        problem = task.inspection.validate(example, Prediction(nfc(record["prediction"]), record.get("scores")))
+        if problem is None and not (isinstance(record["gold"], dict) and "answers" in record["gold"]):  # of KLUE-MRC
+            problem = task.inspection.validate(example, Prediction(nfc(record["gold"])))
+        if problem is not None:
+            raise BadInput(f"{path}, {record['guid']}: {problem}")
     for record in records:
         for key in ("gold", "prediction"):
             if isinstance(record[key], float) and not math.isfinite(record[key]):
@@ -104,7 +104,7 @@ def read_rows(path: Path, task: Task | None = None) -> list[Row]:
 
 
 def _stand_in(guid: str, gold: Any) -> Example:
-    """An example as long as its gold, which is all that the form of a prediction depends on."""
+    """An example as long as its gold, which is enough to check the form of a prediction."""
     words = gold["heads"] if isinstance(gold, dict) and isinstance(gold.get("heads"), list) else []
     return Example(guid, gold, {"text": "x" * len(gold) if isinstance(gold, list) else "", "words": words})
 
@@ -121,7 +121,7 @@ def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path
 
 
 def in_nfc(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """The rows with golds and predictions in NFC, and what that changed: the same text in NFD would count as wrong."""
+    """The rows with golds and predictions in NFC, and what that changed: NFD text would count as wrong."""
     same = [row._replace(gold=nfc(row.gold), prediction=nfc(row.prediction)) for row in rows]
     pairs = list(zip(rows, same, strict=True))
     changed = {
@@ -136,7 +136,7 @@ def in_nfc(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
 
 
 def remarks(task: Task, rows: Sequence[Row]) -> list[str]:
-    """One sentence for each thing that the metrics of the task pass over."""
+    """One sentence for each property of the predictions that the metrics of the task ignore."""
     kind = task.custom["kind"] if task.custom is not None else task.name
     return [
         said.format(count, len(rows))
@@ -151,7 +151,7 @@ def _has_slot_twice(state: Any) -> bool:
 
 
 def _strays(tags: Any) -> int:
-    """Runs of I- that no B- of their type begins."""
+    """Runs of I- without a B- of their type."""
     return sum(
         tag.startswith("I-") and (before == "O" or before[2:] != tag[2:])
         for before, tag in zip(["O", *tags], tags, strict=False)

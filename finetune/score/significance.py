@@ -1,18 +1,17 @@
 """Mean, interval and test over seeds and examples together.
 
-A score of seed ``s`` on examples ``E`` is truth + seed + examples + what the two do together, and an experiment crosses
+A score of seed ``s`` on examples ``E`` is truth + seed effect + example effect + interaction, and an experiment crosses
 them: every seed is scored on the same examples. The variance of the mean over S seeds is therefore a sum of two parts:
 
     (spread over seeds)^2 / S  +  what the examples move all seeds alike
     └ sample variance           └ mean covariance, over resampled examples, of the scores of two different seeds
 
-Resampled examples move two seeds together only by what is common to them, so what examples and seeds do together is not
-counted twice (the sample variance holds it). An interval reaches sqrt(sum of t^2 x variance) to either side, with
-Student's t of each part's own degrees of freedom: Banerjee 1961, which covers at least 95 %. Satterthwaite's one t for
-the whole covered 91 to 96 % with 3 seeds, as three may lie close by chance. Resampling seeds is worse still: of 3 seeds
-its variance is 2/3 of the right one, and 1.96 is not 4.30; no bootstrap of crossed rows and columns has the right
-variance (McCullagh 2000; Owen 2007, "The pigeonhole bootstrap"). See also Bouthillier et al. 2021, "Accounting for
-variance in machine learning benchmarks". Legend: ``S`` seeds, ``B`` resamples.
+The interaction is counted once, in the sample variance. An interval has half width sqrt(sum of t^2 x variance), with
+Student's t for each part's own degrees of freedom (Banerjee 1961), and covers at least 95 %. Satterthwaite's single t
+covered 91 to 96 % with 3 seeds, because three seeds may be close by chance. Resampling seeds is worse: of 3 seeds the
+variance is 2/3 of the right one, and 1.96 is not 4.30; no bootstrap of crossed rows and columns has the right variance
+(McCullagh 2000; Owen 2007). See also Bouthillier et al. 2021, "Accounting for variance in machine learning benchmarks".
+Legend: ``S`` seeds, ``B`` resamples.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ EXAMPLES_ONLY = "randomisation over examples"
 
 
 class Estimate(NamedTuple):
-    """A mean over seeds with its 95 % interval; ``sd``, between seeds, and ``interval`` None where they are unknown."""
+    """A mean over seeds with its 95 % interval; ``sd`` (between seeds) and ``interval`` are None if unknown."""
 
     mean: float | None
     sd: float | None
@@ -59,9 +58,9 @@ class Difference:
     """``b`` - ``a`` of two models on the same examples.
 
     Fields:
-        p: two-sided, of ``test``; None of one seed each, where a randomisation over examples gives it.
-        seed_variance: of the difference between one more seed of each; None where neither model has two.
-        example_variance: what the examples leave however many seeds there are.
+        p: two-sided, of ``test``; None with one seed each, where a randomization over examples gives it.
+        seed_variance: of the difference between one more seed of each; None if neither model has two seeds.
+        example_variance: what remains with any number of seeds.
     """
 
     value: float
@@ -74,14 +73,14 @@ class Difference:
     groups: int
 
     def seeds_needed(self, alpha: float = ALPHA) -> int | None:
-        """How many seeds of each model show a difference of this size 4 times in 5; None: no number up to 1,000."""
+        """The number of seeds per model that detects this difference with power 0.8; None above 1,000."""
         if self.seed_variance is None or not self.value:
             return None
         found = bisect_left(range(MOST_SEEDS + 1), POWER, lo=2, key=lambda seeds: self._power(seeds, alpha))
         return found if found <= MOST_SEEDS else None
 
     def examples_needed(self, alpha: float = ALPHA) -> float:
-        """How many times the examples it takes beside any number of seeds, for the same power."""
+        """The factor by which the examples must grow for the same power with any number of seeds."""
         least = (quantile(MANY, alpha) + quantile(MANY, 2 - 2 * POWER)) ** 2  # of the normal distribution
         return least * self.example_variance / self.value**2 if self.value else math.inf
 
@@ -94,7 +93,7 @@ class Difference:
 
 
 def estimate(sample: Sample, metric: str) -> Estimate:
-    """Mean and interval, within the range of the metric; over the examples alone where there is one seed."""
+    """Mean and interval, cut to the range of the metric; over the examples alone if there is one seed."""
     count = len(sample.seeds)
     if not np.isfinite(sample.scores_S).all():
         return Estimate(None, None, None, count)
@@ -107,11 +106,11 @@ def estimate(sample: Sample, metric: str) -> Estimate:
 
 
 def differ(a: Sample, b: Sample) -> Difference | None:
-    """``b`` - ``a``, tested over seeds and examples; None where a score is undefined.
+    """``b`` - ``a``, tested over seeds and examples; None if a score is undefined.
 
-    Seeds are paired where both models have the same ones: then it is the mean of a single sample of differences.
-    Otherwise the variances of both add up (Welch), and a model with one seed is taken to vary as the other does. With
-    one seed each nothing is known of other seeds: the interval is over examples, and ``p`` is left to a randomisation.
+    With the same seeds on both sides, seeds are paired: a single sample of differences. Otherwise the variances add up
+    (Welch), and a model with one seed is assumed to vary as the other. With one seed each, the interval is over
+    examples, and ``p`` is left to a randomization.
     """
     if not a.is_defined or not b.is_defined:
         return None
@@ -135,7 +134,7 @@ def differ(a: Sample, b: Sample) -> Difference | None:
 
 
 def reach(parts: Sequence[Part], p: float = ALPHA) -> float:
-    """How far an interval reaches to either side (Banerjee 1961)."""
+    """Half the width of an interval (Banerjee 1961)."""
     return math.sqrt(sum(quantile(part.df, p) ** 2 * part.variance for part in parts if part.variance))
 
 
@@ -151,13 +150,13 @@ def p_of(value: float, parts: Sequence[Part]) -> float:
 
 
 def _parts(scores_S: Array, resampled_SB: Array, groups: int) -> list[Part]:
-    """What the seeds do to the mean, and, last, what the examples do to all of them alike."""
+    """The variance of the mean over seeds, and, last, the variance that the examples cause in all seeds alike."""
     examples, seeds = Part(_shared(resampled_SB), groups - 1), len(scores_S)
     return [Part(float(np.var(scores_S, ddof=1)) / seeds, seeds - 1), examples] if seeds > 1 else [examples]
 
 
 def _shared(resampled_SB: Array) -> float:
-    """What resampled examples do to all seeds alike; of a single seed all that they do."""
+    """The variance that resampled examples cause in all seeds alike; of a single seed all its variance."""
     seeds, covariance_SS = len(resampled_SB), np.atleast_2d(np.cov(resampled_SB))
     if seeds == 1:
         return float(covariance_SS[0, 0])
@@ -165,14 +164,13 @@ def _shared(resampled_SB: Array) -> float:
 
 
 def _shared_unpaired(a: Sample, b: Sample) -> float:
-    """What the examples do to the difference, whichever the seeds."""
+    """The variance that the examples cause in the difference of unpaired seeds."""
     across = np.cov(np.vstack([a.resampled_SB, b.resampled_SB]))[: len(a.seeds), len(a.seeds) :]
     return max(0.0, _shared(a.resampled_SB) + _shared(b.resampled_SB) - 2 * float(across.mean()))
 
 
 def _welch(variances: Sequence[float], seeds: Sequence[int]) -> Part:
-    """The seeds of two models as one part; where one has a single seed, its variance is the other's, not a further
-    one."""
+    """The seeds of two models as one part; if one has a single seed, its variance is the other's."""
     parts = [Part(variance / count, count - 1) for variance, count in zip(variances, seeds, strict=True)]
     df = max(seeds) - 1 if min(seeds) == 1 else _whole_df(parts)
     return Part(sum(part.variance for part in parts), df)

@@ -1,7 +1,7 @@
-"""Student's t, by quadrature: its quantile, its two-sided p, and the power of its test.
+"""Student's t by quadrature: quantile, two-sided p, and the power of its test.
 
-numpy alone, so that the light installation compares, too; held to scipy and statsmodels in the tests. With
-t = sqrt(df) tan(x) the density of t becomes cos(x) ** (df - 1), which is smooth and lies between 0 and pi / 2.
+NumPy only, so that the slim installation can compare models; tested against scipy and statsmodels. With t = sqrt(df)
+tan(x) the density of t becomes cos(x) ** (df - 1), which is smooth and lies between 0 and pi / 2.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def quantile(df: float, p: float = ALPHA) -> float:
 
 
 def power(distance: float, df: float, bar: float) -> float:
-    """The probability of |T| >= ``bar`` where the truth lies ``distance`` standard errors from 0: T is then a normal
-    around ``distance`` over an independent root of chi-square / df, over which this integrates."""
+    """The probability of |T| >= ``bar`` if the truth is ``distance`` standard errors from 0: T is a normal around
+    ``distance`` over an independent root of chi-square / df, which is integrated here."""
     reach = 10 / math.sqrt(2 * df)
     root = np.linspace(max(1e-9, 1 - reach), 1 + reach, 2_001)
     log_density = (df - 1) * np.log(root) - df * root**2 / 2

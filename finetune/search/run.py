@@ -4,8 +4,8 @@
 round by round: propose ─▶ jobs of all studies ─▶ records ─▶ trials.jsonl, best.json       finetune-search/
 best of each study ─▶ ordinary jobs over all seeds, scored on dev, settings best-of-search  finetune/
 ```
-Trials are jobs of the same queue: claimed, retried, over processes. Whatever is on the disk is not trained again, so a
-study that was killed goes on, and one with more trials begins with those that are there.
+Trials are jobs of the same queue: locked, retried, over processes. Existing results are reused, so a killed study
+resumes, and a longer study starts with the trials of a shorter one.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Proposal = tuple[int, Values, Job]  # number, combination, training
 
 
 def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
-    """Try what ``config.search`` says for each task and encoder; returns counts for the manifest.
+    """Run the trials of ``config.search`` for each task and encoder; returns counts for the manifest.
 
-    Writes ``<task>/<model>/{trials.jsonl, best.json}`` and a folder with the figures of each training. ``BadInput``
-    where trainings could not be finished, and where no trial of a study has a score.
+    Writes ``<task>/<model>/{trials.jsonl, best.json}`` and a folder with the record of each training. ``BadInput`` if
+    trainings failed.
     """
     if starts := [task for task in config.tasks if task in config.start_from]:
         raise BadInput(
@@ -69,7 +69,7 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
 
 
 def _studies(config: FinetuneConfig, inputs: FinetuneInputs) -> tuple[list[Study], dict[str, Files]]:
-    """What there is to search, and the files of each task."""
+    """The studies, and the files of each task."""
     studies, files = list[Study](), dict[str, Files]()
     for name in config.tasks:
         own = trial_config(config, name)
@@ -87,7 +87,7 @@ def _finish_round(
     config: FinetuneConfig, inputs: FinetuneInputs, out: Path, workers: int, device: torch.device,
     precision: PrecisionName,
 ) -> None:  # fmt: skip
-    """Train what is not there, of all studies side by side, and add the round's trials to them."""
+    """Train what has no record, of all studies together, and add the trials of the round to them."""
 
     def known(study: Study, round_: Sequence[Proposal]) -> list[Trial]:
         own = limits[study.task, study.model] if limits is not None else None
@@ -119,7 +119,7 @@ def _finish_round(
 def train_best(
     config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, searched: Path, workers: int = 1
 ) -> dict[str, Any]:
-    """Train the best settings of each study below ``searched`` over all seeds, into ``out`` beside other results."""
+    """Train the best settings of each study below ``searched`` over all seeds, into ``out``."""
     files = check(config, inputs)
     device = find_device(config.device, "finetune.device")
     precision = precision_of(config, device)
@@ -132,8 +132,8 @@ def _best_jobs(
     config: FinetuneConfig, inputs: FinetuneInputs, searched: Path, precision: PrecisionName,
     files: Mapping[str, Files], out: Path,
 ) -> list[Job]:  # fmt: skip
-    """A job for each study and seed. Where a task's best differs from what has the name (of another encoder, or of a
-    shorter search), it is numbered: no result is overwritten."""
+    """A job for each study and seed. If the name is taken by other settings (of another encoder, or of a shorter
+    search), it is numbered, so no result is overwritten."""
     taken = {(str(found["task"]), str(found["settings"])): found["recipe"] for _, found in read_results(out)}
     jobs = []
     for task in config.tasks:

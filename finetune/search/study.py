@@ -1,7 +1,6 @@
-"""One study: a task and an encoder, its trials in order, and the two files that say what came of them.
+"""One study: a task and an encoder, its trials in order, and its two result files.
 
-``trials.jsonl`` has a line for each trial that is known so far; ``best.json`` the best of them, what the study was, and
-what the best of k trials is worth.
+``trials.jsonl`` has a line for each finished trial; ``best.json`` has the best trial and the settings of the study.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ TRIALS_NAME, BEST_NAME = "trials.jsonl", "best.json"
 
 @dataclass
 class Study:
-    """What is searched for, and the trials of the rounds that are finished."""
+    """What is searched, and the trials of the finished rounds."""
 
     task: str
     model: str
@@ -39,7 +38,7 @@ class Study:
         return out / self.task / folder_name(self.model)
 
     def overrides(self, values: Values) -> Hyperparameters:
-        """What a trial of these values replaces of the published hyperparameters."""
+        """The hyperparameters of a trial with these values."""
         before = self.config.overrides.get(self.task, Hyperparameters())
         return before.replaced(**values)
 
@@ -51,7 +50,7 @@ class Study:
 
 
 def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:
-    """What all trials of a task have alike: what chooses is held out of train or is dev, and nothing is kept."""
+    """The configuration of all trials of a task: scored on a part of train or on dev, with nothing saved."""
     search = config.search
     fixed = fixed_values(search, task, is_custom=task in config.custom)
     before = config.overrides.get(task, Hyperparameters())
@@ -67,13 +66,13 @@ def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
-    """The complete trial with the highest score, the first of equals; None where none is complete."""
+    """The complete trial with the highest score, the first of equals; None if none is complete."""
     complete = [trial for trial in trials if trial.state == "complete" and trial.score is not None]
     return max(complete, key=lambda trial: (trial.numeric_score, -trial.number), default=None)
 
 
 def write_study(study: Study, trials: Sequence[Trial], search: SearchConfig, out: Path) -> None:
-    """``trials.jsonl`` and ``best.json`` from the trials known so far, of ``search.size``."""
+    """Write ``trials.jsonl`` and ``best.json`` from the trials known so far."""
     folder = study.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(_line(study, trial), ensure_ascii=False) + "\n" for trial in trials)

@@ -1,8 +1,8 @@
-"""One trial: an ordinary training in a folder named after all that decides it, of which only figures are kept.
+"""One trial: an ordinary training in a folder named after its fingerprint, of which only a record is kept.
 
-Studies that try the same combination on the same data share the training, whatever their method and seed. The record
-says how the training went; what that means for a study (complete, pruned, failed) ``judge`` decides from the record and
-the study's limits, so a study comes out the same whatever is on the disk already.
+Studies that try the same combination on the same data share the training, with any method and seed. The record
+describes the training; ``judge`` derives from it and the study's limits whether the trial is complete, pruned or
+failed, so a study does not depend on what exists on disk.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Pruned(Exception):
 
 
 class Verdict(NamedTuple):
-    """What a record means for a study; ``epochs``: after how many of them it ended, None: it did not."""
+    """What a record means for a study; ``epochs``: the epoch after which the trial ends, None if it does not end
+    early."""
 
     state: State
     score: float | None
@@ -72,14 +73,14 @@ def ends_after(by_epoch: Sequence[float], limits: Limits) -> int | None:
 
 
 def place_trial(job: Job, precision: PrecisionName, files: Mapping[str, Files]) -> Job:
-    """The job under a name made of its fingerprint."""
+    """The job with a folder named after its fingerprint."""
     task = task_of(job.task, job.config)
     found = origin_of(job, task, precision, settings_of(task, job.config, job.encoder), files)
     return replace(job, settings=f"trial-{found['fingerprint'][:12]}")
 
 
 def judge(record: Record | None, limits: Limits | None) -> Verdict | None:
-    """What a training means for a study with these limits (None: it does not prune); None where it must be trained."""
+    """The verdict on a training for a study with these limits (None: no pruning); None if it must be trained."""
     if record is None or (limits is not None and record["by_epoch"] is None):
         return None
     by_epoch, state = record["by_epoch"] or (), record["state"]
@@ -91,7 +92,7 @@ def judge(record: Record | None, limits: Limits | None) -> Verdict | None:
 
 
 def read_record(folder: Path) -> Record | None:
-    """What is known of a training; None where it is not finished."""
+    """The record of a training; None if it is not finished."""
     path = folder / RECORD_NAME
     if not path.is_file():
         return None
@@ -102,7 +103,7 @@ def read_record(folder: Path) -> Record | None:
 
 
 def trial_of(place: int, values: Values, job: Job, out: Path, limits: Limits | None) -> Trial | None:
-    """The trial of that number from the record of its job below ``out``; None where that must be trained first."""
+    """The trial of that number from the record of its job; None if it must be trained first."""
     record = read_record(job.folder(out))
     verdict = judge(record, limits)
     if record is None or verdict is None:
@@ -124,7 +125,7 @@ def try_one(
     limits: Mapping[tuple[str, str], Limits] | None,  # by task and model; None: nothing is pruned
     parts: int = 1,
 ) -> dict[str, Any]:
-    """Train a trial below ``out`` and write its record, or find it; returns it with a line for people."""
+    """Train a trial below ``out`` and write its record, or find it; returns it with a line for the log."""
     folder = job.folder(out)
     own = None if limits is None else limits[job.task, job.model]
     record = read_record(folder)
@@ -146,7 +147,7 @@ def try_one(
 def _train(
     job: Job, precision: PrecisionName, data_folder: Path, out: Path, limits: Limits | None, parts: int
 ) -> dict[str, Any]:
-    """The record of a training: how it went, its score, and the scores after its epochs where they are looked at."""
+    """The record of a training: outcome, score, and, if pruning needs them, the scores after its epochs."""
     began, by_epoch, task = time.perf_counter(), list[float](), task_of(job.task, job.config)
 
     def after_epoch(score: float) -> None:

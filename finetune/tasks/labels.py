@@ -1,9 +1,7 @@
-"""Tasks with one label a text: YNAT and KLUE-NLI, and what KLUE-RE and KLUE-STS share with them.
+"""Functions of tasks with one label per text (YNAT, KLUE-NLI, KLUE-RE, custom classes), some shared with KLUE-STS.
 
-YNAT (paper 3.1): topic of a headline, macro F1 over the classes that occur in gold or prediction; a class that is only
-predicted counts with F1 0. KLUE-NLI (3.3): does the premise entail, contradict or leave open the hypothesis, accuracy.
-Scores come from one count of (gold, predicted) pairs, many times faster on names than scikit-learn; an interval scores
-the rows hundreds of times. A file without labels (a test file) has gold None everywhere and no labels in its batches.
+Scores come from one count of (gold, predicted) pairs, much faster on names than scikit-learn; an interval scores the
+rows hundreds of times. A test file has gold None everywhere and no labels in its batches.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ def read_labelled(key: str, labels: Sequence[str], path: Path) -> Golds:
 
 
 def read_golds(key: str, gold_of: Callable[[dict[str, Any], str], Any], path: Path) -> Golds:
-    """The records with what ``(record, where)`` gives; None in a file in which no record has ``key``."""
+    """The records with the result of ``gold_of(record, where)``; None in a file in which no record has ``key``."""
     records = read_records(path)
     unlabelled = [where for where, record in records if key not in record]
     if len(unlabelled) == len(records):
@@ -64,7 +62,7 @@ def featurize_texts(
     fields: Sequence[str], labels: Sequence[str] | None, encode: Callable[..., list[Feature]],
     examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool,
 ) -> list[Feature]:  # fmt: skip
-    """``[CLS] text [SEP]``, or with a second text after it, too long ones cut by ``encode``."""
+    """``[CLS] text [SEP]``, or with a second text; ``encode`` truncates long texts."""
     texts = ([example.inputs[field] for example in examples] for field in fields)
     return with_labels(encode(tokenizer, *texts, max_tokens=max_tokens), examples, labels)
 
@@ -72,8 +70,8 @@ def featurize_texts(
 def encode_texts(
     tokenizer: Tokenizer, first: Sequence[str], second: Sequence[str] | None = None, max_tokens: int | None = None
 ) -> list[Feature]:
-    """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]`` in the layout of the tokenizer; the longer
-    text loses its end until the whole has ``max_tokens`` ids."""
+    """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]`` with the tokenizer's special tokens; the
+    longer text is truncated until the total has ``max_tokens`` ids."""
     encoded = tokenizer(
         list(first), list(second) if second is not None else None, max_length=max_tokens,
         truncation="longest_first" if max_tokens else False,
@@ -86,11 +84,11 @@ def encode_texts(
 def encode_pairs_as_published(
     tokenizer: Tokenizer, first: Sequence[str], second: Sequence[str], max_tokens: int
 ) -> list[Feature]:
-    """``encode_texts`` of pairs, cut as by the published code (transformers 3.5.1).
+    """``encode_texts`` of pairs, truncated as in the published code (transformers 3.5.1).
 
-    Its tokenizer takes one token at a time off the longer text, off the second where both are equal; the fast tokenizer
-    shares what is left otherwise when the second text is the longer one (62 and 63 of 125 tokens, not 63 and 62). No
-    pair of the official dev sets reaches 128 tokens, so the protocols agree on those.
+    Its tokenizer removes one token at a time from the longer text, from the second if both are equal; the fast
+    tokenizer differs when the second text is longer (62 and 63 of 125 tokens instead of 63 and 62). No pair of the
+    official dev sets reaches 128 tokens, so the protocols agree on them.
     """
     features = encode_texts(tokenizer, first, second)
     for index, feature in enumerate(features):
@@ -101,7 +99,7 @@ def encode_pairs_as_published(
 
 
 def cut_pair(sides: Sequence[int | None], max_tokens: int) -> list[int]:
-    """Positions that stay: every special token (None in ``sides``), and the beginnings of text 0 and text 1."""
+    """Positions to keep: every special token (None in ``sides``), and the beginnings of text 0 and text 1."""
     size = max_tokens - sides.count(None)
     first = min(sides.count(0), max(size - sides.count(1), (size + 1) // 2))
     most = {0: first, 1: size - first, None: len(sides)}
@@ -122,7 +120,7 @@ def keep_tokens(feature: Feature, positions: Sequence[int]) -> Feature:
 def with_labels(
     features: list[Feature], examples: Sequence[Example], labels: Sequence[str] | None = None
 ) -> list[Feature]:
-    """The features with their example's gold under ``label``, where it has one: its number in ``labels``, if given."""
+    """The features with their example's gold under ``label``, if it has one: its number in ``labels``, if given."""
     for feature in features:
         gold = examples[feature["example"]].gold
         if gold is not None:
@@ -131,7 +129,7 @@ def with_labels(
 
 
 def record_gold(name: str, example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """The inputs and, as ``name`` of the labels, the gold; null in a file without labels."""
+    """The inputs and the gold under ``name`` of the labels; null in a file without labels."""
     (feature,) = features
     return {**{key: feature[key] for key in ("input_ids", "token_type_ids")}, "labels": {name: example.gold}}
 
@@ -176,7 +174,7 @@ def predict_majority(
 
 
 def validate_label(labels: Sequence[str], example: Example, prediction: Prediction) -> str | None:
-    """One of ``labels``; ``scores``, where given, are a number for each of them."""
+    """One of ``labels``; ``scores``, if given, are one number for each label."""
     value, scores = prediction
     if value not in labels:
         return f"no label {value!r:.60}; labels here are {', '.join(labels)}"
@@ -188,12 +186,12 @@ def validate_label(labels: Sequence[str], example: Example, prediction: Predicti
 
 
 def is_finite_number(value: Any) -> TypeGuard[float]:
-    """Whether a value of JSON is one that a float can hold, true and false left out."""
+    """Whether a JSON value is a number that a float can hold; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
 def write_field(key: str, official: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The JSON file again with the value of each guid under ``key`` of its record."""
+    """Write the JSON file with the value of each guid under ``key`` of its record."""
     atomic_write(target, format_json([record | {key: values[record["guid"]]} for _, record in read_records(official)]))
 
 
@@ -203,12 +201,12 @@ def show_fields(fields: Sequence[str], example: Example, row: Row) -> ErrorView:
 
 
 def convert_records(key: str, rows: Sequence[dict[str, Any]], split: str) -> str:
-    """The Hub's rows as an official file, whose labels stand under ``key``."""
+    """The Hub's rows as an official file with labels under ``key``."""
     return format_json([{key if name == "label" else name: value for name, value in row.items()} for row in rows])
 
 
 class ClassCount(NamedTuple):
-    """How often a class is the gold, how often it was predicted, and how often both."""
+    """How often a class is gold, predicted, and both."""
 
     gold: int = 0
     predicted: int = 0
@@ -245,7 +243,7 @@ def macro_f1(classes: Collection[ClassCount]) -> float:
 
 
 def class_rows(rows: Sequence[Row], labels: Sequence[str]) -> Table:
-    """A line for each of ``labels`` and any other class that occurs: counts, and precision, recall and F1, 0..100."""
+    """One line for each of ``labels`` and any other class that occurs: counts, and precision, recall and F1, 0..100."""
     found = count_classes(rows)
     lines = []
     for name in dict.fromkeys([*labels, *found]):
@@ -257,7 +255,7 @@ def class_rows(rows: Sequence[Row], labels: Sequence[str]) -> Table:
 
 
 def class_tables(labels: Sequence[str], rows: Sequence[Row]) -> dict[str, Table]:
-    """The table "classes", and "confusion": for each gold class how often each class, as the columns, was predicted."""
+    """The table "classes", and "confusion": for each gold class how often each class was predicted."""
     pairs = _count_pairs(rows)
     names = list(dict.fromkeys([*labels, *(name for pair in pairs for name in pair)]))
     confusion = [{"gold": gold, **{predicted: pairs[gold, predicted] for predicted in names}} for gold in names]

@@ -1,7 +1,7 @@
-"""New text for a task: what becomes of a line or a record, and how a label or a number is told (``finetune.task.Use``).
+"""Parsing new text for tasks with labels or numbers, and formatting their predictions (``finetune.task.Inference``).
 
-A plain line holds the task's texts in order, parted by tabs; a record of JSON has them under their names. Text goes to
-NFC. What other tasks make of new text stands in the ``new.py`` of their folders.
+A line holds the texts of the task, separated by tabs; a JSON record has them under their names. Text is normalized to
+NFC. The other tasks have an ``inference.py`` in their folders.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from finetune.examples import Example, Prediction
 from finetune.task import Inference, RawInput
 
 ONE_TEXT = ("text", "sentence")  # other names of the text of a task that has one
-LIKELIEST = 3  # labels told with their probabilities
+LIKELIEST = 3  # labels shown with their probabilities
 
 
 def nfc(text: str) -> str:
@@ -25,7 +25,7 @@ def nfc(text: str) -> str:
 
 
 def parse_texts(columns: Sequence[str], raw: RawInput, where: str) -> dict[str, Any] | None:
-    """The texts of ``columns``; one text may also stand under "text" or "sentence"."""
+    """The texts of ``columns``; a single text can also be under "text" or "sentence"."""
     if isinstance(raw, str):
         raw = raw.split("\t") if len(columns) > 1 else [raw]
     if not isinstance(raw, Mapping):
@@ -49,7 +49,7 @@ def _text_under(column: str, record: Mapping[str, Any], is_only: bool, where: st
 
 
 def certainty(labels: Sequence[str], prediction: Prediction) -> dict[str, Any]:
-    """``probability`` of the predicted label, and ``likeliest``, the first labels with theirs."""
+    """``probability`` of the predicted label, and ``likeliest``, the first labels with their probabilities."""
     if not prediction.scores:
         return {}
     ranked = sorted(zip(labels, prediction.scores, strict=True), key=lambda pair: -pair[1])
@@ -57,7 +57,7 @@ def certainty(labels: Sequence[str], prediction: Prediction) -> dict[str, Any]:
 
 
 def text_inference(columns: Sequence[str], labels: Sequence[str] | None) -> Inference:
-    """For a task with one of ``labels``, or a number where there are none, for each text or pair."""
+    """For a task with one of ``labels``, or a number if there are none, per text or pair."""
 
     def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
         texts = {column: example.inputs[column] for column in columns}

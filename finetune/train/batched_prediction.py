@@ -1,6 +1,6 @@
-"""Predictions of a trained model, in batches of similar length; the order of the features is kept.
+"""Predictions of a trained model in batches of similar length, in the order of the features.
 
-``precision`` is the one of the training: a model that was trained under bf16 autocast is also scored under it.
+``precision`` is that of the training: a model trained under bf16 autocast is also scored under it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def predict(
     precision: PrecisionName = "fp32",
     batch_size: int | None = None,
 ) -> list[Any]:
-    """One raw output per feature, in the order of ``features``; ``batch_size``: most features of a batch."""
+    """One raw output per feature, in order; ``batch_size``: maximum number of features per batch."""
     device = next(model.parameters()).device
     model.eval()
     raws: list[Any] = [None] * len(features)
@@ -55,10 +55,10 @@ def batches_by_length(features: Sequence[Feature], batch_size: int | None = None
 
 
 def to_tensors(batch: Mapping[str, NDArray[np.generic]], device: torch.device | str = "cpu") -> dict[str, Tensor]:
-    """What ``collate`` made, as tensors on a device."""
+    """The arrays of ``collate`` as tensors on a device."""
     return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in batch.items()}
 
 
 def autocast(device: torch.device, precision: PrecisionName) -> torch.autocast:
-    """Matrix products in bf16 under "bf16", else nothing; weights, sums and losses stay float32."""
+    """Matrix products in bf16 under "bf16", otherwise nothing; weights, sums and losses stay float32."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

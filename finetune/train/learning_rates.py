@@ -1,12 +1,11 @@
-"""The learning rate by step and by layer, where it is not the published one (linear, the same for all weights).
+"""The learning rate by step and by layer, if it is not the published one (linear, equal for all weights).
 
 ```
 depth    0            1        …        n           n + 1
          embeddings   lowest   layers   highest     head
-rate     d^n          d^(n-1)           1           head_lr_factor    times that of the step
+rate     d^n          d^(n-1)           1           1        times that of the step
 ```
-Lower layers hold what is general and should move less (Howard and Ruder 2018; Sun et al. 2019 for BERT); a head that
-starts at random may move more.
+Lower layers hold general features and should move less (Howard and Ruder 2018; Sun et al. 2019 for BERT).
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ LOWEST = 0.1  # of the rate, where the cosine turns
 
 
 def rate_at(step: int, settings: Hyperparameters, warmup: float, steps: float) -> float:
-    """The rate before step ``step`` (from 0) of ``steps``, in units of ``lr``: after ``warmup`` steps of a rising rate
-    linear to 0 or a cosine that goes down and up, as torch's ``CosineAnnealingLR`` does; constant where ``swa``
-    averages."""
+    """The learning rate before step ``step`` (from 0) of ``steps``, in units of ``lr``: warmup, then linear decay or a
+    cosine as in torch's ``CosineAnnealingLR``; constant while SWA averages."""
     epoch = steps / settings.epochs
     if settings.average == "swa" and step >= START_EPOCHS * epoch:
         return 1.0 if settings.swa_lr is None else settings.swa_lr / settings.lr
@@ -44,7 +42,7 @@ def rate_at(step: int, settings: Hyperparameters, warmup: float, steps: float) -
 def decay_by_layer(
     groups: Sequence[dict[str, Any]], model: nn.Module, settings: Hyperparameters
 ) -> list[dict[str, Any]]:
-    """The parameter groups of an optimizer, parted further by the rate of their depth."""
+    """The parameter groups of an optimizer, divided by the learning rate of each layer."""
     depths, top = find_depths(model)
     parted = []
     for group in groups:
@@ -58,8 +56,8 @@ def decay_by_layer(
 
 
 def find_depths(model: nn.Module) -> tuple[dict[nn.Parameter, int], int]:
-    """The depth of each weight of the encoder, and of its highest layer: embeddings and all else that comes before the
-    layers is 0, what comes after them (pooler, last norm) is as deep as the highest."""
+    """The depth of each weight of the encoder, and of its top layer: 0 for embeddings and everything before the layers;
+    weights after the layers (pooler, last norm) have the depth of the top layer."""
     encoder = find_encoder(model)
     layers = find_layers(encoder)
     depths = {weight: number for number, layer in enumerate(layers, 1) for weight in layer.parameters()}
@@ -74,6 +72,6 @@ def find_depths(model: nn.Module) -> tuple[dict[nn.Parameter, int], int]:
 
 
 def find_layers(encoder: Any) -> nn.ModuleList:
-    """Its layers, the lowest first; of an ALBERT, whose layers share their weights, the one group that there is."""
+    """The layers of an encoder, the lowest first; ALBERT has one group, whose layers share their weights."""
     lists = [part for part in encoder.modules() if isinstance(part, nn.ModuleList)]
     return next((part for part in lists if len(part) == encoder.config.num_hidden_layers), lists[0])

@@ -1,7 +1,7 @@
-"""The most memory in use while a model trains: tensors of the accelerator, or on a processor all of the process.
+"""Peak memory while a model trains: tensors on the accelerator, or the resident memory of the process on a CPU.
 
-Linux lets a process forget its peak (proc(5), ``clear_refs``), so that one training after another in the same process
-has its own. Elsewhere it is the peak since the process began.
+Linux can reset the peak of a process (proc(5), ``clear_refs``), so consecutive trainings have their own. On other
+systems it is the peak since the process started.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 
 def forget_peak() -> None:
-    """What was in use before counts no longer."""
+    """Reset the peak."""
     if torch.accelerator.is_available():
         torch.accelerator.reset_peak_memory_stats()
     with suppress(OSError):  # no Linux, or not allowed
@@ -31,7 +31,7 @@ def peak_mib(device: torch.device) -> int:
 
 
 def resident_mib() -> int:
-    """What this process holds now; its peak where there is no /proc."""
+    """Resident memory of this process; its peak if there is no /proc."""
     return _status_mib("VmRSS")
 
 

@@ -1,10 +1,9 @@
-"""One training loop for all tasks: the transformers Trainer, quiet, without checkpoints.
+"""One training loop for all tasks: the transformers Trainer, without output and checkpoints.
 
-Batches hold features of similar length, padded to their longest; those of protocol ``klue-baseline`` are random. AdamW
-with linear warm-up and decay, no weight decay on biases and norms, gradients clipped at 1, as published. The last
-weights are kept, unless ``Selection`` asks to score others as well: the published figures are each the best of many
-evaluations of the split that they report. What the published training does not do (averages, other rates) is off by
-default and stands in the files beside this one.
+Batches hold features of similar length, padded to the longest; under protocol ``klue-baseline`` they are random. AdamW
+with linear warmup and decay, no weight decay on biases and norms, gradients clipped at 1, as published. The last
+weights are kept, unless ``Selection`` scores others: each published score is the best of many evaluations of the split
+that it reports.
 """
 
 from __future__ import annotations
@@ -36,23 +35,23 @@ from finetune.train.batched_prediction import autocast, to_tensors
 from finetune.train.learning_rates import decay_by_layer, rate_at
 from finetune.train.memory import forget_peak, peak_mib
 
-POOL_BATCHES = 50  # so many batches are sorted together; more would make batches alike from epoch to epoch
+POOL_BATCHES = 50  # batches sorted together; with more, the batches of two epochs would be similar
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
 
 
 class NotFinite(BadInput):
-    """The loss became infinite or nan: these settings do not train, here or anywhere."""
+    """The loss became infinite or nan: these settings do not train on any machine."""
 
 
 class Selection(NamedTuple):
-    """How weights are chosen: scored so many times an epoch, the best kept (the first of equals)."""
+    """Selection of weights: evaluations per epoch; the best weights are kept (the first of equals)."""
 
     evaluations_per_epoch: int
     score: Callable[[nn.Module], float]  # higher is better; nan is worse than any number
 
 
 class Selected(NamedTuple):
-    """Which weights were kept: their score, the step after which they were, of how many evaluations."""
+    """The selected weights: score, step, and number of evaluations."""
 
     score: float
     step: int
@@ -63,13 +62,13 @@ class Training(NamedTuple):
     losses: list[float]  # mean of each epoch
     steps: int
     selected: Selected | None  # None: the last weights
-    averaged: int = 0  # so many weights, at the end of the training
-    peak_mib: int = 0  # most memory in use
+    averaged: int = 0  # number of averaged weights, at the end of the training
+    peak_mib: int = 0  # peak memory
     evaluations: tuple[tuple[int, float], ...] = ()  # step and score of each
 
 
 def seed_everything(seed: int, task: str) -> int:
-    """Seed torch for one training (fresh heads, dropout, order of batches); returns the derived seed."""
+    """Seed torch for one training (new heads, dropout, order of batches); returns the derived seed."""
     derived = int.from_bytes(hashlib.blake2b(f"{seed}:{task}".encode(), digest_size=4).digest())
     set_seed(derived)
     return derived
@@ -86,13 +85,13 @@ def train(
     """Train ``model`` in place; ``NotFinite`` names the step whose loss became infinite or nan.
 
     Args:
-        seed: as ``seed_everything`` returned it.
-        precision: as ``corpus.documents.accelerator.choose_precision`` returned it.
+        seed: from ``seed_everything``.
+        precision: from ``corpus.documents.accelerator.choose_precision``.
         selection: None keeps the last weights.
-        uses_cpu: even where there is an accelerator.
-        as_published: batches in random order, not of similar lengths; the rate reaches 0 after features / batch size x
-            epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
-        after_epoch: is told the number, from 1, of each epoch but the last; what it raises ends the training.
+        uses_cpu: even if there is an accelerator.
+        as_published: random batches; the learning rate reaches 0 after features / batch size x epochs steps, a
+            fraction, so with incomplete batches the last steps do not learn.
+        after_epoch: called with the number, from 1, of each epoch but the last; can stop the training by raising.
     """
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
     steps_per_epoch = math.ceil(len(features) / settings.batch_size)
@@ -124,9 +123,9 @@ def train(
 
 @contextmanager
 def _frozen_garbage() -> Iterator[None]:
-    """The Trainer collects garbage at its start: half a second for objects that are in use anyway.
+    """Freeze the garbage collector's objects: the Trainer's collection at its start takes half a second.
 
-    What a caller has frozen stays so.
+    Objects that a caller has frozen stay frozen.
     """
     if gc.get_freeze_count() > len(gc.get_objects()):  # some Pythons begin with a few hundred
         yield
@@ -139,11 +138,10 @@ def _frozen_garbage() -> Iterator[None]:
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """An order whose consecutive batches hold features of similar length, for one epoch (``N`` features).
+    """An order of one epoch in which consecutive batches hold features of similar length (``N`` features).
 
-    Features are drawn into pools, a pool is sorted by length (equal lengths in random order) and cut into batches, and
-    the batches of all pools are shuffled. An incomplete batch comes last, of a length drawn at random, so that neither
-    long nor short features are always the ones in it.
+    Features are drawn into pools, each pool is sorted by length (equal lengths in random order) and cut into batches,
+    and the batches of all pools are shuffled. An incomplete batch comes last, at a random length.
     """
     order_N = rng.permutation(len(lengths_N))
     batches = len(order_N) // batch_size
@@ -158,7 +156,7 @@ def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.ran
 
 
 class _SimilarLengths(Sampler[int]):
-    """A new order in every epoch. The Trainer's own leaves a third of the slots empty where examples are few."""
+    """A new order in every epoch. The Trainer's own leaves a third of the slots empty if examples are few."""
 
     def __init__(self, features: Sequence[Feature], batch_size: int, seed: int) -> None:
         self.lengths_N = np.array([len(feature["input_ids"]) for feature in features])
@@ -173,7 +171,7 @@ class _SimilarLengths(Sampler[int]):
 
 
 class _Trainer(Trainer):
-    """The Trainer under our autocast and with our order, with an eye on every loss."""
+    """The Trainer with our autocast and order, which checks every loss."""
 
     def __init__(
         self, settings: Hyperparameters, precision: PrecisionName, as_published: bool, **arguments: Any
@@ -237,7 +235,7 @@ class _Trainer(Trainer):
 
 
 class _AfterEpoch(TrainerCallback):
-    """Tells of the end of each epoch but the last, with the average in the model where there is one."""
+    """Calls a function after each epoch but the last, with the averaged weights in the model if there are any."""
 
     def __init__(self, tell: Callable[[int], None] | None, average: Averaging | None) -> None:
         self.tell, self.average = tell, average
@@ -249,7 +247,7 @@ class _AfterEpoch(TrainerCallback):
 
 
 class _Best(TrainerCallback):
-    """Keeps a copy of the weights that scored best; with an average only of averages, from the first one on."""
+    """Keeps a copy of the best weights; with averaging only of averages."""
 
     def __init__(self, selection: Selection, steps_per_epoch: int, average: Averaging | None) -> None:
         self.average = average

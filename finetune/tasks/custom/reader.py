@@ -1,7 +1,8 @@
-"""Files of own tasks as examples: one reader for each kind, and the way back. See ``finetune.data.custom_files``.
+"""Files of custom tasks as examples: one reader for each kind, and writing predictions back. See
+``finetune.data.custom_files``.
 
-A text is an input under the name of its column. Without a ``guid`` column an example is named by file and line, which
-is where to look for it. In a file without the label's column nothing has a gold (a test file).
+A text is an input under the name of its column. Without a ``guid`` column an example is named by file and line. In a
+file without the label column no example has a gold (a test file).
 """
 
 from __future__ import annotations
@@ -78,14 +79,14 @@ def _has_golds(records: Sequence[Record], column: str) -> bool:
 
 
 def guid_of(columns: CustomColumns, record: Record | Words, path: Path) -> str:
-    """The name of an example: the column that the recipe names, or ``dev.csv:17``."""
+    """The name of an example: from the column that the recipe names, or ``dev.csv:17``."""
     if columns.guid is not None and isinstance(record, Record):
         return text_in(record, columns.guid, may_be_number=True)
     return (isinstance(record, Words) and record.name) or f"{path.name}:{record.line}"
 
 
 def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
-    """The text of a column in NFC; ``BadInput`` for none, or for anything else."""
+    """The text of a column in NFC; ``BadInput`` if it is missing or no text."""
     if column not in record.values:
         raise BadInput(f"{record.where}: no column {column!r}; there are {', '.join(map(str, record.values))}")
     value = record.values[column]
@@ -97,7 +98,7 @@ def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
 
 
 def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
-    """Sentences with a tag for each letter that is no space; ``known``: all types, None: any."""
+    """Sentences with a tag for each character except spaces; ``known``: all types, None: any."""
     if columns.spans is None and columns.text is None and holds_words(path, [columns.tokens or "tokens"]):
         return _from_words(columns, [(words, words.words, words.tags) for words in read_words(path)], known, path)
     if columns.spans is None and columns.text is None:
@@ -123,7 +124,7 @@ def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Pat
 
 
 def list_in(record: Record, column: str) -> list[str]:
-    """Words or tags of a cell: a list, a list as JSON, or parted by spaces."""
+    """Words or tags of a cell: a list, a JSON list, or separated by spaces."""
     value = record.values[column]
     if isinstance(value, str) and value.startswith("["):
         value = _json_in(record, column)
@@ -149,7 +150,7 @@ def _from_words(
     known: Sequence[str] | None,
     path: Path,
 ) -> list[Example]:
-    """Words are joined by a space, unless all of the file are single letters, spaces among them (KLUE-NER)."""
+    """Words are joined by a space, unless all words of the file are single characters, spaces included (KLUE-NER)."""
     is_spelt = all(len(word) == 1 for _, words, _ in sentences for word in words)
     has_tags = any(any(tags) for _, _, tags in sentences)
     examples, mended = [], 0
@@ -169,7 +170,7 @@ def _from_words(
 
 
 def _spread(word: str, tag: str, where: str) -> list[str]:
-    """The tags of a word's letters."""
+    """The tags of a word's characters."""
     count = sum(not letter.isspace() for letter in word)
     mark, _, kind = tag.partition("-")
     if tag == OUTSIDE:
@@ -180,7 +181,7 @@ def _spread(word: str, tag: str, where: str) -> list[str]:
 
 
 def _begin_all(tags: list[str]) -> int:
-    """Makes B- of each I- that goes on with nothing; returns how many."""
+    """Replace each I- that continues nothing by B-; returns the number."""
     mended = 0
     for place, tag in enumerate(tags):
         if tag.startswith("I-") and (not place or tags[place - 1][2:] != tag[2:]):
@@ -196,7 +197,7 @@ def _refuse_unknown(where: str, tags: Sequence[str], known: Sequence[str] | None
 
 
 def _tags_of_spans(record: Record, text: str, raw: str, column: str) -> list[str]:
-    """Offsets count characters of the file's own text, which may be NFD; the last one is the first after."""
+    """Offsets count characters of the file's own text, which may be NFD; the end is exclusive."""
     tags = [OUTSIDE] * len(text)
     spans = _json_in(record, column)
     for span in spans if isinstance(spans, list) else [None]:
@@ -224,7 +225,7 @@ def _span_of(span: Any, record: Record, column: str) -> tuple[int, int, str]:
 
 
 def read_answers(columns: CustomColumns, path: Path) -> list[Example]:
-    """Questions, passages and answers, "" for none; an answer without its place must stand in the passage once."""
+    """Questions, passages and answers, "" for none; an answer without offset must occur once in the passage."""
     question, context = columns.question or "question", columns.context or "context"
     column = columns.answer or "answer"
     records = read_table(path, [question, context])
@@ -264,14 +265,14 @@ def _only_place(text: str, passage: str, where: str) -> int:
     count = passage.count(text)
     if count != 1:
         raise BadInput(
-            f"{where}: answer {text!r:.60} stands {count} times in its passage; add a column 'start' with the number "
+            f"{where}: answer {text!r:.60} occurs {count} times in its passage; add a column 'start' with the offset "
             "of its first character"
         )
     return passage.find(text)
 
 
 def write_values(columns: CustomColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
-    """A file again with the predicted values in the place of its labels."""
+    """Write a file with the predicted values in place of its labels."""
     has_words = columns.kind == "tagging" and columns.spans is columns.text is None
     if has_words and holds_words(source, [columns.tokens or "tokens"]):
         _write_words(columns, source, values, target)
@@ -295,7 +296,7 @@ def _predicted(columns: CustomColumns, record: Record, value: Any) -> dict[str, 
 
 
 def _tags_of_words(words: Sequence[str], tags: Sequence[str]) -> list[str]:
-    """The tag of each word's first letter."""
+    """The tag of each word's first character."""
     letters = iter(tags)
     by_word = [[next(letters) for letter in word if not letter.isspace()] for word in words]
     return [found[0] if found else OUTSIDE for found in by_word]

@@ -41,7 +41,7 @@ PREDICTS = {
 
 
 def define(name: str, own: CustomTask) -> dict[str, Any]:
-    """The definition of an own task: its columns, and what its train file (or dev, where that is divided) adds."""
+    """The definition of a custom task: its columns, and what its train file (or dev, if that is divided) adds."""
     path = Path(own.train or own.dev)
     columns = CustomColumns(**own.model_dump(exclude={"train", "dev", "test"}))
     found: dict[str, Any] = {}
@@ -68,7 +68,7 @@ def _labels_of(examples: Sequence[Example], kind: str, path: Path) -> list[str]:
 
 
 def custom_task(definition: Any, place: str = "own task", files: Mapping[str, str] | None = None) -> Task:
-    """The task that a definition describes; ``BadInput`` with ``place`` where it is none. ``files``: split to path."""
+    """The task of a definition; ``BadInput`` with ``place`` if it is invalid. ``files``: path of each split."""
     given = dict(definition) if isinstance(definition, Mapping) else {}
     name, scale = given.pop("name", None), given.pop("scale", 0.0)
     try:

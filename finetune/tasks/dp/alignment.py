@@ -1,7 +1,7 @@
-"""What both protocols of KLUE-DP make of a sentence: a feature, a batch, a record, and predictions from its raw output.
+"""Features, batches, records and predictions of KLUE-DP that both protocols share.
 
-A protocol chooses where words are (sub-word positions), which heads may be targets, and how heads follow from scores.
-Legend: ``n`` words that are kept, all but those after the longest input.
+A protocol chooses the sub-word positions of words, which heads can be targets, and how heads follow from scores.
+Legend: ``n`` words that are kept, without those after the maximum length.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from finetune.tasks.dp.reader import POS_IDS, ROOT_POS, UNKNOWN_POS
 
 
 def locate_words(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """First and last sub-word of each word of a sentence, joined by one space; 0, [CLS], for a word without one.
+    """First and last sub-word of each word of a sentence, joined by spaces; 0, [CLS], for a word without sub-words.
 
     A sub-word belongs to the words of its first and its last character; the space before a word, which some tokenizers
-    count into a sub-word or make one of its own, belongs to none.
+    include in a sub-word, belongs to none.
     """
     word_of = [number for number, word in enumerate(words) for _ in word]  # of each letter, spaces not counted
     is_letter = (flag for word in words for flag in (*[1] * len(word), 0))
@@ -45,7 +45,7 @@ def make_feature(
     number: int, example: Example, ids: list[int], first: Sequence[int], last: Sequence[int], *, right_only: bool
 ) -> Feature:
     """One sentence from the sub-word positions of its words; position 0 is the root, [CLS]. A gold head after the cut,
-    or one to the left of its word where ``right_only``, is no target."""
+    or to the left of its word with ``right_only``, is no target."""
     n = len(first)
     gold = example.gold or {"heads": [IGNORED] * n, "types": DP_LABELS[:1] * n}
     heads = [
@@ -66,12 +66,12 @@ def make_feature(
 
 
 def keep_trainable(features: list[Feature], is_training: bool) -> list[Feature]:
-    """Without sentences that have no target, when training."""
+    """In training, drop sentences without targets."""
     return [f for f in features if not is_training or any(head != IGNORED for head in f["heads"])]
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """One feature a sentence. Words after ``max_tokens`` are left out, but for the first; a gold head that cannot be
+    """One feature per sentence. Words after ``max_tokens`` are left out, except the first; an impossible gold head
     (after the cut, or to the left of its word) is no target."""
     encoded = tokenizer(
         [" ".join(example.inputs["words"]) for example in examples], return_offsets_mapping=True,
@@ -98,7 +98,7 @@ def collate_words(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray
 
 
 def make_record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """What the model sees of a sentence and learns from it; null where a word has no target."""
+    """Model inputs and targets of a sentence; null for a word without target."""
     (feature,) = features
     return {
         "input_ids": feature["input_ids"],
@@ -121,7 +121,7 @@ def chain_words(example: Example, inner: str, last: str) -> Prediction:
 def name_arcs(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], trees: Sequence[Sequence[int]]
 ) -> list[Prediction]:
-    """Predictions of the chosen heads, each with the best type of its arc; words after the cut are chained."""
+    """Predictions with the chosen heads and the best type of each arc; words after the cut form a chain."""
     predictions = [chain_words(example, "NP", "VP") for example in examples]
     for feature, raw, heads in zip(features, raws, trees, strict=True):
         value, n = predictions[feature["example"]].value, len(heads)

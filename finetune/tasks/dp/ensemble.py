@@ -1,7 +1,8 @@
 """KLUE-DP by several models: the mean of the probabilities of each arc and relation, then the tree of the protocol.
 
-Words are the same for all tokenizers. Relations are kept for the heads that a model thinks possible; on other arcs its
-best one breaks ties. Legend: ``n`` words that are kept, ``K`` relations, ``C`` pairs of a word and a possible head.
+Words are the same for all tokenizers. Relations are stored for heads that a model considers possible; on other arcs its
+best relation breaks ties. Legend: ``n`` words that are kept, ``K`` relations, ``C`` pairs of a word and a possible
+head.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ LEAST = 1e-9  # what the best relation of any other arc counts
 
 
 def to_records(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[MemberRecord]:
-    """``words``, how many were read and how many there are; ``arcs``, log-probabilities, and ``types`` of n x (n + 1)
-    arcs; ``pairs``, which of these have ``relations``, K scores each."""
+    """``words``: number of words read and in total; ``arcs``: log-probabilities, and ``types``, of n x (n + 1) arcs;
+    ``pairs``: those with ``relations``, K scores each."""
     records: list[MemberRecord] = [{}] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
         n = len(raw["arcs"])
@@ -42,8 +43,8 @@ def to_records(examples: Sequence[Example], features: Sequence[Feature], raws: S
 
 
 def merge(decode: Decode, members: Sequence[MemberRecords]) -> list[Prediction]:
-    """What ``decode`` makes of the mean of the members. Where a long sentence was cut by some, those count that read
-    the most of it."""
+    """The result of ``decode`` for the mean of the members. If some members cut a long sentence, those that read the
+    most of it count."""
     examples, features, raws = [], [], []
     for number, records in enumerate(zip(*members, strict=True)):
         n, words = max(tuple(record["words"].tolist()) for record in records)
@@ -56,14 +57,14 @@ def merge(decode: Decode, members: Sequence[MemberRecords]) -> list[Prediction]:
 
 
 def mean_of_logs(logs: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
-    """The logarithm of the mean probability; of equal ones they themselves, to the last bit."""
+    """The logarithm of the mean probability; equal inputs are returned to the last bit."""
     stacked = np.stack(logs).astype(np.float64)
     most = stacked.max(axis=0)
     return np.asarray(most + np.log(np.exp(stacked - most).mean(axis=0)))
 
 
 def _best_types(records: Sequence[MemberRecord]) -> NDArray[np.int64]:
-    """The relation of each arc that is likeliest together with it."""
+    """The most likely relation of each arc, given the arc."""
     votes = np.zeros((len(records[0]["arcs"]), len(DP_LABELS)))
     for record in records:
         votes[np.arange(len(votes)), record["types"]] += LEAST

@@ -1,7 +1,7 @@
-"""KLUE-DP on new text: words between spaces, and mecab's part-of-speech tags where the parser reads tags.
+"""KLUE-DP on new text: words between spaces, and mecab's part-of-speech tags if the parser reads tags.
 
-Gold tags, which the published scores are made with, exist for no new text. mecab-ko's differ from KLUE's in names
-(NNBC, SSO, MM …) and in what people decided: of KLUE-DP dev 94.9 % of the last tags are the same (docs/predict.md).
+New text has no gold tags, which the published scores use. mecab-ko's tags differ from KLUE's in names (NNBC, SSO, MM …)
+and in annotation: on KLUE-DP dev 94.9 % of the last tags are equal (docs/predict.md).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BY_WORD = {
 
 
 def parse_input(with_pos: bool, raw: RawInput, where: str) -> dict[str, Any] | None:
-    """``words`` and their last ``pos`` tags: of a sentence, or of a record with ``words`` and, if it has, ``pos``."""
+    """``words`` and their last ``pos`` tags, from a sentence, or a record with ``words`` and optionally ``pos``."""
     if isinstance(raw, Mapping) and "words" in raw:
         words, pos = raw["words"], raw.get("pos")
         if not (_are_texts(words) and all(len(word.split()) == 1 for word in words)):
@@ -55,7 +55,7 @@ def _are_texts(values: Any) -> bool:
 
 
 def last_tags(words: Sequence[str]) -> list[str]:
-    """The tag of each word's last morpheme, as mecab sees it in its sentence; "" where it loses its place.
+    """The tag of each word's last morpheme, as mecab sees it in its sentence; "" if it cannot be aligned.
 
     >>> last_tags(["윤슬이", "두", "번", "웃었다."])
     ['JKS', 'MMN', 'NNB', 'SF']
@@ -99,7 +99,7 @@ def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
 
 
 def format_lines(result: Mapping[str, Any]) -> list[str]:
-    """The sentence as a comment, and a line a word: number, word, head (0: the root), relation."""
+    """The sentence as a comment, and one line per word: number, word, head (0: the root), relation."""
     words, tree = result["words"], result["prediction"]
     rows = zip(range(1, len(words) + 1), words, tree["heads"], tree["types"], strict=True)
     return [f"# {' '.join(words)}", *("\t".join(map(str, row)) for row in rows)]

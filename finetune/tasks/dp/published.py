@@ -1,8 +1,8 @@
-"""KLUE-DP as the published code does it (KLUE-baseline), for figures that compare with paper Table 36.
+"""KLUE-DP as in the published code (KLUE-baseline), for scores that compare with paper Table 36.
 
-Its oddities are named where they are reproduced; where it stops or depends on the order of the file, the repair is ours
-and named too. Padding is masked in evaluation as in training: the published code gives padded positions the score 0
-there, above every negative score, so its predictions depend on the other sentences of a batch.
+Its quirks are named where they are reproduced, and our fixes where the published code stops or depends on the order of
+the file. Padding is masked in evaluation as in training: the published code gives padded positions the score 0, above
+every negative score, so its predictions depend on the other sentences of a batch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from finetune.tasks.dp.reader import POS_IDS, POS_TAGS, read_sentences
 
 
 def read(path: Path) -> list[Example]:
-    """Sentences of a file, words that a spreadsheet damaged as they stand. (The published features carry the guid of
-    the next sentence; here each has its own.)"""
+    """Sentences of a file; words that a spreadsheet damaged are kept. (Published features carry the guid of the next
+    sentence; here each has its own.)"""
     examples = read_sentences(path, as_it_stands=True)
     for example in examples:
         for number, tag in enumerate(example.inputs["pos"], start=1):
@@ -41,10 +41,10 @@ def read(path: Path) -> list[Example]:
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """One feature a sentence, words located by counting the sub-words of each word alone.
+    """One feature per sentence; words are located by counting the sub-words of each word alone.
 
-    Oddities: a word without sub-words shifts all later words by one; in a sentence longer than ``max_tokens`` a word
-    may lie on the final [SEP]. Repairs: a word that the cut divides is left out, and all sentences are cut alike (the
+    Quirks: a word without sub-words shifts all later words by one; in a sentence longer than ``max_tokens`` a word can
+    be on the final [SEP]. Fixes: a word that the cut divides is left out, and all sentences are cut alike (the
     published code stops at the first, and at a long sentence at the end of a file); a head after the cut is no target.
     """
 
@@ -67,8 +67,8 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``BiaffineParser.forward`` describes it. A word that was shifted after its sentence lies on the last
-    sub-word; the published code reads its padding."""
+    """Batch as ``BiaffineParser.forward`` describes it. A word shifted beyond its sentence is on the last sub-word; the
+    published code reads padding."""
     batch = collate_words(features, pad_id)
     final_B1 = batch["attention_mask"].sum(axis=1, keepdims=True) - 1
     return {**batch, "first": np.minimum(batch["first"], final_B1), "last": np.minimum(batch["last"], final_B1)}
@@ -84,9 +84,9 @@ def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """The best head of each word on its own: to the left, itself, several roots or a cycle, as the scores say.
+    """The best head of each word on its own: to the left, itself, several roots or a cycle are possible.
 
-    Words after the cut hang on their right neighbours and count; the published code leaves them out of the scores.
+    Words after the cut depend on their right neighbors and count; the published code excludes them from the scores.
     """
     return name_arcs(examples, features, raws, [raw["arcs"].argmax(axis=1).tolist() for raw in raws])
 

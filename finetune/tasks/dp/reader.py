@@ -1,7 +1,7 @@
-"""KLUE-DP files: one word (eojeol) a line, with lemma, part-of-speech tags, head and relation type.
+"""KLUE-DP files: one word (eojeol) per line, with lemma, part-of-speech tags, head and relation type.
 
-A spreadsheet once damaged words of the official files: "#NAME?" for a word with signs, "0.90%" for "0.9%". They
-are read from the sentence in the header line, which has the same words; ``as_it_stands`` keeps them, as published.
+A spreadsheet damaged some words of the official files: "#NAME?" for a word with signs, "0.90%" for "0.9%". They are
+restored from the sentence in the header line; ``as_it_stands`` keeps them, as published.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ def _gold(words: list[Word], place: str) -> dict[str, Any] | None:
     if all(word.head is None for word in words):
         return None
     if any(word.head is None for word in words):
-        raise BadInput(f"{place}: HEAD and DEPREL stand in some rows of this sentence only; label all or none")
+        raise BadInput(f"{place}: some rows of this sentence have HEAD and DEPREL, others do not; label all or none")
     return {"heads": [word.head for word in words], "types": [word.relation for word in words]}
 
 
 def repair_forms(words: list[Word], written: list[str]) -> list[str]:
-    """Damaged words as the sentence has them, where that has as many words."""
+    """The words, with damaged ones restored from the sentence if it has as many words."""
     forms = [word.form for word in words]
     if len(written) != len(forms):
         return forms
@@ -99,7 +99,7 @@ def repair_forms(words: list[Word], written: list[str]) -> list[str]:
 
 
 def validate_tree(example: Example, prediction: Prediction) -> str | None:
-    """``heads`` (0 the root) and ``types`` (of ``DP_LABELS``), one entry a word."""
+    """``heads`` (0 the root) and ``types`` (of ``DP_LABELS``), one entry per word."""
     value = prediction.value
     words = len(example.inputs["words"])
     heads, types = (value.get("heads"), value.get("types")) if isinstance(value, dict) else (None, None)
@@ -113,7 +113,7 @@ def validate_tree(example: Example, prediction: Prediction) -> str | None:
 
 
 def write_trees(path: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The official file again, plain, with predicted HEAD and DEPREL; all else stays as it is."""
+    """Write the official file, uncompressed, with predicted HEAD and DEPREL."""
 
     def rewrite(block: Block) -> Iterator[str]:
         tree = values[block.guid]

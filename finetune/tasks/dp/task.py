@@ -44,18 +44,19 @@ def configure(task: Task, config: FinetuneConfig) -> Task:
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """The best tree of each sentence. Words cut off by ``max_tokens`` hang on their right neighbour."""
+    """The best tree of each sentence. Words after ``max_tokens`` depend on their right neighbor."""
     trees = best_right_headed_trees([raw["arcs"] for raw in raws])
     predictions = name_arcs(examples, features, raws, trees)
     for feature, heads in zip(features, trees, strict=True):
         value = predictions[feature["example"]].value
         if len(heads) < len(value["heads"]):
-            value["heads"][len(heads) - 1] = len(heads) + 1  # the sentence goes on, so this is not its root
+            value["heads"][len(heads) - 1] = len(heads) + 1  # the sentence continues, so this is not its root
     return predictions
 
 
 def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-    """Every word hangs on its right neighbour, the last one is the root; types are the commonest of each of the two."""
+    """Baseline: every word depends on its right neighbor, the last one is the root; types are the most frequent ones of
+    inner and last words."""
     inner = Counter(name for example in train for name in example.gold["types"][:-1])
     last = Counter(example.gold["types"][-1] for example in train)
     commonest = [max(sorted(counts), key=counts.__getitem__, default=DP_LABELS[0]) for counts in (inner, last)]

@@ -1,8 +1,9 @@
 """KLUE-MRC by several models: spans are compared by their characters, so tokenizers may differ.
 
-Two means decide: of the probability of "no answer" against a member's own best span, and of the probability of each
-span among a member's best ones, which weighs as much as that it answers at all. A span that one tokenizer cannot cut
-gets nothing from it; had spans and "no answer" one distribution, spans that differ by a particle would lose to it.
+Two means decide: the probability of "no answer" against a member's own best span, and the probability of each span
+among a member's best spans, weighted by the probability that the member answers. A span that one tokenizer cannot
+represent gets nothing from it; with one distribution over spans and "no answer", spans that differ by a particle would
+lose to "no answer".
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ def to_records(
     spans_of: Callable[[Feature, Any, int], Spans], examples: Sequence[Example], features: Sequence[Feature],
     raws: Sequence[Any],
 ) -> list[MemberRecord]:  # fmt: skip
-    """``null``, the score of "no answer"; of the best spans ``scores``, ``places`` (two numbers each) and ``texts``.
+    """``null``: the score of "no answer"; of the best spans ``scores``, ``places`` (two numbers each) and ``texts``.
 
     Args:
-        spans_of: ``(feature, raw output, how many)`` to the best spans of a window.
+        spans_of: ``(feature, raw output, number)`` to the best spans of a window.
     """
     null = np.full(len(examples), np.inf, dtype=np.float32)
     found: list[dict[tuple[int, int], float]] = [{} for _ in examples]
@@ -54,7 +55,8 @@ def to_records(
 
 
 def merge(members: Sequence[MemberRecords]) -> list[Prediction]:
-    """The best span of each question, or "" where "no answer" is likelier. Scores: ``null``, the log odds of that."""
+    """The best span of each question, or "" if "no answer" is likelier. Scores: ``null``, the log odds of "no
+    answer"."""
     return [_answer(records) for records in zip(*members, strict=True)]
 
 

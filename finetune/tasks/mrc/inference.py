@@ -13,13 +13,13 @@ COLUMNS = ("question", "context")
 
 
 def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
-    """``question`` and ``context``; no answer is known."""
+    """``question`` and ``context``, without an answer."""
     texts = parse_texts(COLUMNS, raw, where)
     return texts and {**texts, "start": None}
 
 
 def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
-    """Both texts, and ``score``: how far the best answer is ahead of "no answer", below 0 where there is none."""
+    """Both texts, and ``score``: the lead of the best answer over "no answer", negative if there is no answer."""
     ahead = (prediction.scores or {}).get("null")
     return {**{name: example.inputs[name] for name in COLUMNS}, "score": None if ahead is None else -ahead}
 

@@ -1,9 +1,9 @@
-"""Scores of KLUE-MRC: exact match and ROUGE-W (paper 3.7.2), as published and as the published code means them.
+"""Scores of KLUE-MRC: exact match and ROUGE-W (paper 3.7.2), as published and as the published code intends.
 
-Oddities of the published metric that every published figure contains:
-- ROUGE-W is neither weighted nor a subsequence: it is the F1 of the longest common *contiguous* run of characters,
-  as ``difflib.SequenceMatcher`` finds it, whose heuristic ignores frequent characters in answers of 200 or more.
-- The pattern meant to remove brackets needs one quote or bracket followed by ``()‘’``, so brackets stay.
+Quirks of the published metric, in every published score:
+- ROUGE-W is neither weighted nor a subsequence: it is the F1 of the longest common *contiguous* run of characters, from
+``difflib.SequenceMatcher``, whose heuristic ignores frequent characters in answers of 200 or more.
+- The pattern that should remove brackets needs one quote or bracket followed by ``()‘’``, so brackets stay.
 """
 
 from __future__ import annotations
@@ -28,11 +28,9 @@ _LENGTHS = ((4, "1 to 4"), (9, "5 to 9"), (19, "10 to 19"))  # characters of the
 def score(rows: Sequence[Row]) -> dict[str, float]:
     """``exact_match`` and ``rouge_w``, 0..100, best over the gold answers of a question, as published.
 
-    ``…_as_intended``: the same with the brackets removed that the published pattern lists, and a longest common run
-    for which all characters count.
-
-    A gold is ``{"answers": [texts]}``, without answers where the question has none; a prediction is a text, empty
-    for "no answer". ``ValueError`` for anything else.
+    ``…_as_intended``: with the brackets removed, and a longest common run in which all characters count. A gold is
+    ``{"answers": [texts]}``, without answers if the question has none; a prediction is a text, empty for "no answer".
+    ``ValueError`` for anything else.
     """
     return mean_scores(list(zip(*score_questions(rows), strict=True)))
 
@@ -59,7 +57,8 @@ def score_question(gold: dict[str, Any], prediction: str) -> tuple[float, float]
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """Scores, and the share of "no answer" predicted, by question type, with and without answer, by its length."""
+    """Scores, and the share of predicted "no answer", by question type, with and without answer, and by answer
+    length."""
     answerable = [row for row in rows if row.gold["answers"]]
     kinds = ("unanswerable", "answerable")
     return {

@@ -1,8 +1,8 @@
-"""KLUE-MRC: windows without an answer, and when to say that a question has none.
+"""KLUE-MRC: windows without an answer, and the no-answer threshold.
 
-In short windows of a long passage few hold the answer (12.7 % at 128 tokens, 49.9 % at 510, KLUE's vocabulary), and a
-model that always says "no answer" loses little. Two remedies: to train on a share of the empty windows, and to choose
-afterwards, on examples held out of the training, by how much "no answer" must be ahead.
+In short windows of a long passage few contain the answer (12.7 % at 128 tokens, 49.9 % at 510, KLUE's vocabulary), so a
+model that always predicts "no answer" loses little. Two remedies: train on a share of the windows without answer, and
+choose the required lead of "no answer" on held-out examples.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FEW_ANSWERS = 0.25  # of the training windows; with fewer, "no answer" tends to 
 
 
 def keep_some(features: Sequence[Feature], examples: Sequence[Example], share: float) -> list[Feature]:
-    """The windows with an answer and, drawn by guid and place, a ``share`` (0..1) of the others; each question keeps
-    one at least."""
+    """The windows with an answer and a ``share`` (0..1) of the others, drawn by guid and position; each question keeps
+    at least one."""
     draws = [_draw(examples[feature["example"]].guid, feature["begin"]) for feature in features]
     has_answer = [feature["start"] > 0 for feature in features]
     best: dict[int, float] = {}
@@ -42,7 +42,7 @@ def _draw(guid: str, begin: int) -> float:
 
 
 def warn_of_empty(features: Sequence[Feature]) -> None:
-    """Say so where under a quarter of the training windows hold an answer."""
+    """Warn if less than a quarter of the training windows contain an answer."""
     share = sum(feature["start"] > 0 for feature in features) / max(1, len(features))
     if share < FEW_ANSWERS:
         log.warning(
@@ -54,10 +54,10 @@ def warn_of_empty(features: Sequence[Feature]) -> None:
 
 def choose_threshold(examples: Sequence[Example], answered: Sequence[Prediction]) -> float:
     """The lead of "no answer" above which a question is left unanswered, so that the mean of exact match and ROUGE-W is
-    highest; in the middle of the two leads that it parts, 0 where nothing can be chosen.
+    highest; the middle of the two neighboring leads, 0 if nothing can be chosen.
 
     Args:
-        answered: for each example the best span, even where "no answer" is ahead, and its lead as ``null``.
+        answered: for each example the best span, even if "no answer" leads, and its lead as ``null``.
 
     >>> examples = [Example(str(n), {"answers": ["봄"] if n else []}, {}) for n in range(3)]
     >>> choose_threshold(examples, [Prediction("봄", {"null": lead}) for lead in (5.0, 2.0, 1.0)])

@@ -1,8 +1,8 @@
-"""KLUE-MRC as published: targets, batches, decoding and the text of an answer (KLUE-baseline on transformers 3.5.1).
+"""KLUE-MRC as published: targets, batches, decoding and answer texts (KLUE-baseline on transformers 3.5.1).
 
-The SQuAD conversion and post-processing of transformers, written from their behaviour; every oddity is named where it
-is done. Made for WordPiece, as published; SentencePiece pieces are joined at their "▁", any other tokenizer gives
-whole words. Legend: ``B`` windows, ``L`` positions.
+The SQuAD conversion and post-processing of transformers, rewritten from their behavior; every quirk is named. Made for
+WordPiece, as published; SentencePiece pieces are joined at "▁"; other tokenizers give whole words. Legend: ``B``
+windows, ``L`` positions.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ Span = tuple[float, float, int, int]  # start score, end score, first and last p
 
 
 class Pieces(NamedTuple):
-    """The tokenizer's entries in order of the ids; whether they mark words by "▁"; whether they are lower case."""
+    """The tokenizer's entries by id; whether "▁" marks words; whether they are lower case."""
 
     texts: list[str]
     marks_words: bool
     is_lower: bool
 
     def join(self, ids: Sequence[int]) -> str:
-        """Text of a span, in NFC. Oddity: a first "##" stays, so a span inside a word equals nothing in its context."""
+        """Text of a span, in NFC. Quirk: a leading "##" stays, so a span inside a word matches nothing in its
+        context."""
         pieces = [self.texts[id_] for id_ in ids]
         text = "".join(pieces).replace("▁", " ") if self.marks_words else " ".join(pieces).replace(" ##", "")
         return unicodedata.normalize("NFC", " ".join(text.split()))
@@ -64,7 +65,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
 
 
 def first_answer(example: Example) -> str:
-    """The text of the training answer, "" where there is none or its place is unknown."""
+    """The text of the training answer, "" if there is none or its offset is unknown."""
     return "" if example.inputs["start"] is None else example.gold["answers"][0]
 
 
@@ -88,7 +89,7 @@ def is_misplaced(example: Example) -> bool:
 
 
 def text_of_words(context: str, first: int, last: int, words: NDArray[np.int64]) -> str:
-    """Words ``first`` to ``last``, joined by one space each, regardless of what stands between them."""
+    """Words ``first`` to ``last``, joined by one space each."""
     begin, end = np.searchsorted(words, (first, last + 1))
     kept = context[begin:end]
     for white in "\t\r\n\u202f":
@@ -98,7 +99,8 @@ def text_of_words(context: str, first: int, last: int, words: NDArray[np.int64])
 
 def find_words(example: Example, passage: Passage, answer: Passage) -> Target | None:
     """The published target: among the tokens of the answer's words the first run equal to those of the answer alone.
-    Oddity: where there is none, as the answer beside its particle is cut into other tokens, it is whole words."""
+    Quirk: if there is none, because the answer and its particle are tokenized differently, the target is whole
+    words."""
     if example.inputs["start"] is None or is_misplaced(example):
         return None
     first_word, last_word, words = words_of_answer(example)
@@ -113,8 +115,8 @@ def find_words(example: Example, passage: Passage, answer: Passage) -> Target | 
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``SpanFinder.forward`` describes it. Oddity: all tokens, of the question too, can be ends of a span. (As
-    published padding can too; not here, or scores would depend on a window's batch.)"""
+    """Batch as ``SpanFinder.forward`` describes it. Quirk: all tokens, also of the question, can be ends of a span. (As
+    published, padding can too; not here, because scores would depend on the batch.)"""
     batch = pad_inputs(features, pad_id)
     ends = {key: np.array([feature[key] for feature in features]) for key in ("start", "end")}
     return {**batch, "candidates": batch["attention_mask"].astype(bool), **ends}
@@ -129,8 +131,8 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
 
 
 def best_of_best(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> Span | None:
-    """The best span of a window, the first of equals. Oddity: only pairs of the ``BEST`` starts and the ``BEST`` ends
-    count, and positions outside the context take places among them, so a window may have no span."""
+    """The best span of a window, the first of equals. Quirk: only pairs of the ``BEST`` starts and the ``BEST`` ends
+    count, and positions outside the context are among them, so a window may have no span."""
     if feature["max_context"] is None:
         return None
     begin, last = feature["max_context"]
@@ -149,10 +151,10 @@ def best_of_best(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """The best span over all windows, or "" where the least [CLS] score of the windows is above its score.
+    """The best span over all windows, or "" if the lowest [CLS] score of the windows is above its score.
 
-    Oddities: a window's [CLS] score and another window's span are compared as they are; ``NO_SPAN`` is answered where
-    there is no span. Scores: ``null``, how much "no answer" is ahead; None for a context without tokens.
+    Quirks: the [CLS] score of one window and the span of another are compared directly; ``NO_SPAN`` is the answer if
+    there is no span. Scores: ``null``, the lead of "no answer"; None for a context without tokens.
     """
     null = [np.inf] * len(examples)
     best: list[tuple[Feature, Span] | None] = [None] * len(examples)
@@ -183,10 +185,10 @@ def text_of_span(example: Example, feature: Feature, span: Span) -> str:
 
 
 def cut_out(found: str, words: str, is_lower: bool) -> str:
-    """The part of ``words`` that reads ``found`` once its punctuation stands apart, else all of ``words``.
+    """The part of ``words`` that equals ``found`` once punctuation is separated, otherwise all of ``words``.
 
-    Oddities: the *first* place that reads so is taken, be it another than the span's own; a span with an [UNK] or from
-    inside a word gives whole words, particles included.
+    Quirks: the *first* match is taken, even if it is not the span's own place; a span with an [UNK] or from inside a
+    word gives whole words, particles included.
     """
     normalized = BertNormalizer(strip_accents=is_lower, lowercase=is_lower).normalize_str(words)
     spaced = " ".join(piece for piece, _ in BertPreTokenizer().pre_tokenize_str(normalized))

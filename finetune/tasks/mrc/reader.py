@@ -28,9 +28,9 @@ def get_field(record: Any, key: str, kind: type, place: str) -> Any:
 
 
 def read(path: Path) -> list[Example]:
-    """Questions of an official file; fields that a reduced file leaves ``null`` are not needed.
+    """Questions of an official file; a reduced file may have ``null`` in fields that are not needed.
 
-    Gold: ``answers`` (texts, none where unanswerable) and ``question_type`` (1 paraphrase, 2 multi-sentence, 3
+    Gold: ``answers`` (texts, none if unanswerable) and ``question_type`` (1 paraphrase, 2 multi-sentence, 3
     unanswerable, None unknown); None in a test file. ``inputs``: ``question``, ``context``, first answer's ``start``.
     """
     document = read_json(path)
@@ -77,13 +77,13 @@ def parse_question(record: Any, context: str, file: str) -> Example:
 
 
 def answer_span(example: Example) -> tuple[int, int] | None:
-    """Characters [begin, end) of the first answer, which is the training's; None where there is none."""
+    """Characters [begin, end) of the first answer, which training uses; None if there is none."""
     begin = example.inputs["start"]
     return None if begin is None else (begin, begin + len(example.gold["answers"][0]))
 
 
 def is_misplaced(example: Example) -> bool:
-    """Whether the first answer does not stand at its offset: such a question is no training example."""
+    """Whether the first answer is not at its offset: such a question is not used for training."""
     if example.gold is None or not example.gold["answers"]:
         return False
     span = answer_span(example)
@@ -91,8 +91,8 @@ def is_misplaced(example: Example) -> bool:
 
 
 def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The official file with predicted ``answers`` (none for ""), at the first place where the context has the text;
-    ``answer_start`` is null where it has not (the published decoding can make such a text)."""
+    """Write the official file with predicted ``answers`` (none for ""), at the first place of the text in the context;
+    ``answer_start`` is null if the context does not contain it (possible with the published decoding)."""
     document = read_json(official)
     for context, question in questions_of(document, official):
         text = values[question["guid"]]
@@ -104,7 +104,7 @@ def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
 
 
 def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
-    """The Hub's rows as an official file. The copy strips texts but keeps their offsets; the reader judges."""
+    """The Hub's rows as an official file. The copy strips texts but keeps their offsets; the reader checks them."""
     articles = []
     for key, questions in groupby(rows, key=itemgetter(*ABOUT)):
         title, category, source, context = key
@@ -114,7 +114,7 @@ def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
 
 
 def _convert_question(row: dict[str, Any]) -> dict[str, Any]:
-    """The Hub files plausible answers of an unanswerable question under its answers."""
+    """The Hub has plausible answers of an unanswerable question under its answers."""
     found = row["answers"]
     if not isinstance(found, list):  # an object of lists, as the release of ``datasets`` has it
         found = [dict(zip(found, answer, strict=True)) for answer in zip(*found.values(), strict=True)]

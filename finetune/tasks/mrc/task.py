@@ -35,8 +35,8 @@ AROUND_ANSWER = 60  # characters of a passage shown on each side of an answer
 def featurize(
     examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool, empty_share: float = 1.0
 ) -> list[Feature]:
-    """Windows of every question (``make_features``); misplaced answers are left out when training, with a warning, and
-    of the windows without an answer ``empty_share`` are kept then (``keep_some``)."""
+    """Windows of every question (``make_features``). In training, misplaced answers are left out with a warning, and
+    ``empty_share`` of the windows without an answer are kept (``keep_some``)."""
 
     def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
         return [find_tokens(passage, answer_span(e)) for e, passage in zip(examples, passages, strict=True)]
@@ -50,7 +50,7 @@ def featurize(
 
 
 def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
-    """The tokens that hold any character of a span, and how many characters of the last one lie after it."""
+    """The tokens that contain any character of a span, and how many characters of the last one are after it."""
     if span is None:
         return None
     begin_N, end_N = passage.offsets_N2.T
@@ -83,7 +83,7 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
 
 
 def tune(model: Any, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> dict[str, float]:
-    """Set the score that "no answer" must be ahead by, from what an untuned model predicts of unseen examples."""
+    """Set the no-answer threshold from the predictions of the untuned model on held-out examples."""
     predictions = decode(examples, features, raws, always_answers=True)
     threshold = choose_threshold(examples, predictions)
     model.threshold.fill_(threshold)
@@ -97,7 +97,7 @@ def configure(task: Task, config: FinetuneConfig) -> Task:
 
 
 def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-    """No question has an answer: right for the unanswerable ones, 31 % of the reduced dev file."""
+    """Baseline: no question has an answer, which is right for the unanswerable ones, 31 % of the reduced dev file."""
     return [Prediction("") for _ in examples]
 
 

@@ -1,8 +1,8 @@
 """Windows of a long passage for extractive question answering: `[CLS] question [SEP] part of the context [SEP]`.
 
-Questions and passages are tokenized once each, many in a call, and windows are cut from the arrays; the special tokens
-between come from the tokenizer's own pair. As published, windows begin ``DOC_STRIDE`` tokens apart, a question keeps 64
-tokens, and a span may only start in the window that shows most around it.
+Questions and passages are tokenized once each, many per call, and windows are cut from the arrays; the special tokens
+come from the tokenizer's own pair. As published, windows start ``DOC_STRIDE`` tokens apart, a question keeps 64 tokens,
+and a span can only start in the window that shows most context around it.
 Legend: ``N`` tokens of a passage, ``L`` positions of a window.
 """
 
@@ -36,7 +36,7 @@ class Passage(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Tokens ``first`` to ``last`` of a passage are the answer, but for ``cut`` characters at the end of the last."""
+    """Tokens ``first`` to ``last`` of a passage are the answer, without ``cut`` characters at the end of the last."""
 
     first: int
     last: int
@@ -65,13 +65,13 @@ def make_features(
     """Windows of every question, in order, each of at most ``max_tokens`` tokens.
 
     Args:
-        find_targets: ``(examples, their passages)`` to the answer's tokens; None where there is none.
+        find_targets: ``(examples, their passages)`` to the answer's tokens; None if there is none.
 
     Returns:
-        features with ``input_ids`` (L, int32) and, where the tokenizer has segments, ``token_type_ids`` (L, int8);
-        ``context_at``, position of the first context token; ``begin``, its number in the passage; ``offsets``, of the
-        window's context tokens; ``max_context``, first and last position where a span may start, or None;
-        ``start``, ``end`` and ``cut``, positions of the answer, 0 where the window lacks part of it.
+        features with ``input_ids`` (L, int32) and, if the tokenizer has segments, ``token_type_ids`` (L, int8);
+            ``context_at``, position of the first context token; ``begin``, its number in the passage; ``offsets`` of
+            the window's context tokens; ``max_context``, first and last position at which a span may start, or None;
+            ``start``, ``end`` and ``cut``, positions of the answer, 0 if the window lacks part of it.
     """
     pair = pair_of(tokenizer)
     limit = min(QUESTION_TOKENS, max_tokens // 2)
@@ -102,8 +102,8 @@ def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Passage]:
 
 
 def pair_of(tokenizer: Tokenizer) -> Pair:
-    """How the tokenizer joins two texts, read off a pair of one letter each; ``BadInput`` if no special token stands
-    before it, so that nothing can stand for "no answer"."""
+    """How the tokenizer joins two texts, from a pair of one letter each; ``BadInput`` if there is no special token
+    before it, which represents "no answer"."""
     encoded = tokenizer("a", "a", return_token_type_ids=True)
     ids, sides = np.array(encoded["input_ids"], dtype=np.int32), encoded.sequence_ids()
     question, context = ([i for i, side in enumerate(sides) if side == number] for number in (0, 1))
@@ -147,11 +147,11 @@ def make_windows(
 def cut_windows(tokens: int, size: int) -> tuple[tuple[int, int, tuple[int, int] | None], ...]:
     """Begin and length of each window of ``size`` tokens, and the first and last token that it shows best, if any.
 
-    The published rule: the smaller of the tokens to the left and to the right, longer windows first, then earlier ones;
-    so a window shows one run of tokens best. With places for 200 of 300 tokens:
+    The published rule: the smaller of the numbers of tokens to the left and to the right, longer windows first, then
+    earlier ones; so a window shows one run of tokens best. With places for 200 of 300 tokens:
 
         window 0    0 ──────────────── 163┄┄199
-        window 1            128┄┄164 ───────────── 299      128 to 199 stand in both, ┄ is shown better by the other
+        window 1            128┄┄164 ───────────── 299      128 to 199 are in both; ┄ is shown better by the other
 
     >>> cut_windows(300, 200)
     ((0, 200, (0, 163)), (128, 172, (36, 171)))
@@ -170,7 +170,7 @@ def cut_windows(tokens: int, size: int) -> tuple[tuple[int, int, tuple[int, int]
 
 
 def place_target(window: dict[str, Any], target: Target | None) -> dict[str, int]:
-    """``start``, ``end`` and ``cut`` in a window; zeros, [CLS], where it lacks part of the answer."""
+    """``start``, ``end`` and ``cut`` in a window; zeros, [CLS], if it lacks part of the answer."""
     begin = window["begin"]
     if target is None or target.first < begin or target.last >= begin + len(window["offsets"]):
         return {"start": 0, "end": 0, "cut": 0}
@@ -188,7 +188,7 @@ def word_of_characters(text: str) -> NDArray[np.int64]:
 def keep_trainable(
     features: Sequence[Feature], examples: Sequence[Example], is_misplaced: Callable[[Example], bool]
 ) -> list[Feature]:
-    """The features of questions whose answer stands at its offset; the others are counted in a warning."""
+    """The features of questions whose answer is at its offset; a warning counts the others."""
     for example in examples:
         if example.gold is None:
             raise BadInput(f"{example.guid}: no 'answers' and no 'is_impossible', so nothing can be learned from it")
@@ -203,7 +203,7 @@ def keep_trainable(
 def record(
     is_misplaced: Callable[[Example], bool], example: Example, features: Sequence[Feature], max_tokens: int
 ) -> dict[str, Any]:
-    """The windows with their targets, none where the question is no training example, and their longest length."""
+    """The windows with their targets, none if the question is not used for training, and the maximum length."""
     words = word_of_characters(example.inputs["context"])
     return {
         "max_seq_length": max_tokens,

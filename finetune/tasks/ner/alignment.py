@@ -26,7 +26,8 @@ class Sentence(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A letter's tag is read from a token: as it is where the letter ``begins`` it, else as what follows it."""
+    """A character's tag is read from a token: unchanged if the character ``begins`` the token, otherwise as its
+    continuation."""
 
     letter: int
     token: int
@@ -34,14 +35,14 @@ class Read(NamedTuple):
 
 
 class Alignment(NamedTuple):
-    """What each token learns, a tag id or IGNORED, and where letters read their tag, in order of both."""
+    """The target of each token, a tag id or IGNORED, and from which token each character reads its tag."""
 
     tags: list[int]
     reads: list[Read]
 
 
 def count_letters(example: Example) -> int:
-    """Characters of the text that are no spaces."""
+    """Number of characters except spaces."""
     return len("".join(example.inputs["text"].split()))
 
 
@@ -70,9 +71,9 @@ def encode_sentences(
 
 
 def align_by_offsets(sentence: Sentence) -> Alignment:
-    """Each letter belongs to the first token that covers it; a token learns the tag of its first letter.
+    """Each character belongs to the first token that covers it; a token learns the tag of its first character.
 
-    A letter that the tokenizer drops goes on with the one before it in its word, and has no tag where there is none.
+    A character that the tokenizer drops continues the one before it in its word, and has no tag if there is none.
     """
     tags, reads = [IGNORED] * len(sentence.ids), list[Read]()
     token, covered = 0, (-1, -1)  # token and word of the last letter that a token covers
@@ -93,12 +94,12 @@ def make_features(
     sentences: Sequence[Sentence], alignments: Sequence[Alignment], tokenizer: Tokenizer, max_tokens: int,
     special_tag: int, windows: bool,
 ) -> list[Feature]:  # fmt: skip
-    """``[CLS] tokens [SEP]`` with ``tags``, an id each, and ``reads``: a letter's number in the sentence, the position
-    that it reads its tag from, and whether it begins the token.
+    """``[CLS] tokens [SEP]`` with ``tags``, one id each, and ``reads``: number of a character in the sentence, the
+    position from which it reads its tag, and whether it begins the token.
 
     Args:
-        special_tag: what [CLS] and [SEP] learn.
-        windows: a sentence of more than ``max_tokens`` gives several features; else it loses its end.
+        special_tag: target of [CLS] and [SEP].
+        windows: a sentence of more than ``max_tokens`` gives several features; otherwise it is truncated.
     """
     size, (first, last) = max_tokens - 2, (tokenizer.cls_token_id, tokenizer.sep_token_id)
     features = []
@@ -121,15 +122,15 @@ def make_features(
 def read_tags(
     lengths: Sequence[int], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
 ) -> list[list[str]]:
-    """Tags of sentences of so many letters, from the label ids (special tokens included) of their features; O for a
-    letter that reads from no token. ``names``: B- and I- of each type, then O."""
+    """Tags of sentences with these ``lengths``, from the label ids of their features (special tokens included); O for a
+    character that reads from no token. ``names``: B- and I- of each type, then O."""
     outside = len(names) - 1
     tags = [[names[outside]] * length for length in lengths]
     for feature, raw in zip(features, raws, strict=True):
         labels = [int(id_) for id_ in raw]
-        goes_on = [
+        continued = [
             id_ if id_ == outside else id_ // 2 * 2 + 1 for id_ in labels
         ]  # inside a token: I- of its type, or O
         for letter, position, begins in feature["reads"]:
-            tags[feature["example"]][letter] = names[(labels if begins else goes_on)[position]]
+            tags[feature["example"]][letter] = names[(labels if begins else continued)[position]]
     return tags

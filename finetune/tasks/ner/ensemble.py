@@ -1,8 +1,8 @@
-"""KLUE-NER by several models: probabilities of each letter, whatever the tokens, so tokenizers may differ.
+"""KLUE-NER by several models: probabilities of each character, so tokenizers may differ.
 
-A letter has the probabilities of the token that it reads from. In a member where it begins the token they count as they
-are; inside a token B- stands for I-, as in the decoding of one model: the greater of both is what I- gets.
-Legend: ``N`` letters of all sentences, ``L`` positions of a feature, ``K`` tags, O last.
+A character has the probabilities of the token from which it reads. In a member where it begins the token they count
+unchanged; inside a token, I- gets the greater of B- and I-, as in the decoding of one model.
+Legend: ``N`` characters of all sentences, ``L`` positions of a feature, ``K`` tags, O last.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from finetune.tasks.ner.metrics import NER_TAGS
 def to_records(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
 ) -> list[MemberRecord]:
-    """``tags``: probabilities of each letter of a sentence, zeros for one that reads from no token; ``begins``: whether
-    it begins the token."""
+    """``tags``: probabilities of each character, zeros if it reads from no token; ``begins``: whether it begins the
+    token."""
     lengths = [count_letters(example) for example in examples]
     tags = [np.zeros((length, len(names)), dtype=np.float32) for length in lengths]
     begins = [np.zeros(length, dtype=bool) for length in lengths]
@@ -40,13 +40,13 @@ def to_records_with_ends(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
 ) -> list[MemberRecord]:
     """The same and ``ends``, the probabilities of [CLS] and the last position, which protocol klue-baseline scores; it
-    has one feature a sentence."""
+    has one feature per sentence."""
     ends = [softmax(raw_LK[[0, -1]]).astype(np.float32).ravel() for raw_LK in raws]
     return [record | {"ends": both} for record, both in zip(to_records(examples, features, raws), ends, strict=True)]
 
 
 def merge(members: Sequence[MemberRecords], names: Sequence[str] = NER_TAGS) -> list[Prediction]:
-    """The likeliest tag of each letter by the sum of the members' probabilities; O where none of them reads it."""
+    """The most likely tag of each character by the sum of the members' probabilities; O if no member reads it."""
     bounds = np.cumsum([0, *(len(record["begins"]) for record in members[0])])
     begun_NK, inside_NK = np.zeros((2, bounds[-1], len(names)))
     for member in members:

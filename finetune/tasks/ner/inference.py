@@ -1,4 +1,4 @@
-"""KLUE-NER on new text: a sentence becomes an example, its tags the entities that people read."""
+"""KLUE-NER on new text: a sentence becomes an example, its tags become entities."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ OUTSIDE = "O"
 
 
 def find_entities(text: str, tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Type, first and last-plus-one character of each entity, ``tags`` being those of non-spaces; a stray ``I-`` (no
-    entity by the metric) has its type in brackets, so that people see it."""
+    """Type, start and end (exclusive) of each entity, ``tags`` being those of non-spaces; a stray ``I-`` (no entity by
+    the metric) has its type in brackets."""
     positions = [number for number, character in enumerate(text) if not character.isspace()]
     entities: list[tuple[str, int, int]] = []
     previous = OUTSIDE
@@ -30,8 +30,8 @@ def find_entities(text: str, tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
-    """``text`` and ``entities``, each with ``text``, ``type``, ``start`` and ``end`` (exclusive) in it; a stray ``I-``
-    is none, as in the scores."""
+    """``text`` and ``entities``, each with ``text``, ``type``, ``start`` and ``end`` (exclusive); a stray ``I-`` is no
+    entity, as in the scores."""
     text = example.inputs["text"]
     entities = [
         {"text": text[begin:end], "type": kind, "start": begin, "end": end}

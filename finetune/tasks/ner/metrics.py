@@ -1,9 +1,9 @@
 """Scores of KLUE-NER: strict entity F1 and character F1 (paper 3.4.2), vectorized.
 
-An entity starts at ``B-`` and goes on over ``I-`` of its own type; a stray ``I-`` starts nothing; sentences never run
-into each other. The published character F1 has oddities, kept under its name for comparability: the tag O is among
-the 13 averaged, and a tag on neither side counts as 1. ``character_macro_f1_no_o`` is the paper's definition (12 tags);
-``character_macro_f1_with_specials`` is what the published pipeline prints: two more positions a sentence, both O.
+An entity starts at ``B-`` and continues over ``I-`` of its type; a stray ``I-`` starts nothing; sentences are separate.
+The published character F1 has quirks, kept under its name for comparability: the tag O is among the 13 averaged, and a
+tag on neither side counts as 1. ``character_macro_f1_no_o`` is the paper's definition (12 tags);
+``character_macro_f1_with_specials`` is what the published pipeline prints: two more positions per sentence, both O.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class _Tags(NamedTuple):
 def score(rows: Sequence[Row]) -> dict[str, float]:
     """``entity_macro_f1`` (nan without any entity) and the character scores, 0..100, of lists of tags.
 
-    Rows of protocol klue-baseline have in ``scores`` what its metrics count: ``characters``, as many from the beginning
-    of gold and prediction, and ``ends``, two tags predicted for [CLS] and [SEP], which are gold O; an entity may run
-    over them, as published. ``ValueError``, ``KeyError`` or ``TypeError`` for anything else.
+    Rows of protocol klue-baseline have in ``scores`` what its metrics count: ``characters``, the number of scored
+    characters from the beginning, and ``ends``, two tags predicted for [CLS] and [SEP], which are gold O; an entity may
+    continue over them, as published. ``ValueError``, ``KeyError`` or ``TypeError`` for anything else.
     """
     return score_counts(*(counts_NK.sum(axis=0) for counts_NK in count_by_row(rows)))
 
@@ -74,8 +74,9 @@ def _entity_f1(gold: Array, predicted: Array, right: Array) -> dict[str, float]:
 
 
 def count_by_row(rows: Sequence[Row]) -> tuple[Array, Array, Array]:
-    """What ``score`` sums over the rows, three times (rows, 3 x classes): how often each class is gold, predicted, and
-    both; of entities by type, of characters by tag, and of characters with the two positions for [CLS] and [SEP]."""
+    """The counts that ``score`` sums over the rows, three times (rows, 3 x classes): how often each class is gold,
+    predicted, and both; of entities by type, of characters by tag, and of characters with the two positions for
+    [CLS] and [SEP]."""
     tags = _flatten(rows)
     row_of = np.cumsum(tags.starts) - 1
     gold, predicted = (_entity_ends(side, tags.starts, tags.outside) for side in (tags.gold, tags.predicted))
@@ -103,8 +104,7 @@ def _by_row(row_of: Array, classes: Array, rows: int, size: int) -> Array:
 
 
 def tables(rows: Sequence[Row], names: Sequence[str] = NER_TAGS) -> dict[str, Table]:
-    """Entities by type and by length in characters. Where ``scores`` leave characters out, a third table says how many,
-    so that nobody cuts a gold unseen."""
+    """Entities by type and by length in characters. If ``scores`` leave characters out, a third table counts them."""
     kinds = [name[2:] for name in names[:-1:2]]
     sides = _find_entities(_flatten(rows, names))
     by_type = [np.bincount(types, minlength=len(kinds)) for types, _ in sides]
@@ -170,11 +170,11 @@ def _find_entities(tags: _Tags) -> list[tuple[Array, Array]]:
 
 def _entity_ends(tags: Array, starts: Array, outside: int) -> Array:
     """The end (last position plus one) of the entity that begins at each position; 0 where none begins."""
-    goes_on = (tags < outside) & (tags % 2 == 1) & ~starts  # an I- that could continue what stands before it
-    goes_on[1:] &= tags[1:] // 2 == tags[:-1] // 2
-    goes_on[:1] = False
+    continues = (tags < outside) & (tags % 2 == 1) & ~starts  # an I- that could continue the tag before it
+    continues[1:] &= tags[1:] // 2 == tags[:-1] // 2
+    continues[:1] = False
     first = np.flatnonzero((tags < outside) & (tags % 2 == 0))
-    breaks = np.append(np.flatnonzero(~goes_on), len(tags))
+    breaks = np.append(np.flatnonzero(~continues), len(tags))
     ends = np.zeros(len(tags), dtype=np.int64)
     ends[first] = breaks[np.searchsorted(breaks, first, side="right")]
     return ends

@@ -1,8 +1,8 @@
-"""KLUE-NER as published (KLUE-baseline, data/klue_ner.py and its character-level evaluation), with what is odd in it.
+"""KLUE-NER as published (KLUE-baseline, data/klue_ner.py and its character-level evaluation), with its quirks.
 
-Tags are aligned word by word with lengths of token texts, without offsets; [CLS] and [SEP] learn O. Perfect token
-labels give back 94.08 entity F1 on dev, where offsets give 98.34: that is the price of comparable figures.
-Where the published code would stop with an error, it is repaired here, and the docstring says so.
+Tags are aligned word by word by the lengths of token texts, without offsets; [CLS] and [SEP] learn O. Perfect token
+labels give 94.08 entity F1 on dev; with offsets they give 98.34. Where the published code would stop with an error, it
+is fixed here, and the docstring says so.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MARKS = {"WordPiece": "##", "Unigram": "▁"}  # kinds of tokenizer for which t
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """One feature a sentence, the published tags and the published way back to the characters.
+    """One feature per sentence, the published tags and the published way back to the characters.
 
-    Oddities: in a word that holds an [UNK] every token has the tag of the word's first character; a character that
-    the tokenizer drops shifts the tags of all later words of the sentence; a long sentence loses its end; [CLS] and
-    [SEP] are in the loss with tag O (padding is not: transformers 3.5.1 left it out by the attention mask).
-    Repaired: where token texts are longer than the text (NFKC), the tags ran out; the last one is used again. Where a
-    tokenizer takes syllables apart, its tokens have the length of their letters in the text, not that of their jamo.
+    Quirks: in a word that contains an [UNK] every token has the tag of the word's first character; a character that the
+    tokenizer drops shifts the tags of all later words of the sentence; a long sentence is truncated; [CLS] and [SEP]
+    are in the loss with tag O (padding is not: transformers 3.5.1 masked it). Fixes: if token texts are longer than the
+    text (NFKC), the tags ran out; the last one is used again. If a tokenizer splits syllables, its tokens have the
+    length of their characters in the text, not of their jamo.
     """
     kind = type(tokenizer.backend_tokenizer.model).__name__
     if kind not in _MARKS:
@@ -52,13 +52,13 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
 
 
 def reads_jamo(tokenizer: Tokenizer) -> bool:
-    """Whether the tokenizer takes syllables apart (NFD)."""
+    """Whether the tokenizer splits syllables (NFD)."""
     normalizer = tokenizer.backend_tokenizer.normalizer
     return normalizer is not None and "가" not in normalizer.normalize_str("가")
 
 
 def own_letters(sentence: Sentence) -> list[str]:
-    """The letters that each token is the first to cover; none for one that goes on in the syllable of another."""
+    """The characters that each token is the first to cover; none for a token inside the syllable of another."""
     letters = "".join(sentence.words)
     before = [0, *(end for _, end in sentence.spans)]
     return [letters[max(begin, done) : end] for (begin, end), done in zip(sentence.spans, before, strict=False)]
@@ -67,12 +67,12 @@ def own_letters(sentence: Sentence) -> list[str]:
 def decode_with_ends(
     decode: Decode, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
 ) -> list[Prediction]:
-    """Predictions of ``decode`` whose ``scores`` say what the published metrics look at beside the tags.
+    """Predictions of ``decode`` with ``scores`` for what the published metrics also count.
 
-    Oddities: characters without a tag are cut from the gold's end, so ``scores["characters"]`` counts those with one
-    (the others are O in the value); the predictions for [CLS] and for the last position are scored, both against O:
-    ``scores["ends"]``. Published inputs have a fixed length, so their last position is padding, which nothing trains;
-    here batches are as long as their longest sentence, so the prediction for [SEP], which is trained, stands for it.
+    Quirks: characters without a tag are cut from the gold's end, so ``scores["characters"]`` counts those with one (the
+    others are O in the value); the predictions for [CLS] and for the last position are scored against O:
+    ``scores["ends"]``. Published inputs have a fixed length, so their last position is padding, which is not trained;
+    here batches are as long as their longest sentence, and the prediction for [SEP], which is trained, takes its place.
     """
     ends = [[NER_TAGS[int(raw_LK[end].argmax())] for end in (0, -1)] for raw_LK in raws]
     return [
@@ -82,9 +82,9 @@ def decode_with_ends(
 
 
 def _align(sentence: Sentence, texts: Sequence[str], unknown: Sequence[bool]) -> Alignment:
-    """Word by word; ``place`` and ``cursor`` are the letter and the token where the published code thinks it is.
+    """Word by word; ``place`` and ``cursor`` are the character and the token at which the published code is.
 
-    ``texts``: of the tokens, without the mark of continuation; ``unknown``: whether each is [UNK].
+    ``texts``: of the tokens, without the continuation mark; ``unknown``: whether each is [UNK].
     """
     tokens_of: list[list[int]] = [[] for _ in sentence.words]
     for token, (start, _) in enumerate(sentence.spans):
@@ -109,17 +109,16 @@ def _align(sentence: Sentence, texts: Sequence[str], unknown: Sequence[bool]) ->
 
 
 def spread_unknown(word: str, texts: Sequence[str], unknown: Sequence[bool]) -> tuple[list[int], list[bool], int]:
-    """Which tokens the published code reads for the characters of a word that holds an [UNK].
+    """The tokens that the published code reads for the characters of a word with an [UNK].
 
-    Oddities: a known token yields one tag, however long it is; of several [UNK] side by side all but the last yield
-    one; the token after an [UNK] is read once more for the next, which therefore comes one late; an [UNK] at the end
-    is never passed, so every later word of the sentence is read one token early.
-    Repaired: letters that the tokenizer drops, which stop the published code or keep it running for ever, count as
-    parts of what stands before them.
+    Quirks: a known token yields one tag, however long it is; of several consecutive [UNK] all but the last yield one;
+    the token after an [UNK] is read once more for the next character, which is therefore one late; an [UNK] at the end
+    is never passed, so every later word of the sentence is read one token early. Fix: characters that the tokenizer
+    drops, which stop the published code or keep it running forever, belong to the token before them.
 
     Returns:
-        for each tag produced the token (0 is the first) and whether the tag is taken as it is (else as what follows
-        it: I- of its type); then the number of tokens passed.
+        for each tag the token (0 is the first) and whether the tag is used unchanged (otherwise I- of its type); then
+            the number of tokens passed.
     """
     reads, begins = list[int](), list[bool]()
     token, letter, after_unknown = 0, 0, False
@@ -140,7 +139,7 @@ def spread_unknown(word: str, texts: Sequence[str], unknown: Sequence[bool]) -> 
 
 
 def _letters_until_next(word: str, letter: int, texts: Sequence[str], unknown: Sequence[bool], number: int) -> int:
-    """Letters of the word from ``letter`` on that belong to token ``number`` but not to its own text."""
+    """Characters of the word from ``letter`` on that belong to token ``number`` but not to its own text."""
     if number == len(texts) - 1:
         return max(len(word) - letter, 0)
     if not unknown[number] or unknown[number + 1]:

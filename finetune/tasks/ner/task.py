@@ -1,9 +1,9 @@
-"""KLUE-NER: entities of six types, one tag a character (paper 3.4).
+"""KLUE-NER: entities of six types, one tag per character (paper 3.4).
 
-A token is labelled with the tag of its first character, found by character offsets; a predicted token label is spread
-over the token's characters (its first keeps B-, the rest go on with I-). So an unknown token or one that the tokenizer
-drops never shifts the tags of others. Spaces have no tag. A sentence longer than the encoder becomes several features.
-What a token cannot express is lost: an entity that begins or ends inside one (1.7 entity F1 with KLUE's vocabulary).
+A token has the tag of its first character, found by character offsets; a predicted token label is spread over the
+token's characters (the first keeps B-, the rest get I-). So an unknown or dropped token never shifts other tags. Spaces
+have no tag. A sentence longer than the encoder's limit becomes several features. An entity that begins or ends inside a
+token cannot be represented (1.7 entity F1 with KLUE's vocabulary).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from finetune.tasks.ner.metrics import NER_TAGS, score, tables
 
 
 def read(path: Path) -> list[Example]:
-    """Examples with ``text``, spaces included; gold is one tag for each character that is not a space. The lines of a
-    test file hold a character without a tag; gold is None there."""
+    """Examples with ``text``, spaces included; gold is one tag for each character except spaces. A test file has
+    characters without tags; gold is None there."""
     examples = [_read_sentence(path, block) for block in read_blocks(path)]
     unlabelled = [example.guid for example in examples if example.gold is None]
     if 0 < len(unlabelled) < len(examples):
@@ -85,7 +85,7 @@ def featurize(
     examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool,
     names: Sequence[str] = NER_TAGS,
 ) -> list[Feature]:  # fmt: skip
-    """``[CLS] sentence [SEP]`` with ``tags``, an id for each token, and what ``read_tags`` needs for the way back."""
+    """``[CLS] sentence [SEP]`` with ``tags``, one id per token, and what ``read_tags`` needs for the way back."""
     sentences = encode_sentences(examples, tokenizer, names)
     alignments = [align_by_offsets(sentence) for sentence in sentences]
     return make_features(sentences, alignments, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
@@ -106,22 +106,22 @@ def build(name: str, tokenizer: Tokenizer, names: Sequence[str] = NER_TAGS) -> M
 def decode(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
 ) -> list[Prediction]:
-    """Scores of the labels of each token (special ones included) to one tag for each character that is not a space."""
+    """Scores of the labels of each token (special ones included) to one tag for each character except spaces."""
     lengths = [count_letters(example) for example in examples]
     best = [raw_LK.argmax(axis=-1) for raw_LK in raws]
     return [Prediction(tags) for tags in read_tags(lengths, features, best, names)]
 
 
 def predict_nothing(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-    """Baseline: no entity anywhere, which is what most characters are."""
+    """Baseline: no entity anywhere."""
     return [Prediction([OUTSIDE] * count_letters(example)) for example in examples]
 
 
 def record(
     example: Example, features: Sequence[Feature], max_tokens: int, names: Sequence[str] = NER_TAGS
 ) -> dict[str, Any]:
-    """Inputs, the tag of each token (null: not in the loss) and of each character; a sentence that needs several
-    features has them under ``windows``."""
+    """Inputs, the tag of each token (null: not in the loss) and of each character; a sentence with several features has
+    them under ``windows``."""
     inputs = [
         {"input_ids": feature["input_ids"], "token_type_ids": [0] * len(feature["input_ids"])} for feature in features
     ]
@@ -133,7 +133,7 @@ def record(
 
 
 def validate_tags(example: Example, prediction: Prediction, names: Sequence[str] = NER_TAGS) -> str | None:
-    """A list of tags, one a character that is not a space."""
+    """A list of tags, one per character except spaces."""
     value, expected = prediction.value, count_letters(example)
     if not isinstance(value, list) or len(value) != expected:
         found = f"{len(value)}" if isinstance(value, list) else repr(value)[:60]
@@ -143,7 +143,7 @@ def validate_tags(example: Example, prediction: Prediction, names: Sequence[str]
 
 
 def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The lines of the official file ``source`` with the tags of ``values``; spaces have O, other lines stay."""
+    """Write the lines of the official file ``source`` with the tags of ``values``; spaces have O."""
 
     def rewrite(block: Block) -> Iterator[str]:
         tags = iter(values[block.guid])
@@ -158,7 +158,7 @@ def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
 
 
 def show(example: Example, row: Row) -> ErrorView:
-    """The sentence, and the entities that the other side lacks."""
+    """The sentence, and the entities that only one side has."""
     text = example.inputs["text"]
     gold, predicted = (find_entities(text, tags) for tags in (row.gold, row.prediction))
     missed = [f"{text[begin:end]} {kind}" for kind, begin, end in gold if (kind, begin, end) not in predicted]

@@ -1,12 +1,12 @@
-"""KLUE-RE with the types of its two entities, which the published architecture leaves out: two options, both off.
+"""KLUE-RE with the types of its two entities, which the published architecture ignores: two options, both off.
 
-``finetune.re_markers=typed`` writes them into the text as "typed entity marker (punct)" of Zhou and Chen 2022 does, in
-Korean words: ``@ * 사람 * 윤슬 @ 의 # ^ 이름 ^ 대표 #``. Pretraining has seen these signs and words; the published
-markers start at random. The text is marked as ever, and the markers are replaced after tokenization and truncation, so
-none is lost and a sign in the text is not taken for one.
+``finetune.re_markers=typed`` writes them into the text, as "typed entity marker (punct)" of Zhou and Chen 2022 in
+Korean words: ``@ * 사람 * 윤슬 @ 의 # ^ 이름 ^ 대표 #``. These signs and words occur in pretraining, unlike the
+published markers. Markers are replaced after tokenization and truncation, so none is lost and a sign in the text is
+not taken for one.
 
-``finetune.re_restricted=true`` gives probability 0 to relations that no training example has between such types, where
-there are any; ``no_relation`` is always possible.
+``finetune.re_restricted=true`` gives probability 0 to relations that no training example has between these types;
+``no_relation`` is always possible.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Learned = Mapping[str, Sequence[str]]  # types as "PER-ORG" to the relations bet
 
 
 def configure(task: Task, config: FinetuneConfig) -> Task:
-    """The task with what a configuration switches on."""
+    """The task with the options of a configuration."""
     changes: dict[str, Any] = {"featurize": featurize} if config.re_markers == "typed" else {}
     if config.re_restricted:
         changes |= {"learn": find_relations, "decode": decode}
@@ -84,7 +84,7 @@ def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """``[CLS] sentence with both entities and their types marked [SEP]``, cut where no marker is."""
+    """``[CLS] sentence with both entities and their types marked [SEP]``, truncated outside the markers."""
     ids_of = partial(_ids_of, tokenizer)
     starts = {
         marker: {name: ids_of(f"{sign} {bracket} {word} {bracket}") for name, word in TYPES.items()}
@@ -116,7 +116,7 @@ def _ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def find_relations(training: Sequence[Example]) -> Learned:
-    """The relations between each pair of types that occurs, in the order of the labels."""
+    """The relations between each pair of types in the training examples, in the order of the labels."""
     seen: dict[str, set[str]] = {}
     for example in training:
         seen.setdefault("-".join(example.inputs["types"]), {NO_RELATION}).add(example.gold)
@@ -126,7 +126,7 @@ def find_relations(training: Sequence[Example]) -> Learned:
 def decode(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], learned: Learned
 ) -> list[Prediction]:
-    """The likeliest relation among those that training has between such types; the others have probability 0."""
+    """The most likely relation among those that training has between these types; the others have probability 0."""
     masks = {types: np.isin(RE_LABELS, relations) for types, relations in learned.items()}
     kept = []
     for example, raw in zip(examples, raws, strict=True):

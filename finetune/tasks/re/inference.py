@@ -18,7 +18,7 @@ SIDES = ("subject", "object")
 
 def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
     """``sentence`` and the spans ``subject`` and ``object`` of a marked sentence, or of a record like the official
-    ones; spans of text that NFC changes are moved along."""
+    ones; offsets are adjusted where NFC changes the text."""
     found = parse_texts(("sentence",), raw, where)
     if found is None:
         return None
@@ -40,7 +40,7 @@ def read_markers(text: str, where: str) -> dict[str, Any]:
         if piece not in MARKERS:
             length += len(piece)
         elif piece in places:
-            raise BadInput(f"{where}: {piece} stands here twice; mark one subject and one object")
+            raise BadInput(f"{where}: {piece} occurs twice; mark one subject and one object")
         else:
             places[piece] = length
     spans = [
@@ -66,7 +66,7 @@ def _moved(sentence: str, entity: Any, where: str) -> Span:
 
 
 def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
-    """``sentence``, ``subject`` and ``object`` with text and place, and how certain the relation is."""
+    """``sentence``, ``subject`` and ``object`` with text and offsets, and the certainty of the relation."""
     sentence = example.inputs["sentence"]
     entities = {
         side: {"text": sentence[begin:end], "start": begin, "end": end}

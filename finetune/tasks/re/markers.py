@@ -1,8 +1,8 @@
 """Entity markers of KLUE-RE: ``<subj>``, ``</subj>``, ``<obj>``, ``</obj>`` around two spans of a sentence (paper 5.1).
 
-Spans may end the sentence, lie inside each other or be equal: no text is doubled and no marker is lost, to truncation
-neither. A particle that follows an end marker is written as the continuation that it was (``</subj>는`` becomes
-``##는``), as published, but not where the vocabulary lacks that piece: there it would become unknown.
+Spans may end the sentence, be nested or equal: no text is doubled and no marker is lost, even when truncating. A
+particle after an end marker is written as a continuation (``</subj>는`` becomes ``##는``), as published, unless the
+vocabulary lacks that piece and it would become unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SUBJECT, SUBJECT_END, OBJECT, OBJECT_END = MARKERS = ("<subj>", "</subj>", "<obj
 WORD_STARTS = ("▁", "Ġ")  # how SentencePiece and byte-level BPE mark the first piece of a word
 
 Span = tuple[int, int]  # first character, last character plus one
-Mend = Callable[[str, str, Mapping[str, int]], list[int] | None]  # None: the token stays
+ContinueWord = Callable[[str, str, Mapping[str, int]], list[int] | None]  # None: the token stays
 
 
 def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
@@ -39,14 +39,16 @@ def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
 
 
 def featurize_marked(
-    mark: Callable[[str, Span, Span], str], mend: Mend, keep: Callable[[Sequence[int], Sequence[int], int], list[int]],
+    mark: Callable[[str, Span, Span], str], continue_word: ContinueWord,
+    keep: Callable[[Sequence[int], Sequence[int], int], list[int]],
     examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int,
 ) -> list[Feature]:  # fmt: skip
     """``[CLS] sentence with four markers [SEP]``.
 
     Args:
-        mend: ``(token, next character of the text, vocabulary)`` to the ids in place of a token after an end marker.
-        keep: ``(ids, ids of the markers, size)`` to the positions that stay of a longer sentence.
+        continue_word: ``(token, next character of the text, vocabulary)`` to the ids that replace a token after an end
+            marker; None keeps the token.
+        keep: ``(ids, ids of the markers, size)`` to the positions to keep of a longer sentence.
     """
     texts = [mark(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples]
     features = encode_texts(tokenizer, texts)
@@ -56,7 +58,7 @@ def featurize_marked(
     before, after = sides.index(0), sides[::-1].index(0)
     for index, (feature, text) in enumerate(zip(features, texts, strict=True)):
         for end in (SUBJECT_END, OBJECT_END):
-            _mend(feature, text, end, tokenizer, vocabulary, mend)
+            _continue_words(feature, text, end, tokenizer, vocabulary, continue_word)
         length = len(feature["input_ids"])
         if length > max_tokens:
             inner = feature["input_ids"][before : length - after]
@@ -65,24 +67,26 @@ def featurize_marked(
     return with_labels(features, examples, RE_LABELS)
 
 
-def _mend(feature: Feature, text: str, end: str, tokenizer: Tokenizer, vocabulary: dict[str, int], mend: Mend) -> None:
-    """Replace the token after an end marker, in place, where the sentence goes on without a space."""
+def _continue_words(
+    feature: Feature, text: str, end: str, tokenizer: Tokenizer, vocabulary: dict[str, int], continue_word: ContinueWord
+) -> None:
+    """Replace the token after an end marker, in place, if the sentence continues without a space."""
     rest, ids = text.find(end) + len(end), feature["input_ids"]
     if rest < len(text) and text[rest] != " ":
         position = ids.index(vocabulary[end]) + 1
-        mended = mend(str(tokenizer.convert_ids_to_tokens(ids[position])), text[rest], vocabulary)
-        if mended is not None:
-            ids[position : position + 1] = mended
-            feature["token_type_ids"][position : position + 1] = [0] * len(mended)
+        replaced = continue_word(str(tokenizer.convert_ids_to_tokens(ids[position])), text[rest], vocabulary)
+        if replaced is not None:
+            ids[position : position + 1] = replaced
+            feature["token_type_ids"][position : position + 1] = [0] * len(replaced)
 
 
 def continuation(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
-    """``inside_word``, but for a token after white space."""
+    """``inside_word``, except for a token after white space."""
     return None if next_character.isspace() else inside_word(token, next_character, vocabulary)
 
 
 def inside_word(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
-    """``##는`` for Hangul 는, ``는`` for ``▁는``, nothing for a lone ``▁``; None where the vocabulary lacks it."""
+    """``##는`` for Hangul 는, ``는`` for ``▁는``, nothing for a lone ``▁``; None if the vocabulary lacks it."""
     inner = "##" + token if is_hangul(token[0]) else ""
     if token[0] != next_character and token.startswith(WORD_STARTS):
         if len(token) == 1:
@@ -92,12 +96,13 @@ def inside_word(token: str, next_character: str, vocabulary: Mapping[str, int]) 
 
 
 def is_hangul(character: str) -> bool:
-    """Whether it is a syllable, or in NFD the consonant that one begins with."""
+    """Whether it is a syllable, or in NFD the initial consonant of one."""
     return "가" <= character <= "힣" or "\u1100" <= character <= "\u1112"
 
 
 def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], size: int) -> list[int]:
-    """Positions of at most ``size`` ids: the beginning where it holds all markers, else those nearest to a marker."""
+    """Positions of at most ``size`` ids: the beginning if it contains all markers, otherwise those nearest to a
+    marker."""
     markers = [ids.index(id_) for id_ in marker_ids]
     if max(markers) < size:
         return list(range(min(size, len(ids))))

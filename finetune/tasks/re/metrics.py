@@ -1,9 +1,9 @@
 """Scores of KLUE-RE: micro F1 without ``no_relation``, and the area under the precision-recall curve (paper 3.5.2).
 
-AUPRC is the trapezoid area under the points of the curve, averaged over the classes, ``no_relation`` among them: paper
-and published code agree. Average precision, which is lower, stands beside it by class only. The official dev set holds
-all 30 classes. Where one has no gold example (a part of the data) it has no curve and is left out; the published code
-gives nan there. Legend: ``N`` rows, ``K`` classes, ``P`` gold rows of a class, ``T`` distinct scores of those.
+AUPRC is the trapezoid area under the points of the curve, averaged over the classes including ``no_relation``, as in
+paper and published code. The table by class also has average precision, which is lower. The official dev set has all 30
+classes. A class without gold examples (in a part of the data) has no curve and is left out; the published code gives
+nan there. Legend: ``N`` rows, ``K`` classes, ``P`` gold rows of a class, ``T`` distinct scores of those.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class CurveAreas(NamedTuple):
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
-    """``micro_f1`` and ``auprc``, 0..100 (``auprc`` is nan where rows have no ``scores``), of label names; ``scores``
-    of a row are 30 probabilities in the order of ``RE_LABELS``. ``ValueError`` for anything else."""
+    """``micro_f1`` and ``auprc``, 0..100 (``auprc`` is nan if rows have no ``scores``), of label names; ``scores`` of a
+    row are 30 probabilities in the order of ``RE_LABELS``. ``ValueError`` for anything else."""
     counts = count_classes(rows)
     if unknown := counts.keys() - set(RE_LABELS):
         raise ValueError(f"no relation is named {min(map(str, unknown))!r}")
@@ -89,13 +89,13 @@ def _areas(all_N: NDArray[np.float64], of_gold_P: NDArray[np.float64]) -> CurveA
 
 
 def areas_under(gold_at_T: NDArray[Any], above_T: NDArray[Any], from_T: NDArray[Any]) -> CurveAreas:
-    """Areas under a curve, which only gains area where recall grows: at the distinct scores of gold rows, ascending.
-    Equal scores are one point.
+    """Areas under a curve at the distinct scores of gold rows, ascending, where recall grows. Equal scores are one
+    point.
 
     Args:
         gold_at_T: gold rows of each score, at least one.
-        above_T: rows that score higher, gold or not.
-        from_T: rows that score so high or higher.
+        above_T: rows with a higher score.
+        from_T: rows with this score or a higher one.
     """
     if not len(gold_at_T):
         return CurveAreas(float("nan"), float("nan"))

@@ -1,7 +1,7 @@
 """KLUE-RE: the relation between two marked entities of a sentence, 30 labels (paper 3.5).
 
-The published architecture: markers around the entities, a label from [CLS]; the entity types of the data are not used,
-unless ``types.py`` is asked to.
+The published architecture: markers around the entities, a label from [CLS]. The entity types of the data are used only
+with the options of ``entity_types.py``.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """``[CLS] sentence with four markers [SEP]``; a long sentence is cut where no marker is."""
+    """``[CLS] sentence with four markers [SEP]``; a long sentence is truncated outside the markers."""
     return featurize_marked(mark_entities, continuation, keep_markers, examples, tokenizer, max_tokens)
 
 

@@ -1,7 +1,6 @@
 """KLUE-STS: similarity of two sentences from 0 to 5, the mean of the annotators (paper 3.2).
 
-Scored by Pearson correlation, nan for a constant prediction, and by F1 of "similar", both sides made binary at 3 (3
-itself is similar). Predictions are not clipped to 0..5: that would change the correlation. Legend: ``N`` pairs.
+Predictions are not clipped to 0..5, because that would change the correlation.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def merge(members: Sequence[MemberRecords]) -> list[Prediction]:
 
 
 def predict_mean(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-    """Baseline: the mean of the training pairs (no correlation is defined for a constant)."""
+    """Baseline: the mean of the training pairs (a constant has no correlation)."""
     mean = fmean(example.gold for example in training)
     return [Prediction(mean) for _ in examples]
 
@@ -64,7 +63,7 @@ def validate_number(example: Example, prediction: Prediction) -> str | None:
 
 
 def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The official file again with predicted ``labels``: clipped to 0..5, the scale of the official layout."""
+    """Write the official file with predicted ``labels``, clipped to 0..5, the scale of the official format."""
     clipped = {guid: min(max(float(value), 0.0), MOST_SIMILAR) for guid, value in values.items()}
     predicted = {
         guid: {"label": round(value, 1), "real-label": value, "binary-label": int(value >= SIMILAR_FROM)}

@@ -1,7 +1,7 @@
-"""WoS by several models: gates are averaged, values voted for, each vote as heavy as the member's probability of one.
+"""WoS by several models: gates are averaged; values are voted for, weighted by the member's probability of a value.
 
-A member has a value only for the slots that its own gate opened; a slot that no member opened stays with the next best
-gate. Legend: ``S`` slots, ``G`` gates.
+A member has values only for the slots that its own gate opened; a slot that no member opened takes the next best gate.
+Legend: ``S`` slots, ``G`` gates.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ ValueOf = Callable[[Example, Feature, Any, str], str]
 def to_records(
     value_of: ValueOf, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
 ) -> list[MemberRecord]:
-    """``gates``: S x G scores; ``slots``, numbers of those with a value, and ``values`` as ``value_of`` makes them of
-    example, feature, raw output and slot."""
+    """``gates``: S x G scores; ``slots``, numbers of those with a value, and ``values`` from ``value_of``."""
     records: list[MemberRecord] = [{}] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
         example, opened = examples[feature["example"]], [s for s, gate in enumerate(raw["gates"]) if gate == PTR]
@@ -37,7 +36,7 @@ def to_records(
 
 
 def merge(left_out: str, members: Sequence[MemberRecords]) -> list[Prediction]:
-    """The state of each turn; a value ``left_out`` is none."""
+    """The state of each turn; a value equal to ``left_out`` is dropped."""
     return [Prediction(list(_state(left_out, records))) for records in zip(*members, strict=True)]
 
 

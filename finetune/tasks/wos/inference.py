@@ -1,6 +1,6 @@
-"""WoS on new text: a dialogue, user and system in turns; the state is that after the last user turn.
+"""WoS on new text: a dialogue of alternating user and system turns; the state is that after the last user turn.
 
-No ontology comes with new text, so values have the spaces of the dialogue, or are spelt as generated.
+New text has no ontology, so values have the spaces of the dialogue, or are kept as generated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROLES = ("user", "sys")
 
 
 def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
-    """``turns``, all texts in turns, the first an empty one of the system; a system turn at the end says nothing."""
+    """``turns``, all texts in order, after an empty first system turn; a system turn at the end is dropped."""
     if isinstance(raw, Mapping):
         turns = raw.get("dialogue")
         if not isinstance(turns, list):

@@ -1,9 +1,9 @@
 """Scores of WoS dialogue states: joint goal accuracy and slot micro F1 (paper 3.8.2), without torch.
 
-The joint goal compares sets. ``slot_micro_f1`` is the published one: the F1 of a turn works on the lists, so a value
-predicted twice counts twice; turns are averaged, not pooled; an empty gold state scores 1 against an empty prediction
-and 0 against any other. ``slot_pooled_f1`` is what "micro F1" means elsewhere: entries of all turns are counted
-together, as sets (nan where neither side has any).
+The joint goal compares sets. ``slot_micro_f1`` is the published one: the F1 of a turn uses lists, so a value predicted
+twice counts twice; turns are averaged, not pooled; an empty gold state scores 1 against an empty prediction and 0
+against any other. ``slot_pooled_f1`` is the usual "micro F1": entries of all turns are counted together, as sets (nan
+if neither side has any).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def count_by_row(rows: Sequence[Row]) -> NDArray[np.float64]:
-    """Of each turn (rows, 4): whether the states are equal, the F1 of the lists, 0..1, the entries that both sets have,
-    and those that either has."""
+    """For each turn (rows, 4): whether the states are equal, the F1 of the lists, 0..1, the number of entries in both
+    sets, and the number of entries of both sides."""
     counts = []
     for row in rows:
         gold, predicted = set(row.gold), set(row.prediction)
@@ -57,7 +57,7 @@ def _turn_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """Figures by slot, by domain and by number of the user turn; shares in 0..100, None of nothing.
+    """Scores by slot, by domain and by number of the user turn; shares in 0..100, None of nothing.
 
     "by domain" counts the turns in which either side has the domain; "by turn" the guids that end in ``-<number>``.
     """

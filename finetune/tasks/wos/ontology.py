@@ -45,14 +45,14 @@ def squeeze(text: str) -> str:
 
 
 def find_ontology(path: Path) -> Path | None:
-    """``ontology.json`` beside a data file, or in a benchmark folder that lies beside the file's own."""
+    """``ontology.json`` in the folder of a data file, or in a neighboring benchmark folder."""
     beside = path.absolute().parent.parent.parent.glob(f"*/{FOLDER}") if path.absolute().parent.name == FOLDER else ()
     names = [folder / name for folder in (path.parent, *sorted(beside)) for name in (NAME, f"{NAME}.zst")]
     return next((name for name in names if name.is_file()), None)
 
 
 def read_ontology(path: Path) -> Ontology:
-    """All values of each slot; ``BadInput`` if that is no map from the 45 slots to lists of texts."""
+    """All values of each slot; ``BadInput`` unless it is a map from the 45 slots to lists of texts."""
     values = read_json(path)
     if not isinstance(values, dict) or set(values) != set(SLOTS):
         odd = sorted(set(values) ^ set(SLOTS))[:3] if isinstance(values, dict) else type(values).__name__
@@ -67,14 +67,14 @@ def read_ontology(path: Path) -> Ontology:
 
 
 def find_slot(entry: Any) -> tuple[str, str] | None:
-    """``"식당-예약 시간-18:30"`` as slot and value, which may hold hyphens itself; None for anything else."""
+    """``"식당-예약 시간-18:30"`` as slot and value, which may contain hyphens itself; None for anything else."""
     parts = entry.split("-", 2) if isinstance(entry, str) else []
     slot = "-".join(parts[:2])
     return (slot, parts[2]) if len(parts) == 3 and slot in SLOTS and parts[2] else None
 
 
 def split_state(entry: Any, place: str) -> tuple[str, str]:
-    """``find_slot``; ``BadInput`` where there is none."""
+    """``find_slot``; ``BadInput`` if there is no known slot."""
     found = find_slot(entry)
     if found is None:
         raise BadInput(

@@ -1,9 +1,8 @@
-"""WoS as published: KLUE-baseline 8a03c94, ``data/wos.py`` and ``models/dialogue_state_tracking.py``, oddities kept.
+"""WoS as published: KLUE-baseline 8a03c94, ``data/wos.py`` and ``models/dialogue_state_tracking.py``, with its quirks.
 
-Not reproduced: value and gate draw their dropout apart (published: one draw for both; equal in expectation); copying
-probabilities below 1e-12 (published: an infinite loss); slots are the 45 of WoS v1.1 (published: those that occur in
-the files loaded so far, the same 45 for the official ones); an empty value is an error when a file is read (published:
-an empty text is learned).
+Not reproduced: value and gate have separate dropout (published: one draw for both; equal in expectation); copying
+probabilities below 1e-12 (published: an infinite loss); slots are the 45 of WoS v1.1 (published: those in the loaded
+files, the same 45 for the official ones); an empty value is an error (published: an empty text is learned).
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ TEACHER_FORCING = 0.5  # share of training batches
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """One feature a turn, with ``targets`` for all 45 slots.
+    """One feature per turn, with ``targets`` for all 45 slots.
 
-    Oddities: an absent slot is to be spelt as "none", and dontcare, yes and no are spelt, too; a value "none" is an
-    absent slot; a value with a hyphen loses the spaces around it; a word with one unknown character is one unknown
+    Quirks: an absent slot is to be generated as "none", and dontcare, yes and no are generated, too; a value "none" is
+    an absent slot; a value with a hyphen loses the spaces around it; a word with one unknown character is one unknown
     token.
     """
     states = [_state_of(example) for example in examples]
@@ -57,8 +56,8 @@ def _state_of(example: Example) -> dict[str, str]:
 
 
 def make_published_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
-    """Ids of a value to text in NFC. Oddities: an unknown token ends a value; only " : ", " , " and "##" are mended, so
-    a value with & ( ) = or another sign keeps the spaces around it and is never right."""
+    """Ids of a value to text in NFC. Quirks: an unknown token ends a value; only " : ", " , " and "##" are fixed, so a
+    value with & ( ) = or another sign keeps the spaces around it and is never right."""
 
     def spell(ids: Sequence[int]) -> str:
         text = str(tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True))
@@ -70,9 +69,9 @@ def make_published_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], st
 def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """The generator as published.
 
-    Oddities: it starts from the pooler, which is untrained in most encoders (a new one where there is none); the gate
-    sees the first context only; half of the batches are fed their own words; the sum of a slot's pieces counts
-    padding up to the longest slot name; any special token ends a value, and so does the tenth step.
+    Quirks: it starts from the pooler, which is untrained in most encoders (a new one if there is none); the gate sees
+    the first context only; half of the batches use their own words; the sum of a slot's pieces includes padding up to
+    the longest slot name; any special token ends a value, and so does the tenth step.
     """
     from finetune.encoder.module import load_encoder
     from finetune.heads.dialogue import Design, StateGenerator
@@ -95,13 +94,13 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
 
 
 def value_of(example: Example, feature: Feature, raw: Any, slot: str) -> str:
-    """The value of a slot as spelt."""
+    """The value of a slot as generated."""
     return str(raw["values"][slot])
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """State of each turn, in the slots' order, values as spelt. Oddities: a value spelt "none" is left out, an empty
-    one is kept."""
+    """State of each turn, in the slots' order, values as generated. Quirks: a value "none" is left out, an empty one is
+    kept."""
     predictions: list[Prediction] = [Prediction([])] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
         said = {slot: GATES[gate] for slot, gate in zip(SLOTS, raw["gates"], strict=True) if gate != NONE}

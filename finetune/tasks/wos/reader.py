@@ -1,9 +1,8 @@
-"""WoS v1.1: dialogues as user turns, turns as model inputs, states, the 45 slots and the ontology (KLUE paper 3.8).
+"""WoS v1.1 files: dialogues as user turns, and turns as model inputs (KLUE paper 3.8).
 
-An example is a user turn with all turns before it. The model sees `[CLS] earlier turns [SEP] system turn [SEP] user
-turn [SEP]`, every turn closed by [SEP], an empty history and the empty first system turn, too; the oldest tokens are
-cut off (paper 5.1; published so). The ontology is optional: with it a value gets back its own spaces
-(``finetune.tasks.wos.values``).
+An example is a user turn with all turns before it. The model input is `[CLS] earlier turns [SEP] system turn [SEP] user
+turn [SEP]`: every turn ends with [SEP], also an empty history and the empty first system turn; the oldest tokens are
+cut off (paper 5.1; published so).
 """
 
 from __future__ import annotations
@@ -26,12 +25,16 @@ log = logging.getLogger(__name__)
 def read(path: Path) -> list[Example]:
     """User turns of an official file, guid ``<dialogue>-<number of the user turn>``.
 
-    ``inputs``: ``dialogue``; ``turns``, all texts so far, system and user in turns, the first one empty; ``ontology``.
-    The gold is the list under "state", or None in a file where no turn has one.
+    ``inputs``: ``dialogue``; ``turns``, alternating system and user texts so far, the first one empty; ``ontology``.
+    The gold is the list under "state", or None if no turn of the file has one.
     """
     where = find_ontology(path)
     if where is None:
-        log.warning("%s: no ontology.json beside it; values are spelt as generated, their spaces may be wrong", path)
+        log.warning(
+            "%s: ontology.json not found in this folder. Generated values are not normalized, so their spaces may be "
+            "wrong and lower the score. Copy the official ontology.json there.",
+            path,
+        )
     ontology = read_ontology(where) if where else {}
     records = read_records(path)
     dialogues = (record["dialogue"] for _, record in records if isinstance(record.get("dialogue"), list))
@@ -78,7 +81,7 @@ def join_turns(
 
 
 def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The official file again, the predicted state of each guid under "state" of its user turn."""
+    """Write the official file with the predicted state of each guid under "state" of its user turn."""
     dialogues = read_json(source)
     for dialogue in dialogues:
         users = [turn for turn in dialogue["dialogue"] if turn["role"] == "user"]
@@ -88,7 +91,7 @@ def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
 
 
 def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
-    """The Hub's rows as an official file, where only the user's turns have a state."""
+    """The Hub's rows as an official file, in which only user turns have a state."""
     for turn in (turn for row in rows for turn in row["dialogue"] if turn["role"] == "sys"):
         turn.pop("state", None)
     return format_json(rows)

@@ -1,8 +1,8 @@
 """WoS: dialogue state tracking over 45 slots (KLUE paper 3.8, 5.1).
 
-An example is a user turn with the whole dialogue before it. A gate decides for each slot between absent, dontcare,
-yes, no and a value to be spelt; a spelt value becomes the ontology's own string, or else the dialogue's. Protocol
-``klue-baseline`` (``finetune.tasks.wos.published``) converts, trains and decodes as published.
+An example is a user turn with the whole dialogue before it. A gate decides for each slot between absent, dontcare, yes,
+no and a generated value; a generated value is replaced by the matching string of the ontology, or else of the dialogue.
+Protocol ``klue-baseline``: ``finetune.tasks.wos.published``.
 Legend: ``B`` turns, ``S`` slots, ``K`` slots to spell, ``T`` tokens of a value.
 """
 
@@ -44,7 +44,8 @@ MAX_STEPS = 64  # tokens of a value, its end included; 9 are the most in dev wit
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """One feature a turn: ``gates`` of all slots and ``targets``, slot number to the tokens of its value and [SEP]."""
+    """One feature per turn: ``gates`` of all slots and ``targets``, slot number to the tokens of its value and
+    [SEP]."""
     states = [dict(split_state(entry, example.guid) for entry in example.gold or ()) for example in examples]
     turns = cut_readably([text for example in examples for text in example.inputs["turns"]], tokenizer)
     values = cut_readably([value for state in states for value in state.values()], tokenizer)
@@ -108,7 +109,7 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """State of each turn as ``domain-slot-value``, in the slots' order; a value spelt as nothing is left out."""
+    """State of each turn as ``domain-slot-value``, in the slots' order; an empty value is left out."""
     predictions: list[Prediction] = [Prediction([])] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
         example, state = examples[feature["example"]], []
@@ -123,13 +124,13 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
 
 
 def value_of(example: Example, feature: Feature, raw: Any, slot: str) -> str:
-    """The value that was spelt for a slot, as ontology or dialogue write it."""
+    """The generated value of a slot, as ontology or dialogue write it."""
     known = example.inputs["ontology"].get(slot, {})
     return restore_value(raw["values"][slot], known, example.inputs["turns"], feature["unknown"])
 
 
 def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """Inputs (segments are all 0), and for each slot of the state its gate, its value and the tokens to spell."""
+    """Inputs (segments are all 0), and for each slot of the state its gate, its value and the target tokens."""
     feature = features[0]
     inputs = {"input_ids": feature["input_ids"], "token_type_ids": [0] * len(feature["input_ids"])}
     if example.gold is None:
@@ -158,7 +159,7 @@ def validate_state(example: Example, prediction: Prediction) -> str | None:
 
 
 def show(example: Example, row: Row) -> ErrorView:
-    """The last two turns, and the entries that the other side lacks."""
+    """The last two turns, and the entries that only one side has."""
     *_, system, user = example.inputs["turns"]
     missed = [value for value in row.gold if value not in row.prediction]
     return {"system": system, "user": user}, missed, [value for value in row.prediction if value not in row.gold]

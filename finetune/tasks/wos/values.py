@@ -1,9 +1,9 @@
-"""Values of WoS as tokens, and back: every value of the ontology or the dialogue must survive the round trip.
+"""Values of WoS as tokens and back: every value of the ontology or the dialogue must survive the round trip.
 
-Tokens lose two things. Spaces beside punctuation: the ontology's own string, or else the dialogue's, decides about
-them. Words that the vocabulary cannot write: such a word is written character by character, so that an unknown token
-stands for one character, which the ontology or the dialogue then fills in. The price: these words (56 in 7,448 turns
-with KLUE's vocabulary) are not tokenized as in pretraining.
+Tokens lose two things. Spaces around punctuation are restored from the ontology, or else from the dialogue. Words that
+the vocabulary cannot represent are written character by character, so that an unknown token represents one character,
+which ontology or dialogue then restore. These words (56 in 7,448 turns with KLUE's vocabulary) are not tokenized as in
+pretraining.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does no
 
 
 class Pieces(NamedTuple):
-    """Tokens of a text, and its characters that the vocabulary does not have."""
+    """Tokens of a text, and its characters that the vocabulary lacks."""
 
     ids: list[int]
     unknown: frozenset[str] = frozenset()
@@ -34,8 +34,8 @@ class _Cut(NamedTuple):
 
 
 def cut_readably(texts: Sequence[str], tokenizer: Tokenizer) -> dict[str, Pieces]:
-    """Each text to its pieces, without special tokens, an unknown token for one character and never for a word. Every
-    text begins with a space: a value has the same tokens alone and inside a turn, so it can be copied."""
+    """The pieces of each text without special tokens; an unknown token represents one character, never a word. Every
+    text starts with a space: a value has the same tokens alone and inside a turn, so it can be copied."""
     unique = list(dict.fromkeys(texts))
     cuts = _cut([f" {text}" for text in unique], tokenizer)
     words = (cut.text[start:end] for cut in cuts for start, end in cut.spans)
@@ -62,7 +62,7 @@ def _cut(texts: Sequence[str], tokenizer: Tokenizer) -> list[_Cut]:
 
 
 def find_unknown(texts: Iterable[str], tokenizer: Tokenizer) -> frozenset[str]:
-    """The characters of the texts that are unknown by themselves."""
+    """The characters of the texts that are unknown on their own."""
     characters = sorted(set().union(*texts))
     return frozenset(cut.text for cut in _cut(characters, tokenizer) if cut.spans)
 
@@ -77,8 +77,8 @@ def _set_apart(cut: _Cut, apart: frozenset[str] | None) -> str:
 
 
 def make_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
-    """A function from the ids of a generated value to its text in NFC, ``UNKNOWN`` for an unknown token, other special
-    tokens dropped; a colon has no spaces around it (18:30)."""
+    """A function from the ids of a generated value to its text in NFC, with ``UNKNOWN`` for an unknown token, without
+    other special tokens; a colon has no spaces around it (18:30)."""
     silent = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     unknown = tokenizer.unk_token
 
@@ -95,11 +95,11 @@ def make_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
 def restore_value(
     text: str, known: Mapping[str, Sequence[str]], turns: Sequence[str], unknown: frozenset[str] = frozenset()
 ) -> str:
-    """The value that a spelt text stands for.
+    """The value of a generated text.
 
-    The ontology (``known``: values of the slot by their spelling without white space) decides about all its spaces.
-    Where it knows no such value, the latest of ``turns`` that writes it decides about the spaces beside punctuation and
-    ``unknown`` characters, those of turns and ontology that the tokenizer does not know; else ``text`` stays.
+    The ontology (``known``: values of the slot by their spelling without white space) decides about all spaces. If it
+    has no such value, the latest of ``turns`` that contains it decides about the spaces around punctuation and
+    ``unknown`` characters, those of turns and ontology that the tokenizer does not know; otherwise ``text`` is kept.
     """
     if UNKNOWN in text:
         if not unknown:
@@ -133,7 +133,7 @@ def _fill_from_dialogue(text: str, turns: Sequence[str], unknown: frozenset[str]
 def _fill_from_ontology(
     text: str, known: Mapping[str, Sequence[str]], turns: Sequence[str], unknown: frozenset[str]
 ) -> str:
-    """A value that fits, the one that was spoken of last if there are several; ``text`` where none fits."""
+    """A matching value, the one mentioned last if there are several; ``text`` if none matches."""
     pattern = _pattern(text, unknown, "")
     values = [value for key, spelt in known.items() if pattern.fullmatch(key) for value in spelt]
     return next((value for turn in reversed(turns) for value in values if value in turn), values[0] if values else text)

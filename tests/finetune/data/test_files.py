@@ -41,7 +41,7 @@ def test_files_are_found_in_folders_side_by_side(tmp_path: Path) -> None:
 def test_a_file_that_stands_in_two_folders_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "derived", NAME, RECORDS)
     put(tmp_path / "official", NAME + ".zst", zstandard.compress(b"[]"))
-    with pytest.raises(BadInput, match="stands here twice"):
+    with pytest.raises(BadInput, match="two files named"):
         find_file(tmp_path, NAME)
 
 

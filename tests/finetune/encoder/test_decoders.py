@@ -1,4 +1,4 @@
-"""Decoders in place of encoders: what stands around a text, what a position sees and hears, what adapters change."""
+"""Decoders in place of encoders: special tokens around texts, attention, and the effect of adapters."""
 
 from __future__ import annotations
 

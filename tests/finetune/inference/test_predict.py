@@ -96,7 +96,7 @@ def test_records_get_what_the_official_file_gets(name: str, sample: Path, kept) 
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Equal, numbers but for the rounding of another batch."""
+    """Equal, except for rounding in another batch."""
     return bool(one == (pytest.approx(other, abs=1e-5) if isinstance(other, float) else other))
 
 
@@ -165,7 +165,7 @@ def test_tags_follow_their_words_through_odd_text() -> None:
         ("ynat", ["비", "눈"], ["expected title", "found 2 columns"]),
         ("klue-nli", "비가 온다.", ["premise, a tab, hypothesis", "found 1 columns"]),
         ("klue-re", "<subj>가람</subj>은 대표다.", ["<obj>…</obj>"]),
-        ("klue-re", "<subj>가</subj> <subj>나</subj> <obj>다</obj>", ["<subj> stands here twice"]),
+        ("klue-re", "<subj>가</subj> <subj>나</subj> <obj>다</obj>", ["<subj> occurs twice"]),
         ("klue-re", "</subj>가<subj> <obj>다</obj>", ["two marked entities"]),
         ("klue-re", {"sentence": "가람", "subject_entity": {}, "object_entity": {}}, ["subject_entity", "start_idx"]),
         ("klue-dp", {"words": ["가 나"]}, ["words without spaces"]),

@@ -62,7 +62,7 @@ def contents(out: Path) -> dict[str, str]:
 
 def kill_at(moment: int, counter: Path, victim: Callable[[], int]) -> None:
     """Kill a process at the moment of that number: before and after each training, each file and each model that is
-    kept, counted over all processes; once, as the count goes on."""
+    kept, counted over all processes; once, as the count continues."""
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:
         def around(*given: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Processes that die, run out of memory, see one GPU each, or meet another command: the other jobs go on."""
+"""Processes that die, run out of memory, see one GPU each, or meet another command: the other jobs continue."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def work(job: Job, *, parts: int, home: Path) -> dict[str, Any]:
     if job.seed == 5:
         raise BadInput("a sentence")
     if job.seed == 6:
-        raise KeyError("a fault of ours")
+        raise KeyError("an error of ours")
     return {"seed": job.seed, "parts": parts, "sees": os.environ.get("CUDA_VISIBLE_DEVICES"), "process": os.getpid()}
 
 

@@ -1,4 +1,4 @@
-"""Commands side by side give no name twice, even before there is a result that says what it stands for."""
+"""Commands that run at the same time use no name twice, even before a result records its settings."""
 
 from __future__ import annotations
 

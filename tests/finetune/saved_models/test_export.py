@@ -1,4 +1,4 @@
-"""ONNX of the label tasks: the same outputs as the stage's predictions; other tasks and places are told."""
+"""ONNX of the label tasks: the same outputs as the stage's predictions; other tasks and folders are refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_exported_is_told(trained: Path, tmp_path: Path, monkeypa
     with pytest.raises(BadInput, match=r"ONNX needs no_such_package; run: pip install 'malmoi\[onnx\]'"):
         export.export_onnx(str(trained / "ynat" / "model" / "seed-1"), tmp_path / "onnx")
     monkeypatch.setattr(export, "PACKAGES", ())
-    with pytest.raises(BadInput, match="a model of klue-dp, whose network is no stock one"):
+    with pytest.raises(BadInput, match="a model for klue-dp, which has no stock class"):
         export.export_onnx(str(trained / "klue-dp" / "model" / "seed-1"), tmp_path / "onnx")
     with pytest.raises(BadInput, match="exists already; name a new folder"):
         export.export_onnx(str(trained / "ynat" / "model" / "seed-1"), tmp_path)

@@ -141,7 +141,10 @@ def link(folder: Path) -> None:
     ("damage", "message"),
     [
         (shutil.rmtree, "no such folder"),
-        (lambda f: (f / "malmoi.json").unlink(), "no malmoi.json here.*beside a stock model.*write one such as"),
+        (
+            lambda f: (f / "malmoi.json").unlink(),
+            "not a fine-tuned malmoi model.*expected: a folder such as.*add a malmoi.json",
+        ),
         (lambda f: (f / "malmoi.json").write_text("{"), "not readable as JSON"),
         (lambda f: (f / "malmoi.json").write_text("[]"), "expected a JSON object"),
         (lambda f: edit(f, format=2), "format is 2, this malmoi reads 1"),
@@ -150,7 +153,7 @@ def link(folder: Path) -> None:
         (lambda f: edit(f, max_tokens="64"), "max_tokens is '64'"),
         (lambda f: edit(f, precision="int8"), "precision is 'int8'"),
         (lambda f: edit(f, files=["model.safetensors"]), "files is"),
-        (lambda f: edit(f, revision=0), "kept by a malmoi whose ynat was another"),
+        (lambda f: edit(f, revision=0), "another revision of ynat"),
         (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\x80" * 99), "no complete safetensors file"),
         (lambda f: flip(f / "model.safetensors"), "changed since it was saved"),
@@ -183,7 +186,7 @@ def test_the_folder_of_a_training_stands_for_its_model_and_other_names_for_the_h
 ) -> None:
     assert load_model(trained / "ynat" / "model" / "seed-1", "cpu").task.name == "ynat"
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(BadInput, match="nobody/nothing: no such folder here, and the Hub gives no such repository"):
+    with pytest.raises(BadInput, match="nobody/nothing: no such folder, and no such repository on the Hub"):
         load_model("nobody/nothing")
     with pytest.raises(BadInput, match="device 'tpu'"):
         load_model(trained, "tpu")

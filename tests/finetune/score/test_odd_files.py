@@ -19,7 +19,7 @@ from finetune.registry import TASKS
 from finetune.score.scores import score_file
 from tests.finetune.score.test_predictions import RIGHT, put_map, put_official
 
-VALUES = (  # as they stand in the file
+VALUES = (  # as in the file
     "1" * 5000, "1" + "0" * 400, "1e400", "NaN", "-Infinity", "[" * 100_000 + "]" * 100_000, "[" * 900 + "]" * 900,
     '{"a":' * 50_000, "null", "true", '"\\ud800"', "[]", "{}", '[["O"]]', '["O", 1]', '{"a": 1, "a": 2}', "[1e400]",
     '{"heads": [2, 0]}', '{"heads": [2, 1e400], "types": ["NP", "VP"]}', '{"heads": [2, 0], "types": [["NP"], 1]}',

@@ -279,7 +279,7 @@ def test_answers_are_found_where_they_are_clear(tmp_path: Path) -> None:
     clear, none = make("span", path).read(path)
     assert (clear.inputs["start"], none.gold["answers"]) == (0, [])
     unclear = put(tmp_path / "b.csv", "question,context,answer\n무엇이?,비가 오고 비가 간다.,비\n")
-    with pytest.raises(BadInput, match=r"b.csv, line 2: answer '비' stands 2 times in its passage"):
+    with pytest.raises(BadInput, match=r"b.csv, line 2: answer '비' occurs 2 times in its passage"):
         make("span", unclear).read(unclear)
 
 

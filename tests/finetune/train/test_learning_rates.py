@@ -101,7 +101,7 @@ LOWEST = re.compile(r"embeddings|embeddings_project|wte|wpe")
 
 
 def rates_by_name(model: nn.Module, settings: Hyperparameters) -> dict[str, float]:
-    """The rate of each parameter; every one stands in exactly one group."""
+    """The rate of each parameter; each is in exactly one group."""
     names = {id(weight): name for name, weight in model.named_parameters()}
     halves = list(model.parameters())
     groups = [{"params": halves[0::2], "lr": 1.0, "weight_decay": 0.1}, {"params": halves[1::2], "lr": 1.0}]
@@ -109,7 +109,7 @@ def rates_by_name(model: nn.Module, settings: Hyperparameters) -> dict[str, floa
     found = [(names[id(weight)], group["lr"]) for group in parted for weight in group["params"]]
     assert sorted(name for name, _ in found) == sorted(names.values())
     assert sum(len(group["params"]) for group in parted if group.get("weight_decay")) == len(halves[0::2])
-    torch.optim.AdamW(parted)  # which refuses a parameter that stands in two groups
+    torch.optim.AdamW(parted)  # which refuses a parameter in two groups
     return dict(found)
 
 

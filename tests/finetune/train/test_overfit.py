@@ -1,4 +1,4 @@
-"""Every task learns a few examples by heart: what is trained is what is decoded, and nothing stands in the way.
+"""Every task learns a few examples by heart: the trained targets are what decoding needs.
 
 The bar is the score of perfect outputs for the same features (gold, features, decode): 100, but where a tokenizer or a
 window loses something.

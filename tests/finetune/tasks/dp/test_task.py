@@ -81,7 +81,7 @@ def test_words_that_a_spreadsheet_damaged_are_read_from_the_sentence(examples, t
         ("2\t새\t새\tMMA", "3\t새\t새\tMMA", "made-up-0: expected INDEX 2, found '3'"),
         ("\t2\tNP_SBJ", "\t2\tSUBJECT", "made-up-1: unknown relation 'SUBJECT'"),
         ("2\t새\t새\tMMA\t3", "2\t새\tMMA\t3", "made-up-0: expected 6 columns"),
-        ("MMA\t3\tDP", "MMA\t\t", "made-up-0: HEAD and DEPREL stand in some rows"),
+        ("MMA\t3\tDP", "MMA\t\t", "made-up-0: some rows of this sentence have HEAD"),
     ],
 )
 def test_a_broken_row_is_reported_with_file_and_sentence(tmp_path, old, new, says):
@@ -288,7 +288,7 @@ def test_every_real_tree_survives_decoding(shared, klue_tokenizer):
 
 
 def test_tags_have_the_published_order() -> None:
-    """KLUE-baseline, klue_dp.py: JC stands among the adverbs and interjections, not after JX."""
+    """KLUE-baseline, klue_dp.py: JC is among the adverbs and interjections, not after JX."""
     assert len(POS_TAGS) == len(set(POS_TAGS)) == 45
     assert POS_TAGS[13:18] == ("MAG", "MAJ", "JC", "IC", "JKS")
     assert POS_TAGS[24:26] == ("JX", "EP")

@@ -25,7 +25,7 @@ TASK = KLUE_NER.with_protocol("klue-baseline")
 
 
 def example_of(text: str, tags: str) -> Example:
-    """Tags as letters with spaces: P, L, G begin PS, LC, OG, small letters go on."""
+    """Tags as letters with spaces: P, L, G begin PS, LC, OG, small letters continue them."""
     names = {"P": "B-PS", "p": "I-PS", "L": "B-LC", "l": "I-LC", "G": "B-OG", "g": "I-OG", ".": "O"}
     return Example("0", [names[tag] for tag in tags], {"text": text})
 

@@ -156,7 +156,7 @@ def test_a_dropped_first_character_goes_on_with_nothing_before_it(tiny_encoder) 
 
 
 def byte_level() -> Tokenizer:
-    """GPT-2's kind: no piece but bytes, save for a space with the byte behind it."""
+    """GPT-2's kind: no piece but bytes, except a space with the byte after it."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE({c: i for i, c in enumerate([*alphabet, "Ġì"])}, [("Ġ", "ì")]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False)

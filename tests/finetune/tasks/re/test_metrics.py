@@ -1,4 +1,4 @@
-"""Scores of KLUE-RE beside scikit-learn's."""
+"""Scores of KLUE-RE against those of scikit-learn."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_rows_that_cannot_be_scored_are_refused(row: Row, says: str) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_areas_of_few_rows_equal_those_of_scikit_learn(seed: int) -> None:
-    """Where single rows stand above the first gold one, and scores are equal."""
+    """With single rows above the first gold row, and equal scores."""
     generator = np.random.default_rng(seed)
     is_gold = np.append(generator.random(1 + seed % 4) < 0.5, True)
     values = generator.integers(4, size=len(is_gold)) / 4

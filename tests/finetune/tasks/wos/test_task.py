@@ -123,7 +123,7 @@ def test_an_ontology_is_found_in_the_benchmark_folder_beside_but_nowhere_else(tm
 
 def test_what_is_odd_but_usable_is_said(write, caplog):
     assert len(WOS.read(write(DIALOGUES, ontology=False))) == 4
-    assert "no ontology.json" in caplog.text
+    assert "ontology.json not found" in caplog.text
     twice = WOS.read(write(broken(state=["식당-지역-서울 동쪽", "식당-지역-서울 서쪽"])))
     assert "made-up-0, turn 1: 'state' has two values of one slot" in caplog.text
     assert len(twice[0].gold) == 2

@@ -132,7 +132,7 @@ def test_every_ontology_value_is_reachable(shared, klue_tokenizer):
 
 def test_every_real_state_survives(shared, klue_tokenizer):
     examples = WOS.read(shared(DEV))
-    assert examples[0].inputs["ontology"], "found in the folder beside"
+    assert examples[0].inputs["ontology"], "found in the neighboring folder"
     assert len(examples) == 4332
     lost = [
         (example.guid, set(example.gold) ^ set(state))
