@@ -143,7 +143,7 @@ def link(folder: Path) -> None:
         (shutil.rmtree, "no such folder"),
         (
             lambda f: (f / "malmoi.json").unlink(),
-            "not a fine-tuned malmoi model.*expected: a folder such as.*add a malmoi.json",
+            "(?s)not a fine-tuned malmoi model.*expected: a folder such as.*add a malmoi.json",
         ),
         (lambda f: (f / "malmoi.json").write_text("{"), "not readable as JSON"),
         (lambda f: (f / "malmoi.json").write_text("[]"), "expected a JSON object"),

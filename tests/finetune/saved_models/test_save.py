@@ -49,7 +49,7 @@ def test_the_best_seed_stays_in_any_order_and_the_lower_one_of_equals(trained: P
         assert not list(home.rglob(".model-removed-*"))
         cards.add((home / "seed-2" / "model" / "README.md").read_text("utf-8"))
     (card,) = cards
-    assert "of 4 trainings that differ in the seed alone, this one scored highest" in card
+    assert "this is the best of 4 trainings that differ only in the seed" in card
     assert "| **2** | 70.00 |" in card and "| 4 | undefined |" in card
     load_model(home / "seed-2", "cpu")
 

@@ -131,7 +131,7 @@ def test_models_of_two_runs_are_matched_by_name_or_chosen(write: Write) -> None:
         pair_up(one, two)
     (pair,) = pair_up(one, two, "large-one", "small-two")
     assert (pair[0].name, pair[1].name) == ("large-one", "small-two")
-    with pytest.raises(BadInput, match="a task in common"):
+    with pytest.raises(BadInput, match="no task in common"):
         pair_up(one, find_trained(write("three", "klue-ner", own.entities(1))))
 
 

@@ -1,6 +1,7 @@
 """Every metric against values that the published metric code returned on invented predictions.
 
-``make_published_metrics.py`` in the folder of the values made them; a second, larger file of the same schema is read where the
+``make_published_metrics.py`` in the folder of the values made them; a second, larger file of the same schema
+is read where the
 shared data folder has one, and another can be put in its place by the environment variable MALMOI_ORACLE.
 """
 
