@@ -34,7 +34,7 @@ from typing import NamedTuple, NoReturn
 
 import pytest
 
-from tests.source_graph import PACKAGES, WHEEL, ROOT, module_name, source_files
+from tests.source_graph import PACKAGES, ROOT, WHEEL, module_name, source_files
 
 SAME = ROOT / "tests" / "fixtures" / "same_mutants.txt"
 COPIED = (*PACKAGES, "tests", "docs", "malmoi.py", "pyproject.toml", "README.md")
@@ -372,7 +372,7 @@ def main() -> int:
         pool.close()
         pool.join()
     killed = (total - alive) / total
-    print(f"seed {options.seed}: {total - alive} of {total} killed, {killed:.0%} (at least {MIN_KILLED:.0%} expected)")
+    print(f"seed {options.seed}: {total - alive} of {total} killed, {killed:.0%} (expected: at least {MIN_KILLED:.0%})")
     return 0 if killed >= MIN_KILLED else 1
 
 
