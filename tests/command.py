@@ -1,4 +1,4 @@
-"""The ``malmoi`` command in this process, for tests of many command lines: heavy imports are paid for once."""
+"""The ``malmoi`` command in this process, for tests of many command lines: heavy modules are imported once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Outcome(NamedTuple):
     output: str = ""
 
     def refused(self, *words: str) -> str:
-        """The message, after making sure that it is one, told as users expect it."""
+        """Check that there is one error message in the expected form, and return it."""
         assert self.code == 2, self.errors
         assert "Traceback" not in self.errors
         _, *messages = self.errors.split("malmoi: ")

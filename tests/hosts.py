@@ -36,7 +36,7 @@ class Host(NamedTuple):
         return ["ip", "netns", "exec", self.name, "unshare", "--uts", "sh", "-c", script, "sh", *command]
 
     def cut(self) -> None:
-        """Take it off the network: what is sent is lost, and nobody is told."""
+        """Disconnect it: packets are lost silently."""
         ip("link", "set", self.cable, "nomaster")
 
     def mend(self, bridge: str) -> None:
@@ -74,7 +74,7 @@ def ip(*arguments: str) -> None:
 
 @contextmanager
 def network_of(count: int) -> Iterator[Network]:
-    """So many hosts whose names lead to their addresses; the test is skipped where that is not permitted."""
+    """N hosts whose names resolve to their addresses; skips the test without the permission."""
     if missing := [program for program in ("ip", "unshare") if shutil.which(program) is None]:
         pytest.skip(f"hosts made of network namespaces need {', '.join(missing)}")
     with ExitStack() as undo:

@@ -58,7 +58,7 @@ def table(rows: list[dict[str, object]]) -> str:
 
 
 def processor() -> str:
-    """The processor's name, as Linux tells it."""
+    """The name of the processor, from Linux."""
     found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
     return found[1] if found else "unknown"
 

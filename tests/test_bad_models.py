@@ -46,7 +46,7 @@ class Exploding:
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny RoBERTa with its tokenizer; beside it the stages of a run that come before its training."""
+    """A tiny RoBERTa with its tokenizer, and the stages of a run before its training."""
     folder = write_tokenizer(tmp_path_factory.mktemp("good") / "model", invented_documents(9))
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     config = RobertaConfig(**sizes, vocab_size=400, max_position_embeddings=50, pad_token_id=1, type_vocab_size=1)

@@ -1,4 +1,4 @@
-"""What says that files are complete comes after them on the disk: a whole toy run, every fsync and rename recorded.
+"""The file that marks other files as complete is written after them: a toy run with every fsync and rename recorded.
 
 A manifest vouches for its stage's folder, a finished unit for its files, meta.json for the token store, loop.json for
 its checkpoint, result.json for the model, scores.json for the predictions. Files are known by their inode, so the name
@@ -105,7 +105,7 @@ VOUCHING = {"manifest.json", "loop.json", "scores.json", "meta.json", "result.js
 
 
 def is_working_file(path: Path, target: Path) -> bool:
-    """What meta.json lies beside but does not speak of: the units that the store was joined from, what began it."""
+    """Files next to meta.json that it does not list: the units that the store was joined from."""
     return target.name == "meta.json" and ("units" in path.parts or path.name == "started.json")
 
 
@@ -185,7 +185,7 @@ def test_broken_json_in_a_run_is_one_sentence(
 
 
 def copied(finished: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A finished run to damage; its folder, the working folder beside it."""
+    """A finished run to damage: its folder, and the working folder."""
     shutil.copytree(finished, folder / "copy")
     monkeypatch.chdir(folder / "copy")
     return Path("runs/toy")
@@ -246,7 +246,7 @@ def test_bad_lines_of_metrics_are_set_aside_and_the_run_goes_on(
 
 
 def die_once(unit: int, scratch: Path, mark: Path) -> dict[str, int]:
-    """Stands for the kernel's want of memory: SIGKILL while the second unit is worked on, the first time."""
+    """Simulates the out-of-memory killer: SIGKILL during the second unit, at the first attempt."""
     (scratch / "out.txt").write_text(str(unit), "utf-8")
     if unit == 1 and not mark.exists():
         mark.touch()

@@ -76,7 +76,7 @@ def _seconds(run: Callable[[str], object], text: str, rounds: int) -> float:
             run(text)
             best = min(best, process_time() - start)
             if best > FLOOR_SECONDS:
-                break  # long enough to be told from noise
+                break  # long enough to exceed the noise
     finally:
         if is_collecting:
             gc.enable()

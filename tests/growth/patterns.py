@@ -27,7 +27,7 @@ class Found:
     methods: frozenset[str]
 
     def run(self, text: str) -> None:
-        """Apply it to all of ``text`` as the packages do: a search goes on to the end, a match begins at the start."""
+        """Apply it to all of ``text`` as the packages do: a search runs to the end, a match starts at the beginning."""
         subject = text.encode("utf-8", "surrogatepass") if isinstance(self.pattern.pattern, bytes) else text
         if not self.methods <= ANCHORED:
             for _ in self.pattern.finditer(subject):

@@ -59,7 +59,7 @@ READ_DIFFERENTLY = {
 
 
 def make_sentences(count: int, seed: int = 14) -> list[str]:
-    """So many sentences without line feeds: every odd text alone, then odd ones between and inside words."""
+    """N sentences without line feeds: every unusual text alone, then between and inside words."""
     kinds: dict[str, list[str]] = {"blanks": list(BLANKS), "long": list(LONG)}
     for line in ODD.strip().split("\n"):
         kind, _, texts = line.partition(": ")

@@ -1,4 +1,4 @@
-"""Planted personal data: the same by seed, as often as told, found by the rules, and counted in any writing."""
+"""Planted personal data: deterministic, with the requested numbers of copies, detected by the rules, and counted."""
 
 from __future__ import annotations
 

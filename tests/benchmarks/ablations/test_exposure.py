@@ -1,4 +1,4 @@
-"""Exposure by hand, of models whose likelihoods are known; bits per character whatever the vocabulary."""
+"""Exposure of models with known likelihoods; bits per character of any vocabulary."""
 
 from __future__ import annotations
 

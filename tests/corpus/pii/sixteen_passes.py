@@ -16,7 +16,7 @@ from corpus.pii.types import PiiType
 
 
 def _joined(kind: PiiType) -> re.Pattern[str]:
-    """All formats of a type as one pattern; its groups get numbers so that no name stands twice."""
+    """All formats of a type as one pattern; its groups get numbers so that names are unique."""
     parts = []
     for number, form in enumerate(kind.formats):
         named = re.sub(r"\(\?P([<=])([a-z]+)", rf"(?P\g<1>\g<2>{number}", form.pattern.pattern)
