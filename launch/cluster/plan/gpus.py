@@ -17,7 +17,7 @@ class Gpu:
     memory_gib: int
 
     def precision(self, asked: str) -> str:
-        """What stands for ``pretrain.engine.precision`` here: "auto" is bf16, and fp16 where there is no bf16.
+        """The precision that ``pretrain.engine.precision`` means here: "auto" is bf16, or fp16 without bf16 support.
 
         LaunchError: bf16 is asked of a GPU without it.
         """

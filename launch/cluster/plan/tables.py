@@ -54,7 +54,7 @@ class Plan:
     def of(
         cls, recipe: Recipe, choices: Sequence[Choice], nodes: Sequence[int], per_node: int, shares: Sequence[float]
     ) -> Plan:
-        """Counted; BadInput where the recipe has no sizes, or its steps cannot be shared by so many GPUs."""
+        """The plan; ``BadInput`` if the recipe has no sizes, or its batch cannot be divided among the GPUs."""
         made = cls(recipe, work_of(recipe), choices, nodes, per_node, shares)
         for count in nodes:
             micro_batches(recipe.pretrain, count * per_node)
