@@ -1,4 +1,4 @@
-"""Which reason is told where several hold, and that nothing goes as the repeat of something that went."""
+"""Which drop reason counts if several apply; no sentence is dropped as the repeat of a dropped one."""
 
 from __future__ import annotations
 

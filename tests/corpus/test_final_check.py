@@ -65,7 +65,7 @@ def test_no_mode_leaves_an_original_in_any_file(tmp_path: Path, clean: Callable[
 
 
 def test_values_that_a_new_neighbor_announces_are_hidden(tmp_path: Path, clean: Callable[..., Any]) -> None:
-    """The sentence between label and number goes as a duplicate: only then a number of an account stands there."""
+    """The sentence between label and number is dropped as a duplicate; only then the number is announced."""
     between = "그러니 서두르지 말고 천천히 보내 주시면 정말로 고맙겠습니다."
     story = [
         {"id": "first", "text": f"{between} 봄이 왔다."},

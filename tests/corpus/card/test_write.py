@@ -195,7 +195,7 @@ def test_html_is_well_formed_and_needs_nothing_from_outside(folder: Path) -> Non
     assert not balance.open
     assert balance.closed > 100
     assert not re.search(r"""src\s*=|url\(|@import|<script|https?:""", html)
-    assert set(re.findall(r'href="([^#"][^"]*)', html)) == {"../report/report.html"}  # beside it in its run
+    assert set(re.findall(r'href="([^#"][^"]*)', html)) == {"../report/report.html"}  # next to it in its run
     assert "prefers-color-scheme: dark" in html
     assert 'name="viewport"' in html
 

@@ -377,7 +377,7 @@ def test_changed_copies_of_benchmark_sentences_are_found(klue_dev: list[str]) ->
 
 
 def test_petitions_are_left_alone(klue_dev: list[str], petitions: list[str]) -> None:
-    """Above a ratio of .8 stand true copies: the constitution, quoted in petitions and in KLUE."""
+    """Matches with a ratio above 0.8 are true copies: the constitution, quoted in petitions and in KLUE."""
     index, _ = build_index(klue_dev, CONFIG)
     wrong = {h.sentence for h in index.find(petitions) if h.item < len(index.total_D) and h.ratio < 0.8}
     assert len(petitions) > 60_000

@@ -17,7 +17,7 @@ KEY = "pretrain.engine.precision"
 
 @pytest.fixture
 def bf16_runs_at(monkeypatch: pytest.MonkeyPatch):
-    """A processor whose bf16 has so many times the speed of its float32, 100 GFLOP/s."""
+    """A CPU with 100 GFLOP/s in float32 and ``times`` this speed in bf16."""
     return lambda times: monkeypatch.setattr(
         device, "matmul_flops_per_second", lambda kind, precision: 1e11 * (times if precision == "bf16" else 1)
     )

@@ -2,7 +2,7 @@
 
 The twelve files in ``registers/``, one a register, hold 300 texts with values and 100 that only look personal, all
 invented, written before the rules they are to judge. A blank line parts texts, ``⟦TEL:010-0123-4567⟧`` marks a value,
-``⟨200B⟩`` stands for the character of that code point, so that a reader sees the invisible ones. A span is the value
+``⟨200B⟩`` is the character of that code point, so invisible characters can be seen. A span is the value
 alone, without particle, bank or port. ``extra_types.txt`` marks values of types outside the sixteen of paper Table 29,
 and values of the sixteen in the same texts.
 

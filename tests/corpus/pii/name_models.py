@@ -1,6 +1,6 @@
 """Tiny models that tag names, saved as folders: one whose weights are set by hand, one with random weights.
 
-The first tags ``가온``, ``하람``, ``##하람`` and ``구름`` as B-PS, whatever stands around them, and ``##솔``,
+The first tags ``가온``, ``하람``, ``##하람`` and ``구름`` as B-PS in any context, and ``##솔``,
 ``##솔을``, ``##리는`` and ``새`` as I-PS.
 """
 

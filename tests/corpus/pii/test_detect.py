@@ -20,7 +20,7 @@ from corpus.pii.formats.table import BY_NAME, TABLE
 from corpus.pii.labels import Labels
 from corpus.pii.types import OTHER, PII_TYPES
 
-# the value stands between ⟦ and ⟧; particles are glued to it as Korean writes them
+# the value is between ⟦ and ⟧; particles are attached to it, as usual in Korean
 FOUND = {
     "TEL": """제 폰은 ⟦010-0234-5678⟧이에요
         연락처: ⟦01002345678⟧로 주세요

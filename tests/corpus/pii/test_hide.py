@@ -76,7 +76,7 @@ def test_nothing_is_found_in_hidden_text(pieces: list[str], mode: Mode) -> None:
     text = "".join(pieces)
     assert find_pii(hidden(mode, text)) == []
     protected = PiiHider(mode).hide_in_sentences(pieces, "d")
-    if mode != "drop":  # where a sentence goes, what stood around it stays
+    if mode != "drop":  # when a sentence is dropped, the text around it stays
         assert find_pii_in_sentences([sentence or "" for sentence in protected.sentences]) == [[] for _ in pieces]
 
 

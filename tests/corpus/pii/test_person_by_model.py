@@ -162,7 +162,7 @@ def test_a_name_inside_another_value_is_no_second_find(name_model: NameTagger) -
 
 
 class Fixed:
-    """A model that finds what it is told."""
+    """A model with given results."""
 
     def __init__(self, *names: tuple[int, int]) -> None:
         self.names = [NameSpan(start, end, 0.75) for start, end in names]

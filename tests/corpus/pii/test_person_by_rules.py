@@ -196,7 +196,7 @@ def read_people(path: Path) -> Iterator[tuple[str, list[Found]]]:
 
 
 def is_within_reach(text: str, span: Found) -> bool:
-    """A title or honorific beside it, and more than a surname or a letter (``박씨``, ``A씨``)."""
+    """A title or honorific next to it, and more than a surname or a letter (``박씨``, ``A씨``)."""
     start, end, _ = span
     return end - start > 1 and bool(
         _TITLE_AFTER.match(text, end) or _TITLE_BEFORE.search(text, max(0, start - 10), start)

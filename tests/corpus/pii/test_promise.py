@@ -1,4 +1,4 @@
-"""The promise of hiding: whatever stands side by side, the detector finds no original value afterwards."""
+"""The promise of hiding: in any context, the detector finds no original value afterwards."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_is_no_value_stays_and_equal_values_map_alike(parts) -> None:
 
 
 def apart(text: str, spans: Sequence[Span]) -> tuple[list[str], list[str]]:
-    """What stands around spans, and what in them."""
+    """The text around spans, and the text in them."""
     bounds = [0, *(place for span in spans for place in (span.start, span.end)), len(text)]
     pieces = [text[start:end] for start, end in pairwise(bounds)]
     return pieces[::2], pieces[1::2]
@@ -189,7 +189,7 @@ def test_what_a_change_brings_to_light_is_hidden_too(monkeypatch: pytest.MonkeyP
 
 
 class GreedyDetector(ShyDetector):
-    """Takes a replacement and what stands behind it for one value."""
+    """Takes a replacement and the text after it as one value."""
 
     FORM = re.compile("010-9[0-9-]+|010-[01][0-9-]+ ?[가-힣]*")
 

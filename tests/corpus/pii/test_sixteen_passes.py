@@ -71,7 +71,7 @@ def test_on_real_text_both_find_the_same(name: str, shared: Callable[[str], Path
         assert find_pii(line) == find_by_sixteen_passes(line)
 
 
-# --- hostile lines: twice the length takes about twice the time, whatever the machine
+# --- hostile lines: twice the length takes about twice the time, on any machine
 
 UNITS = [
     "1-",

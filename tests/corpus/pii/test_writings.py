@@ -1,6 +1,6 @@
 """Many writings of each type: separators, brackets, labels and particles as Korean text has them; values are invented.
 
-A value stands between ⟦ and ⟧, ¦ parts cases. Below stand numbers and words that only look personal.
+A value is between ⟦ and ⟧; ¦ separates cases. The last cases are numbers and words that only look personal.
 """
 
 from __future__ import annotations

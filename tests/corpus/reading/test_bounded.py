@@ -1,4 +1,4 @@
-"""Input that unpacks to far more than it is costs little memory, told by the peak of a process of its own."""
+"""Input with an extreme compression ratio needs little memory: the peak of a separate process is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One result whatever the cut: sizes of units, who unpacks, workers, ranges of fingerprints, every kind of damage."""
+"""The result does not depend on unit sizes, readers of compressed files, workers, ranges of fingerprints, or damage."""
 
 from __future__ import annotations
 

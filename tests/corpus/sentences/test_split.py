@@ -182,7 +182,7 @@ def test_time_grows_with_length_only(piece: str) -> None:
 
 
 def test_boundaries_of_eight_registers_are_found() -> None:
-    """The labelled paragraphs beside this file; the rules before this set was written had P .939, R .849, F1 .892."""
+    """The labelled paragraphs next to this file; the rules before this set was written had P .939, R .849, F1 .892."""
     counts: Counter[str] = Counter()
     for line in (Path(__file__).parent / "gold_sentences.txt").read_text("utf-8").splitlines():
         if line and line[0] not in "#=":

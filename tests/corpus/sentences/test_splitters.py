@@ -99,7 +99,7 @@ def test_a_missing_package_names_the_command_that_installs_it(
         ("가" * 500 + ". 끝.", ["나" * 500 + ".", "끝."], [502]),  # a long changed one does not hide the next
         ("비가 왔다.", ["눈이 왔다.", ""], []),
         ("", ["비가 왔다."], []),
-        ("네. 네. 네.", ["네.", "네.", "네."], [0, 3, 6]),  # equal sentences are told apart by order
+        ("네. 네. 네.", ["네.", "네.", "네."], [0, 3, 6]),  # equal sentences are distinguished by order
     ],
 )
 def test_sentences_are_found_again_by_their_letters(text: str, sentences: list[str], begins: list[int]) -> None:

@@ -8,7 +8,7 @@
 | letters for digits (O1O, ㅇ1ㅇ) | the front of mobile numbers |
 | spelled separators (다시, 점, 골뱅이, 닷컴, (at), [dot]) | TEL, RRN, EMAIL; labelled ACCOUNT, CARD, IP; www URL |
 | blanks between all digits | TEL, RRN; with a label CARD, ACCOUNT |
-| other hyphens | all numbers with hyphens; ``~`` and ``_`` with a label but for TEL, RRN, FRN |
+| other hyphens | all numbers with hyphens; ``~`` and ``_`` with a label, except TEL, RRN, FRN |
 | a line break behind a hyphen, an ``@`` or between the words of an address | numbers, EMAIL, ADDRESS |
 """
 

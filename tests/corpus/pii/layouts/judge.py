@@ -25,11 +25,11 @@ class Failure:
     detail: str
 
     def __str__(self) -> str:
-        wanted = [(start, end, value.type, value.text) for start, end, value in self.case.spans]
+        expected = [(start, end, value.type, value.text) for start, end, value in self.case.spans]
         return (
             f"{self.what}: {self.value.type} ({self.value.writing}) {self.value.text!r}\n"
             f"  layout {self.case.layout!r}, label {self.case.label}, disguise {self.case.disguise}\n"
-            f"  text   {self.case.text!r}\n  wanted {wanted}\n  {self.detail}"
+            f"  text   {self.case.text!r}\n  expected {expected}\n  {self.detail}"
         )
 
 

@@ -101,7 +101,7 @@ def header_table(rng: Random) -> Case:
     """A row of column names and one to five rows below, as CSV, TSV, Markdown and HTML have it."""
     style = rng.choice(tuple(TABLES))
     left, between, right, rule = TABLES[style]
-    possible = [kind for kind in LABELS if kind != "URL" or between != " / "]  # a URL goes on behind a slash
+    possible = [kind for kind in LABELS if kind != "URL" or between != " / "]  # a URL continues after a slash
     kinds = rng.sample(possible, rng.randrange(1, 4))
     columns = ["name", *kinds, *rng.choice((["note"], []))] if rng.randrange(2) else ["number", *kinds]
     columns = columns if rng.randrange(5) else kinds

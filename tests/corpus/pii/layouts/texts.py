@@ -7,7 +7,7 @@ A careful reader must agree on every case, so these are never drawn:
 | a separator that a value holds itself (``:`` and MAC, ``,`` and an address with a flat) | it parts the value |
 | a value without label whose form is not telling (see ``values``) | it may be an order number |
 | CARD, BRN, DRIVER, PASSPORT, TEL not mobile: unlabelled behind a label of another type | may be its second value |
-| a URL with path before ``, ; = : / _``, any URL before ``/ : = _`` or ``&`` | these go on in a URL |
+| a URL with path before ``, ; = : / _``, any URL before ``/ : = _`` or ``&`` | they continue the URL |
 | EMAIL, MENTION or URL next to ``_`` | ``_`` belongs to their names |
 | IP before ``:`` or ``/`` and a digit, MAC next to ``:`` | a port, a network, another pair |
 | ADDRESS before ``:`` or a blank; next to a blank | ``12:90`` is a time; numbers would join |
@@ -101,21 +101,21 @@ def any_writing(rng: Random) -> Writing:
 
 
 def telling_writing(rng: Random, is_clear: bool = False) -> Writing:
-    """A writing that needs no label; ``is_clear`` where labels of other types stand around."""
+    """A spelling that needs no label; ``is_clear``: even next to labels of other types."""
     choices = _CLEAR if is_clear else _TELLING
     name = rng.choice(sorted({w.type for w in choices}))
     return rng.choice([w for w in choices if w.type == name])
 
 
 def particle(rng: Random, value: Value) -> str:
-    """A particle that can stand directly behind the value."""
+    """A particle that can follow the value directly."""
     if value.type == "ADDRESS" or value.text[-1] == "/":
         return rng.choice(LONG_PARTICLES)
     return "" if value.writing == "Hangul" else rng.choice(PARTICLES)
 
 
 def goes_between(left: Value | None, separator: str, right: Value, label: str = "") -> bool:
-    """Whether a reader sees two values there; ``label`` stands directly before the right one."""
+    """Whether a reader sees two values; ``label`` is directly before the right one."""
     sign = separator.strip(" ")
     if sign and any(sign in value.text for value in (left, right) if value):
         return False
@@ -148,7 +148,7 @@ def _can_end(left: Value, sign: str, follows: str) -> bool:
 
 
 def fits_wrap(value: Value, wrap: str) -> bool:
-    """Whether brackets or quotes may stand around the value."""
+    """Whether brackets or quotes may enclose the value."""
     if value.type == "MENTION" and wrap in ("{}", "``", "****"):
         return False
     return not re.search(r"[()]", value.text) or not re.search(r"[()（）\[{<]", wrap)
@@ -160,7 +160,7 @@ def draw_label(rng: Random, kind: str, is_column: bool = False) -> str:
 
 
 def glue(rng: Random, label: str, value: Value) -> str:
-    """What may stand between a label and its value."""
+    """Text that may be between a label and its value."""
     drawn = rng.choice(GLUES)
     starts_like_a_label = value.text[0] >= "ㄱ"
     if drawn in ("", "는 ") and (label[-1] < "가" or starts_like_a_label):

@@ -1,6 +1,6 @@
 """Values of the 16 types as people write them, drawn without the generators of the detector.
 
-| type | telling without a label | told by a label only |
+| type | found without a label | found with a label only |
 |---|---|---|
 | TEL | mobile (hyphens, dots, blanks, tight, +82), area code with hyphens or brackets, 070 | 15xx-xxxx, tight |
 | RRN, FRN | six digits, hyphen, seven digits, with a date of the calendar | 13 digits tight, parted by a blank |
