@@ -1,4 +1,4 @@
-"""``malmoi compare``: which differences between models are real, as a table and as JSON. No torch."""
+"""``malmoi compare``: tests of the differences between models, as a table and as JSON. Does not need torch."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ if TYPE_CHECKING:
 
 
 def compare_results(
-    run: Annotated[str, typer.Argument(help="A run, a folder of results, or a predictions.jsonl (with --task).")],
-    other: Annotated[str | None, typer.Argument(help="Another one; without it the models of the first.")] = None,
-    a: Annotated[str | None, typer.Option("--a", help="Model, settings, or 'model, settings', of the first.")] = None,
-    b: Annotated[str | None, typer.Option("--b", help="The same of the second.")] = None,
+    run: Annotated[str, typer.Argument(help="Run, folder of results, or predictions.jsonl (with --task).")],
+    other: Annotated[str | None, typer.Argument(help="Second run. Default: compare the models of RUN.")] = None,
+    a: Annotated[
+        str | None, typer.Option("--a", help="Model, settings, or 'model, settings' of the first run.")
+    ] = None,
+    b: Annotated[
+        str | None, typer.Option("--b", help="Model, settings, or 'model, settings' of the second run.")
+    ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only this task; repeatable.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder of KLUE files, for the passages of KLUE-MRC.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
-    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")] = Path("runs"),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the KLUE files; KLUE-MRC needs it to group questions by passage.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this file.")] = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Directory of the run folders.")] = Path("runs"),
 ) -> None:
-    """Tell which differences between two models are real, over seeds and examples together; needs no torch.
+    """Test which score differences between two models are significant.
 
-    Each score is the mean over the seeds. Within one run every other model is held beside the first.
+    The test covers seeds and examples. Scores are means over seeds. Within one run, every other model is compared with
+    the first. Does not need torch.
 
     Example:  malmoi compare smoke --b klue/roberta-base
     """
@@ -68,10 +75,12 @@ def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
     place = Path(name) if Path(name).exists() else runs / name
     if place.is_file():
         if len(tasks) != 1:
-            raise LaunchError(f"{place}: a predictions file does not say its task; add --task, such as --task klue-ner")
+            raise LaunchError(
+                f"{place}: a predictions file does not name its task; add --task, for example --task klue-ner"
+            )
         return [trained_of_file(place, tasks[0])]
     if not place.is_dir():
-        raise LaunchError(f"{name}: no such run, folder or file, nor {place}; give a run that was fine-tuned")
+        raise LaunchError(f"{name}: no such run, folder or file (also not {place}); give a run that was fine-tuned")
     found = [one for one in find_trained(place) if not tasks or one.task in tasks]
     if not found:
         raise LaunchError(f"{place}: no results of {', '.join(tasks)}")
@@ -79,7 +88,7 @@ def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
 
 
 def _files_of(name: str | None, runs: Path) -> Path | None:
-    """The embedded KLUE files of a run that has them."""
+    """The embedded KLUE files of a run, if it has any."""
     from launch.report.differences import FILES_OF_SAMPLE
 
     places = (Path(name) / FILES_OF_SAMPLE, runs / name / FILES_OF_SAMPLE) if name else ()
@@ -87,15 +96,15 @@ def _files_of(name: str | None, runs: Path) -> Path | None:
 
 
 def warnings_on(pairs: Sequence[Pair]) -> list[str]:
-    """What was chosen on the examples that it is scored on."""
+    """Models that were selected on the scored examples."""
     chosen = dict.fromkeys((one.task, one.name) for pair in pairs for one in pair if one.is_selected)
     return [
-        f"{task}, {name}: chosen by its score on the very examples that are scored here, so its score is too high and "
-        "this comparison favours it"
+        f"{task}, {name}: selected by its score on the scored examples, so its score is too high and this comparison "
+        "favours it"
         for task, name in chosen
     ]
 
 
 def _note_on_passages(tested: Sequence[Tested]) -> list[str]:
     loose = any(found.task == "klue-mrc" and found.groups == found.n for found in tested)
-    return ["klue-mrc: each question stands for itself here; --data FOLDER keeps those of a passage together"] * loose
+    return ["klue-mrc: questions are resampled one by one; add --data FOLDER to group them by passage"] * loose

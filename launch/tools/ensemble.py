@@ -1,4 +1,4 @@
-"""``malmoi ensemble``: averages of finished trainings from their kept scores, and a table of both."""
+"""``malmoi ensemble``: average finished trainings from their saved scores, and print a table of both."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from finetune.ensemble.members import Plan
 
 Result = dict[str, Any]
-FIRST = "first"  # settings without a name
+FIRST = "recipe settings"  # the name of settings that have none
 MEMBER, ENSEMBLE, ACROSS = range(3)  # one model's, that of a seed, that over seeds
 
 
 class Column(NamedTuple):
-    """What has a result for each seed: settings, kind and name."""
+    """A model or ensemble that has a result for each seed."""
 
     settings: str
     kind: int
@@ -30,27 +30,29 @@ class Column(NamedTuple):
 
 
 NOTE = (
-    "Scores are 0 to 100. ±: standard deviation over seeds (n - 1). Gain: ensemble minus the member that is better in "
-    "the mean over these seeds, by the first metric; in brackets with how many seeds it is at or above it."
+    "Scores are 0 to 100. ±: standard deviation over seeds (n - 1). Gain: ensemble minus the member with the better "
+    "mean over these seeds, by the first metric; in brackets the number of seeds in which it is at least as good."
 )
 
 
 def ensemble(
-    names: Annotated[list[str], typer.Argument(metavar="RUN…", help="Recipes that were run, or folders of runs.")],
-    task: Annotated[str, typer.Option(help="As `malmoi tasks` lists them, or an own one.")],
-    model: Annotated[list[str] | None, typer.Option(help="A member; repeatable. Default: all models.")] = None,
+    names: Annotated[list[str], typer.Argument(metavar="RUN…", help="Recipe names, or folders of runs.")],
+    task: Annotated[str, typer.Option(help="A name from `malmoi tasks`, or a custom task.")],
+    model: Annotated[list[str] | None, typer.Option(help="Member model; repeatable. Default: all models.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(help='Average results of these settings, "" the first; repeatable. Default: each settings apart.'),
+        typer.Option(
+            help='Settings to average together, "" for those of the recipe; repeatable. Default: each separately.'
+        ),
     ] = None,
-    name: Annotated[str, typer.Option(help="Of the ensemble, as of a model.")] = "ensemble",
-    out: Annotated[list[Path] | None, typer.Option(help="Write the table as .md; repeatable.")] = None,
-    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")] = Path("runs"),
+    name: Annotated[str, typer.Option(help="Name of the ensemble in the results.")] = "ensemble",
+    out: Annotated[list[Path] | None, typer.Option(help="Output file for the table, .md; repeatable.")] = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Directory of the run folders.")] = Path("runs"),
 ) -> None:
-    """Average what trained models kept (finetune.keep_scores): a result for each seed, and one over all seeds.
+    """Average the saved scores of fine-tuned models (finetune.keep_scores): for each seed, and over all seeds.
 
-    No model is run. Encoders and tokenizers may differ; task, protocol and scored examples must be the same. Results go
-    beside those of the first run, where the report shows them.
+    No model is run. Encoders and tokenizers may differ; task, protocol and scored examples must be equal. Results are
+    written to the first run, and its report shows them.
 
     Example:  malmoi ensemble real-mini --task ner
     """
@@ -80,7 +82,7 @@ def plans_of(found: Sequence[Any], name: str, settings: Sequence[str] | None) ->
     there = sorted({one.result["settings"] for one in found})
     if odd := sorted({*(settings or ())} - {*there}):
         raise LaunchError(
-            f"{odd[0]!r}: no results of these settings; there are {', '.join(map(repr, there)) or 'none'}"
+            f"{odd[0]!r}: no results of these settings; existing: {', '.join(map(repr, there)) or 'none'}"
         )
     if settings:
         plans = plan_ensembles([one for one in found if one.result["settings"] in settings], name)
@@ -97,7 +99,7 @@ def plans_of(found: Sequence[Any], name: str, settings: Sequence[str] | None) ->
 
 
 def make_tables(plans: Sequence[Plan], made: Sequence[Result]) -> list[Table]:
-    """Every result, seeds in order, and the means over the seeds, in one pair for all settings."""
+    """A table of all results by seed, and one of the means over seeds."""
     from finetune.saved_models.card import shown_encoder
     from launch.report.results import paper_metrics
 
@@ -133,7 +135,7 @@ def _each(columns: Mapping[Column, Mapping[int, Result]], metrics: Sequence[str]
 
 
 def _status(found: Result) -> str:
-    """How many members, or which weights, were averaged, or where those come from that were scored."""
+    """How many members or weights were averaged, or which weights were scored."""
     from launch.report.results import weights_of
 
     if "members" in found:
@@ -157,7 +159,7 @@ def _means(columns: Mapping[Column, Mapping[int, Result]], metrics: Sequence[str
 def _gain(
     own: Mapping[int, Result], members: Sequence[Mapping[int, Result]], headline: str, is_across: bool
 ) -> str:  # fmt: skip
-    """How far an ensemble is above the member that is better in the mean, seed by seed or, over seeds, in the mean."""
+    """Points above the member with the better mean, by seed, or over all seeds."""
     values = {seed: found["scores"][headline] for seed, found in own.items()}
     others = [{seed: found["scores"][headline] for seed, found in of.items()} for of in members]
     if None in [*values.values(), *(value for of in others for value in of.values())]:
@@ -170,7 +172,7 @@ def _gain(
 
 
 def _spread(values: Sequence[float | None], form: str = ".2f") -> str:
-    """``89.51 ± 0.19``; one value alone has no spread."""
+    """``89.51 ± 0.19``; a single value has no deviation."""
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return "undefined"

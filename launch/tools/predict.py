@@ -1,11 +1,11 @@
-"""``malmoi predict``: new text, plain or as JSON lines, or an official file, through a kept model.
+"""``malmoi predict``: predict plain text, JSON lines or an official file with a fine-tuned model.
 
 ```
 input ─ bytes ─ text ─ form ─┬ lines, records: blocks ─┐
                              └ official file: at once ─┴▶ results in order ─ JSON lines or for people ─▶ output
 ```
-The first line that is not blank tells the form: an object of JSON, an official file of the task, or plain text. Blank
-lines have a result too, so that line n of the input is result n.
+The first line that is not blank decides the format: a JSON object, an official file of the task, or plain text. Blank
+lines also get a result, so that line n of the input is result n.
 """
 
 from __future__ import annotations
@@ -36,17 +36,23 @@ DEVICES = ("auto", "cpu")
 
 def predict(
     task: TaskName,
-    model: Annotated[str, typer.Argument(help="A kept model: its folder, or a name on the Hub.")],
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="Plain lines, JSON lines, an official file, or -.")],
-    target: Annotated[str, typer.Argument(metavar="[OUTPUT]", help="A file, .jsonl for JSON lines, or -.")] = "-",
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines, one a result.")] = False,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Most texts in a batch. Default: by tokens.")] = None,
-    device: Annotated[str, typer.Option(help="auto: the accelerator that torch knows; or cpu.")] = "auto",
+    model: Annotated[str, typer.Argument(help="Fine-tuned model: folder or Hub name.")],
+    source: Annotated[
+        str, typer.Argument(metavar="INPUT", help="Plain text, JSON lines, an official file, or - for stdin.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="[OUTPUT]", help="Output file (.jsonl: JSON lines), or - for stdout.")
+    ] = "-",
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines, one for each result.")] = False,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Maximum texts in a batch. Default: by number of tokens.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto: the accelerator if there is one; or cpu.")] = "auto",
 ) -> None:
-    """Predict new text with a model that finetune kept: one result a line, in order.
+    """Predict new text with a fine-tuned model: one result for each line, in order.
 
-    A line is a text. Tabs part sentence pairs, question and passage, and the turns of a dialogue; KLUE-RE wants its
-    entities marked, <subj>…</subj> and <obj>…</obj>. JSON lines have the texts under their official names.
+    A line is a text. Tabs separate sentence pairs, question and passage, and the turns of a dialogue. KLUE-RE needs
+    marked entities, <subj>…</subj> and <obj>…</obj>. JSON lines use the official field names.
 
     Example:  echo '코스피 2,600선 회복' | malmoi predict ynat runs/smoke/finetune/ynat/model/seed-1/model -
     """

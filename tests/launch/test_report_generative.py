@@ -1,4 +1,4 @@
-"""Generative models in the report of a run, beside its encoders; what a model says stays text."""
+"""Generative models in the report of a run, compared with its encoders; answers are escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``malmoi compare``: the table, the JSON, warnings, and what is wrong in one sentence."""
+"""``malmoi compare``: table, JSON, warnings and errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_models_of_a_run_are_compared_by_its_name(run: Path, capfd: Capture, mon
     assert ended.code == 0, ended.errors
     assert "a: model of toy, b: better of toy" in ended.output
     assert "Seeds: 2. Examples: 120. p: t over paired seeds and examples" in " ".join(ended.output.split())
-    assert "NOTE: ynat, better: chosen by its score on the very examples" in ended.output
+    assert "NOTE: ynat, better: selected by its score on the scored examples" in ended.output
     found = json.loads(Path("found.json").read_text("utf-8"))
     (test,) = found["tests"]
     assert test["difference"] == pytest.approx(test["b"]["mean"] - test["a"]["mean"])

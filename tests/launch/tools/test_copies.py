@@ -39,12 +39,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_finished_stages_go_there_and_come_back(bucket: str, run: Path, tmp_path: Path) -> None:
-    told = copy_run(str(run), f"{bucket}/there")
-    assert told == {"tokenizer": "3 files, 0.1 MB", "tokens": "3 files, 0.1 MB"}
-    assert set(copy_run(str(run), f"{bucket}/there").values()) == {"is there already"}
+    outcomes = copy_run(str(run), f"{bucket}/there")
+    assert outcomes == {"tokenizer": "3 files, 0.1 MB", "tokens": "3 files, 0.1 MB"}
+    assert set(copy_run(str(run), f"{bucket}/there").values()) == {"already there"}
     copy_run(f"{bucket}/there", str(tmp_path / "back"))
     assert contents(tmp_path / "back") == {n: c for n, c in contents(run).items() if not n.startswith("pretrain")}
-    assert set(copy_run(f"{bucket}/there", str(tmp_path / "back")).values()) == {"is there already"}
+    assert set(copy_run(f"{bucket}/there", str(tmp_path / "back")).values()) == {"already there"}
     assert copy_run(f"{bucket}/there", f"{bucket}/beside", ["tokens"]).keys() == {"tokens"}
     copy_run(f"{bucket}/beside", str(tmp_path / "once more"))
     assert contents(tmp_path / "once more/tokens") == contents(run / "tokens")
@@ -94,10 +94,10 @@ def test_another_runs_stage_is_never_written_over(bucket: str, run: Path, tmp_pa
     shutil.rmtree(run / "tokens")
     start(run / "tokens", head)
     finish(run / "tokens", head, {}, 1.0, 1)
-    with pytest.raises(LaunchError, match=f"{bucket}/mine/tokens: holds the stage of another run"):
+    with pytest.raises(LaunchError, match=f"{bucket}/mine/tokens: has the stage of another run"):
         copy_run(str(run), f"{bucket}/mine")
     start(tmp_path / "begun/tokenizer", head)
-    with pytest.raises(LaunchError, match="is there, but not finished"):
+    with pytest.raises(LaunchError, match="exists but is not finished"):
         copy_run(f"{bucket}/mine", str(tmp_path / "begun"))
 
 

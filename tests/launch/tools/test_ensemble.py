@@ -1,4 +1,4 @@
-"""``malmoi ensemble``: results, one table of members and ensembles on the terminal and in Markdown, refusals."""
+"""``malmoi ensemble``: results, tables on the terminal and in Markdown, errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def test_a_table_shows_members_ensembles_and_what_they_gain(
     assert shown.code == 0, shown.errors
     lines = Path("table.md").read_text("utf-8").split("\n")
     assert lines[0].startswith("**ynat, protocol malmoi, 4 examples of dev")
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| first")]
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| recipe settings")
+    ]
     assert [[row[1], row[2], row[-1]] for row in cells[:7]] == [
         ["1", "one", "swa of 3"], ["1", "two", "last weights"], ["1", "ensemble", "2 members"],
         ["2", "one", "swa of 3"], ["2", "two", "last weights"], ["2", "ensemble", "2 members"],
@@ -45,7 +47,7 @@ def test_a_table_shows_members_ensembles_and_what_they_gain(
     assert "Mean over the seeds" in shown.output and "ensemble-all-seeds" in shown.output
 
 
-def test_what_makes_no_ensemble_is_said(run_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_impossible_ensembles_are_explained(run_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
         (["mine", "--task", "ner"], "nothing to average (no results)"),
         (["mine", "--task", "ynat", "--model", "three"], "no result of three; there are some of one, two"),

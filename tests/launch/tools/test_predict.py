@@ -52,7 +52,7 @@ def results(model: Any, path: Path | None, target: Path, batch_size: int | None 
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Equal, numbers but for rounding: a processor may round by the place in memory."""
+    """Equal, with numbers up to rounding: a processor may round differently by memory alignment."""
     if isinstance(one, float):
         return bool(other == pytest.approx(one, abs=1e-5))
     if isinstance(one, dict):

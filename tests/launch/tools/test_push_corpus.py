@@ -30,7 +30,7 @@ PHONE = "010-0123-4567"
 
 
 def make_corpus(run: Path, **settings: Any) -> Path:
-    """A finished corpus of 25 documents in three shards, with everything a run may leave beside them."""
+    """A finished corpus of 25 documents in three shards, with all other files that a run may write."""
     run.mkdir(parents=True, exist_ok=True)
     texts = [f"{n}번째 글이다. 문의는 {PHONE}로 하세요. <b>오늘</b>은 {n}시에 비가 온다." for n in range(25)]
     lines = [json.dumps({"id": f"글 {n}", "source": "편지", "text": text}) for n, text in enumerate([*texts, texts[0]])]

@@ -33,7 +33,7 @@ def push(folder: Path, name: str, **settings: Any) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A hardened tokenizer as a run leaves it, with what is not to be published beside it."""
+    """A tokenizer with jamo fallback as a run writes it, with other files that must not be published."""
     return make_folder(tmp_path / "tokenizer", hardened=True)
 
 
