@@ -74,7 +74,9 @@ def test_a_copy_that_changed_there_does_not_come_back(
     (tmp_path / "file").write_bytes(place.read_bytes())
     HARMS[harm](tmp_path / "file")
     place.write_bytes((tmp_path / "file").read_bytes())
-    with pytest.raises(LaunchError, match=r"tokens/(vocab\.txt: not as it was copied|copied\.json: not the list)"):
+    with pytest.raises(
+        LaunchError, match=r"tokens/(vocab\.txt: changed since it was copied|copied\.json: not the list)"
+    ):
         copy_run(f"{bucket}/{harm}/{name}", str(tmp_path / "back"), ["tokens"])
     assert not (tmp_path / "back/tokens").exists()
 
@@ -112,5 +114,5 @@ def test_a_bucket_that_is_not_there_and_runs_in_a_bucket_are_one_sentence(
     bucket: str, run: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run_command(capfd, "copy", str(run), "s3://nowhere/run").refused("s3://nowhere/run: cannot be reached")
-    told = ("a run needs a file system; `malmoi copy` brings finished stages to a URL",)
+    told = ("a run needs a file system; `malmoi copy` copies finished stages to a URL",)
     run_command(capfd, "tokenizer", "smoke", "--runs", f"{bucket}/runs", "--dry-run").refused(*told)
