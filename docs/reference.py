@@ -159,7 +159,7 @@ def _parameter_row(parameter: Any) -> str:
         "required"
         if parameter.required
         else "–"
-        if default in (None, False, (), []) or callable(default)
+        if default in (None, False, "", (), []) or callable(default)
         else f"`{default}`"
     )
     return f"| `{_cell(names)}` | {_cell(shown)} | {_cell(getattr(parameter, 'help', None) or '')} |"
