@@ -27,6 +27,16 @@ Connections = Annotated[int, typer.Option(min=1, help="Concurrent requests; for 
 Device = Annotated[str | None, typer.Option(help="Device for hf/ models, e.g. cpu or cuda. Default: auto-detect.")]
 Shots = Annotated[int, typer.Option(min=0, help="Few-shot examples from train in each question.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Number of examples per task, drawn by seed. Default: all.")]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(help="Output folder. Use an existing run folder to show the results in the report of that run."),
+]
+METHOD_HELP = """\
+generation: parse the generated text. likelihood: choose the most likely label (hf/ models; YNAT, NLI and RE only)."""
+ORDER_HELP = """\
+Contamination test (hf/ models only): compare the perplexity of the file order with N shuffled orders."""
+Method = Annotated[Literal["generation", "likelihood"], typer.Option(help=METHOD_HELP)]
+OrderCheck = Annotated[int | None, typer.Option(min=1, help=ORDER_HELP)]
 
 
 class TasksOrTools(TyperGroup):
@@ -69,36 +79,18 @@ def ask_tasks(
     tasks: Annotated[list[str], typer.Argument(metavar="TASK…", help="Tasks, or a recipe (its tasks and data).")],
     model: ModelName,
     data: Annotated[str | None, typer.Option(help="Folder of KLUE files, or malmoi:sample.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Output folder. Use an existing run folder to show the results in the report of that run."),
-    ] = None,
+    out: RunFolder = None,
     shots: Shots = 0,
     limit: Limit = None,
-    method: Annotated[
-        Literal["generation", "likelihood"],
-        typer.Option(
-            help="generation: parse the generated text. likelihood: choose the most likely label (hf/ models; YNAT, "
-            "NLI and RE only)."
-        ),
-    ] = "generation",
+    method: Method = "generation",
     seed: Annotated[int, typer.Option(help="Seed that draws the few-shot examples.")] = 1,
     connections: Connections = 8,
     attempts: Annotated[int, typer.Option(min=1, help="Maximum number of requests per question.")] = 6,
     price_in: Annotated[float | None, typer.Option(min=0, help="Price of a million input tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Price of a million output tokens.")] = None,
     device: Device = None,
-    order_check: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Contamination test (hf/ models only): compare the perplexity of the file order with N shuffled "
-            "orders.",
-        ),
-    ] = None,
-    runs: Annotated[Path, typer.Option("--runs", help="Directory for run outputs, if a recipe is given.")] = Path(
-        "runs"
-    ),
+    order_check: OrderCheck = None,
+    runs: Annotated[Path, typer.Option(help="Directory for run outputs, if a recipe is given.")] = Path("runs"),
 ) -> None:
     """Ask a generative model the KLUE tasks."""
     set_up(model)
