@@ -27,7 +27,7 @@ SHARED = ("protocol", "split", "n", "own")  # equal for all members, like the ex
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MemberResult:
     """A finished training: result folder, result, and the ``finetune`` folder of its run."""
 
     folder: Path
@@ -45,13 +45,13 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EnsemblePlan:
     """An ensemble to make: its name, and its members in the order of their folders."""
 
     name: str
     settings: str
     seed: int  # the least, where it is over several
-    members: tuple[Found, ...]
+    members: tuple[MemberResult, ...]
 
     def folder(self, out: Path) -> Path:
         """The result folder, as for a job."""
@@ -59,10 +59,10 @@ class Plan:
         return out / task / folder_name(self.name) / self.settings / f"seed-{self.seed}"
 
 
-def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) -> list[Found]:
+def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) -> list[MemberResult]:
     """Results of single models for a task, of all models or of ``models``; ``BadInput`` if one has no result."""
     found = [
-        Found(path.parent, result, out)
+        MemberResult(path.parent, result, out)
         for out in dict.fromkeys(map(Path.resolve, outs))
         for path, result in read_results(out)
         if result["task"] == task and "members" not in result
@@ -74,10 +74,10 @@ def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) ->
     return [one for one in found if not models or one.result["model"] in models]
 
 
-def plan_ensembles(found: Sequence[Found], name: str, settings: str = "") -> list[Plan]:
+def plan_ensembles(found: Sequence[MemberResult], name: str, settings: str = "") -> list[EnsemblePlan]:
     """The ensembles of these results: one for each seed that all models have, and one over those seeds. A single model
     has only the latter. ``BadInput`` if the name is taken."""
-    columns: dict[tuple[str, str, str], dict[int, Found]] = {}
+    columns: dict[tuple[str, str, str], dict[int, MemberResult]] = {}
     for one in sorted(found, key=lambda one: (*one.column, one.seed)):
         columns.setdefault(one.column, {})[one.seed] = one
     if any(folder_name(name) == folder_name(model) for _, model, _ in columns):
@@ -87,14 +87,14 @@ def plan_ensembles(found: Sequence[Found], name: str, settings: str = "") -> lis
         log.info("%s: %d of %d results are left out, as not all members have their seeds", name, left, len(found))
     plans = []
     if len(columns) > 1:
-        plans = [Plan(name, settings, seed, tuple(of[seed] for of in columns.values())) for seed in seeds]
+        plans = [EnsemblePlan(name, settings, seed, tuple(of[seed] for of in columns.values())) for seed in seeds]
     if len(seeds) > 1:
         every = tuple(of[seed] for of in columns.values() for seed in seeds)
-        plans.append(Plan(name + ALL_SEEDS, settings, seeds[0], every))
+        plans.append(EnsemblePlan(name + ALL_SEEDS, settings, seeds[0], every))
     return plans
 
 
-def plan_recipe(config: FinetuneConfig, jobs: Sequence[Job], out: Path) -> list[Plan]:
+def plan_recipe(config: FinetuneConfig, jobs: Sequence[Job], out: Path) -> list[EnsemblePlan]:
     """The ensembles of a recipe, from its finished jobs below ``out``."""
     plans = []
     for name, ensemble in config.ensembles.items():
@@ -104,12 +104,12 @@ def plan_recipe(config: FinetuneConfig, jobs: Sequence[Job], out: Path) -> list[
             for settings in apart:
                 wanted = {settings} if ensemble.settings is None else {*ensemble.settings}
                 folders = [job.folder(out) for job in own if job.settings in wanted]
-                found = [Found(folder, read_json_object(folder / SCORES_NAME, TRAIN), out) for folder in folders]
+                found = [MemberResult(folder, read_json_object(folder / SCORES_NAME, TRAIN), out) for folder in folders]
                 plans += plan_ensembles(found, name, settings)
     return plans
 
 
-def check_alike(members: Sequence[Found]) -> None:
+def check_alike(members: Sequence[MemberResult]) -> None:
     """``BadInput`` for a member with another task, protocol or split than the first."""
     first = members[0]
     for other in members[1:]:

@@ -19,7 +19,7 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.files import read_json, write_json
 from finetune.ensemble.member_scores import RECORDS_NAME, read_records, records_of_rows
-from finetune.ensemble.members import Found, Plan, check_alike
+from finetune.ensemble.members import EnsemblePlan, MemberResult, check_alike
 from finetune.examples import Row
 from finetune.queue.jobs import SCORES_NAME
 from finetune.registry import find_task
@@ -44,7 +44,7 @@ TAKEN = (
 )
 
 
-def make_ensembles(plans: Sequence[Plan], out: Path) -> list[dict[str, Any]]:
+def make_ensembles(plans: Sequence[EnsemblePlan], out: Path) -> list[dict[str, Any]]:
     """Make these ensembles below ``out``; tasks that keep no scores are skipped with a warning."""
     made = []
     for plan in plans:
@@ -61,16 +61,16 @@ def make_ensembles(plans: Sequence[Plan], out: Path) -> list[dict[str, Any]]:
     return made
 
 
-def _task_of(members: Sequence[Found]) -> Task:
+def _task_of(members: Sequence[MemberResult]) -> Task:
     return find_task(str(members[0].folder)).with_protocol(members[0].result["protocol"])
 
 
-def _keeps_none(members: Sequence[Found]) -> str:
+def _keeps_none(members: Sequence[MemberResult]) -> str:
     first = members[0].result
     return f"{first['task']} keeps no scores under protocol {first['protocol']}, so there are no ensembles of it"
 
 
-def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
+def make_ensemble(plan: EnsemblePlan, out: Path) -> dict[str, Any]:
     """Make the ensemble below ``out`` unless it exists with the same members; returns the content of its
     ``scores.json``. ``BadInput`` if members do not match or have no saved scores."""
     members, folder = plan.members, plan.folder(out)
@@ -96,12 +96,12 @@ def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
     return dict(read_json(folder / SCORES_NAME))
 
 
-def _fingerprint(members: Sequence[Found]) -> str:
+def _fingerprint(members: Sequence[MemberResult]) -> str:
     text = json.dumps([[m.result["fingerprint"], m.result["bootstrap_samples"]] for m in members])
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list[str]]:
+def merge_members(task: Task, members: Sequence[MemberResult]) -> tuple[list[Row], list[str]]:
     """The rows of the ensemble's predictions file and the group of each, in the order of the first member."""
     if task.ensembling is None:
         raise BadInput(_keeps_none(members))
@@ -131,7 +131,7 @@ def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list
     return [Row(row.guid, row.gold, *found) for row, found in zip(first, merged, strict=True)], groups
 
 
-def _result(task: Task, plan: Plan, rows: Sequence[Row], groups: Sequence[str]) -> dict[str, Any]:
+def _result(task: Task, plan: EnsemblePlan, rows: Sequence[Row], groups: Sequence[str]) -> dict[str, Any]:
     """The content of ``scores.json`` for an ensemble."""
     results = [member.result for member in plan.members]
     first = results[0]

@@ -89,7 +89,7 @@ class PublishedReader(nn.Module):
     """The published network: a BiLSTM reads the heads, an LSTM that starts from its last cells reads the dependents
     (Dozat and Manning parse without one). Sizes do not follow the encoder's.
 
-    Oddity: dropout of the tags zeroes all channels of a position's tag, elsewhere a channel of all positions.
+    Quirk: dropout of the tags zeroes all channels of a position's tag, elsewhere a channel of all positions.
     """
 
     def __init__(self, encoder: Encoder, pos_tags: int | None) -> None:

@@ -174,7 +174,7 @@ class _Worker:
 
     def give(self, job: Job) -> None:
         self.job = job
-        with suppress(OSError):  # it died in between, as ``outcome`` will tell
+        with suppress(OSError):  # it died in between, as ``outcome`` will report
             self.connection.send(job)
 
     def outcome(self) -> Outcome | None:

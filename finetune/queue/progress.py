@@ -120,8 +120,8 @@ class Progress:
 
 def describe(result: Mapping[str, Any]) -> str:
     """One line: ``ynat, model, seed 42: macro_f1 61.20 (trivial 6.13), 500 examples, 8.1 s``."""
-    if "told" in result:  # a trial says its own
-        return str(result["told"])
+    if "log_line" in result:  # a trial has its own line
+        return str(result["log_line"])
     name = result["headline"]
     value, trivial = (
         "undefined" if result[kind][name] is None else f"{result[kind][name]:.2f}" for kind in ("scores", "trivial")

@@ -81,8 +81,8 @@ def write_study(study: Study, trials: Sequence[Trial], search: SearchConfig, out
 
 
 def _line(study: Study, trial: Trial) -> dict[str, Any]:
-    told = {key: value for key, value in trial._asdict().items() if value is not None or key == "score"}
-    return {**told, "metric": study.metric, "scored_on": study.scored_on}
+    fields = {key: value for key, value in trial._asdict().items() if value is not None or key == "score"}
+    return {**fields, "metric": study.metric, "scored_on": study.scored_on}
 
 
 def _summary(study: Study, trials: Sequence[Trial], search: SearchConfig) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def try_one(
     verdict = judge(record, own)
     assert verdict is not None
     said = "no score" if verdict.score is None else f"{record['metric']} {verdict.score:.2f}"
-    return {**record, "told": f"{job}: {said} ({verdict.state}), {record['seconds']} s"}
+    return {**record, "log_line": f"{job}: {said} ({verdict.state}), {record['seconds']} s"}
 
 
 def _train(

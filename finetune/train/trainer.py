@@ -237,13 +237,13 @@ class _Trainer(Trainer):
 class _AfterEpoch(TrainerCallback):
     """Calls a function after each epoch but the last, with the averaged weights in the model if there are any."""
 
-    def __init__(self, tell: Callable[[int], None] | None, average: Averaging | None) -> None:
-        self.tell, self.average = tell, average
+    def __init__(self, callback: Callable[[int], None] | None, average: Averaging | None) -> None:
+        self.callback, self.average = callback, average
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
-        if self.tell and (epoch := round(state.epoch)) < args.num_train_epochs:
+        if self.callback and (epoch := round(state.epoch)) < args.num_train_epochs:
             with self.average.averaged_weights() if self.average and self.average.count else nullcontext():
-                self.tell(epoch)
+                self.callback(epoch)
 
 
 class _Best(TrainerCallback):

@@ -14,7 +14,7 @@ from launch.errors import LaunchError
 from launch.tools.package import find_run
 
 if TYPE_CHECKING:
-    from finetune.ensemble.members import Plan
+    from finetune.ensemble.members import EnsemblePlan
 
 Result = dict[str, Any]
 FIRST = "recipe settings"  # the name of settings that have none
@@ -75,7 +75,7 @@ def ensemble(
         print_table(table, PlainConsole())
 
 
-def plans_of(found: Sequence[Any], name: str, settings: Sequence[str] | None) -> list[Plan]:
+def plans_of(found: Sequence[Any], name: str, settings: Sequence[str] | None) -> list[EnsemblePlan]:
     """The ensembles of results: of each settings apart, or of those named together; ``LaunchError`` for none."""
     from finetune.ensemble.members import plan_ensembles
 
@@ -98,7 +98,7 @@ def plans_of(found: Sequence[Any], name: str, settings: Sequence[str] | None) ->
     return plans
 
 
-def make_tables(plans: Sequence[Plan], made: Sequence[Result]) -> list[Table]:
+def make_tables(plans: Sequence[EnsemblePlan], made: Sequence[Result]) -> list[Table]:
     """A table of all results by seed, and one of the means over seeds."""
     from finetune.saved_models.card import shown_encoder
     from launch.report.results import paper_metrics

@@ -1,6 +1,6 @@
 """Scores of KLUE-DP: unlabelled and labelled attachment (paper 3.6.2). The published UAS and LAS are the macro ones.
 
-Oddities of the published metric, kept for comparability:
+Quirks of the published metric, kept for comparability:
 - UAS macro is a macro F1 whose classes are head *positions* (0, 1, 2, …).
 - LAS: the 23 rarest of the 38 types are one class, so one of them for another counts as right; where the head is wrong
   the predicted type becomes a class of its own, which is never gold and pulls the macro down: one wrong head costs 6

@@ -7,7 +7,7 @@ how many characters of the token to cut off. Protocol ``klue-baseline``: ``finet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
-from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
+from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
 from finetune.tasks.mrc import published
 from finetune.tasks.mrc.decoding import best_spans, decode
 from finetune.tasks.mrc.ensemble import merge, to_records
-from finetune.tasks.mrc.inference import INFERENCE
 from finetune.tasks.mrc.metrics import score, tables
 from finetune.tasks.mrc.no_answer import choose_threshold, keep_some, warn_of_empty
 from finetune.tasks.mrc.reader import ABOUT, answer_span, convert, is_misplaced, read, write
 from finetune.tasks.mrc.windows import Passage, Target, keep_trainable, make_features, record
+from finetune.tasks.text_input import parse_texts
 
 CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
 AROUND_ANSWER = 60  # characters of a passage shown on each side of an answer
@@ -116,6 +116,30 @@ def show(example: Example, row: Row) -> ErrorView:
     passage = f"{'…' if begin else ''}{context[begin:end]}{'…' if end < len(context) else ''}"
     gold = list(dict.fromkeys(row.gold["answers"])) or ["no answer"]
     return {"question": example.inputs["question"], "passage": passage}, gold, [row.prediction or "no answer"]
+
+
+COLUMNS = ("question", "context")
+
+
+def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
+    """``question`` and ``context``, without an answer."""
+    texts = parse_texts(COLUMNS, raw, where)
+    return texts and {**texts, "start": None}
+
+
+def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
+    """Both texts, and ``score``: the lead of the best answer over "no answer", negative if there is no answer."""
+    ahead = (prediction.scores or {}).get("null")
+    return {**{name: example.inputs[name] for name in COLUMNS}, "score": None if ahead is None else -ahead}
+
+
+def format_lines(result: Mapping[str, Any]) -> list[str]:
+    """Answer, score and question."""
+    score = "" if result["score"] is None else f"{result['score']:+.2f}"
+    return ["\t".join([result["prediction"] or "no answer", score, result["question"]])]
+
+
+INFERENCE = Inference(parse_input, to_result, format_lines)
 
 
 INSPECTION = Inspection(

@@ -9,13 +9,14 @@ Legend: ``B`` turns, ``S`` slots, ``K`` slots to spell, ``T`` tokens of a value.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus.documents.errors import BadInput
 from finetune.examples import (
     IGNORED,
     ErrorView,
@@ -29,10 +30,10 @@ from finetune.examples import (
     pad_rows,
 )
 from finetune.hyperparameters import Hyperparameters
-from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
+from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
+from finetune.tasks.text_input import nfc
 from finetune.tasks.wos import published
 from finetune.tasks.wos.ensemble import merge, to_records
-from finetune.tasks.wos.inference import INFERENCE
 from finetune.tasks.wos.metrics import score, tables
 from finetune.tasks.wos.ontology import FOLDER, GATES, NAME, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
 from finetune.tasks.wos.reader import convert, join_turns, read, write
@@ -163,6 +164,48 @@ def show(example: Example, row: Row) -> ErrorView:
     *_, system, user = example.inputs["turns"]
     missed = [value for value in row.gold if value not in row.prediction]
     return {"system": system, "user": user}, missed, [value for value in row.prediction if value not in row.gold]
+
+
+ROLES = ("user", "sys")
+
+
+def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
+    """``turns``, all texts in order, after an empty first system turn; a system turn at the end is dropped."""
+    if isinstance(raw, Mapping):
+        turns = raw.get("dialogue")
+        if not isinstance(turns, list):
+            raise BadInput(f"{where}: 'dialogue' should be a list of turns, user and system alternating")
+    else:
+        turns = raw.split("\t") if isinstance(raw, str) else list(raw)
+    texts = [_text_of(turn, ROLES[number % 2], f"{where}, turn {number + 1}") for number, turn in enumerate(turns)]
+    if not any(map(str.strip, texts)):
+        return None
+    if blank := [number for number, text in enumerate(texts, start=1) if not text.strip()]:
+        raise BadInput(f"{where}, turn {blank[0]}: it is empty; user and system take turns, each with a text")
+    users = texts if len(texts) % 2 else texts[:-1]
+    return {"dialogue": where, "turns": ("", *users), "ontology": {}}
+
+
+def _text_of(turn: Any, role: str, where: str) -> str:
+    """The text of a turn, which is one or an object with ``role`` and ``text``."""
+    text = turn.get("text") if isinstance(turn, Mapping) and turn.get("role", role) == role else turn
+    if not isinstance(text, str):
+        raise BadInput(f"{where}: expected a text of role {role!r}, the user's first; found {turn!r:.60}")
+    return nfc(text)
+
+
+def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
+    """``turns``, and ``state``: slot (``식당-지역``) to value."""
+    return {"turns": list(example.inputs["turns"][1:]), "state": dict(filter(None, map(find_slot, prediction.value)))}
+
+
+def format_lines(result: Mapping[str, Any]) -> list[str]:
+    """The last turn, and below it each slot and its value."""
+    state = [f"  {slot}\t{value}" for slot, value in result["state"].items()]
+    return [result["turns"][-1], *(state or ["  empty state"])]
+
+
+INFERENCE = Inference(parse_input, to_result, format_lines, is_block=True)
 
 
 WOS = Task(

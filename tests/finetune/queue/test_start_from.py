@@ -159,7 +159,7 @@ def test_a_source_whose_process_dies_twice_fails_what_starts_from_it(tmp_path: P
             os.kill(os.getpid(), 9)
         assert job.start is None or (tmp_path / f"{job.seed}").exists()
         (tmp_path / f"{job.seed}").touch()
-        return {"told": str(job)}
+        return {"log_line": str(job)}
 
     jobs = plan(CONFIG, {"model": "model"})
     found: dict[tuple[str, str, int], Outcome] = {
