@@ -97,7 +97,7 @@ def configuration(name: str) -> TokenizerConfig:
         builder=builder,
         alphabet=SMALL_ALPHABET if small else ALPHABETS[builder],
         vocab_size=SMALL_SIZE if small else 32_000,
-        hardened="jamo" in name,
+        jamo_fallback="jamo" in name,
         special_tokens="bert",
     )
 

@@ -14,10 +14,10 @@ from corpus.documents.templates import load_templates
 from tokenizer.config import TokenizerConfig
 
 HOW = {
-    "klue": "byte-pair merges inside morphemes, each morpheme learnt as the start of a word "
+    "klue": "byte-pair merges inside morphemes, each morpheme learned as the start of a word "
     "(the recipe of the KLUE paper, section 4.1, as the released vocabulary shows it was carried out)",
     "bpe": "byte-pair merges inside words, without morphemes (the baseline of the KLUE paper, Table 35)",
-    "malmoi": "byte-pair merges inside morphemes; one that follows another in its word is learnt with `##`, "
+    "malmoi": "byte-pair merges inside morphemes; one that follows another in its word is learned with `##`, "
     "and pieces that cut across morphemes when words are encoded greedily are pruned",
 }
 # fertility, share of words in several pieces, share of [UNK]: its 32,000 entries over Korean Wikipedia

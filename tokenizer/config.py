@@ -1,13 +1,14 @@
 """Settings of the tokenizer stage; the defaults are the vocabulary of KLUE (paper section 4.1, Appendix C).
 
-The paper says 32,000 pieces over mecab-ko morphemes; alphabet, unused slots and layout are read off the released
+The paper gives 32,000 pieces over mecab-ko morphemes; alphabet, unused slots and layout are those of the released
 vocabulary: 2,000 characters that start a word, then their ``##`` forms, then merges, then 500 unused slots.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,80 +18,87 @@ SPECIAL_TOKENS = {
     "bert": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),  # klue/bert-base
     "roberta": ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"),  # klue/roberta-*
 }
-SMALLEST_LEARNT = 4  # characters may take half of them, and one takes two: bare and with ##
+MIN_LEARNED = 4  # characters may take half of them, and each takes two: with and without ##
 
 
 class TokenizerConfig(Section):
-    """A WordPiece vocabulary: how it is built and how it is exported."""
+    """How a WordPiece vocabulary is built and exported."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"hardened": "jamo_fallback"}
+    removed: ClassVar[Mapping[str, str]] = {
+        "max_crossing_share": "builder malmoi drops pieces with more than half of their uses across morphemes",
+        "pruning_rounds": "builder malmoi drops pieces in 4 rounds",
+    }
 
     builder: Literal["klue", "bpe", "malmoi"] = Field(
         "klue",
-        description="klue: merges inside morphemes, each learnt as the start of a word (section 4.1); "
-        "bpe: merges inside words, no analyser (Table 35, first row); "
-        "malmoi: inside morphemes that know whether they start a word, less the pieces that cross them in use.",
+        description="klue: merges inside morphemes, each learned as the start of a word (section 4.1). "
+        "bpe: merges inside words, without an analyser (Table 35, first row). "
+        "malmoi: merges inside morphemes with ## for those that continue a word; pieces that often cross morphemes "
+        "are dropped.",
     )
     analyser: Literal["mecab", "kiwi"] = Field(
         "mecab",
-        description="Who cuts words into morphemes: mecab-ko (4.1), or Kiwi, which agrees better with people and takes "
-        "ten times the time (malmoi[kiwi]).",
+        description="Morphological analyser: mecab-ko (4.1), or Kiwi, which agrees better with annotators and takes "
+        "ten times as long (needs malmoi[kiwi]).",
     )
-    vocab_size: int = Field(32_000, gt=0, le=1 << 31, description="Entries, special and unused ones included (4.1).")
+    vocab_size: int = Field(
+        32_000, gt=0, le=1 << 31, description="Number of entries, including special and unused ones (4.1)."
+    )
     alphabet: int = Field(
         2_000,
         gt=0,
-        description="Most frequent characters kept as pieces, of a hardened vocabulary those beyond ASCII, Hangul and "
-        "emoji; a word with any other is [UNK] (KLUE's vocabulary).",
+        description="Number of most frequent characters that are pieces; a word with any other character is [UNK] "
+        "(KLUE's vocabulary). With jamo_fallback, ASCII, Hangul and emoji are always pieces and do not count.",
     )
-    hardened: bool = Field(
+    jamo_fallback: bool = Field(
         False,
-        description="Pieces in jamo, of which every syllable can be made, and symbols that stand apart, so that no "
-        "Hangul is [UNK]; the same ids in every reader of BERT vocabularies. Tokens and decoded text are in NFD.",
+        description="Write pieces in jamo, from which every syllable can be composed, and separate symbols from words, "
+        "so that no Hangul is [UNK]. Works in every reader of BERT vocabularies. Tokens and decoded text are in NFD.",
     )
-    min_frequency: int = Field(2, ge=1, description="Pairs seen less often are not merged (trainer of KLUE's authors).")
+    min_frequency: int = Field(2, ge=1, description="Smallest count of a merged pair (trainer of KLUE's authors).")
     most_types: int = Field(
         2_000_000,
         gt=0,
-        description="Eojeol types analysed and learnt from at most, the most frequent ones; 90 % of 200 MB at 800,000.",
+        description="Largest number of eojeol types for training, most frequent first; 800,000 cover 90 % of 200 MB.",
     )
-    overgeneration: float = Field(2.0, ge=1.0, le=4.0, description="Pieces learnt for each one kept (builder malmoi).")
-    max_crossing_share: float = Field(
-        0.5, ge=0.0, le=1.0, description="A piece is dropped when more of its uses cross a morpheme boundary (malmoi)."
+    overgeneration: float = Field(
+        2.0, ge=1.0, le=4.0, description="Pieces learned for each piece that is kept (builder malmoi)."
     )
-    pruning_rounds: int = Field(4, ge=1, le=10, description="Times that pieces are dropped and uses counted (malmoi).")
-    unused: int = Field(500, ge=0, description="Spare entries [unused0] … at the end (KLUE's vocabulary).")
+    unused: int = Field(500, ge=0, description="Number of unused entries [unused0] … at the end (KLUE's vocabulary).")
     special_tokens: Literal["bert", "roberta"] = Field(
-        "roberta", description="Order of the first five ids: as klue/bert-base or as klue/roberta-base has them."
+        "roberta", description="Order of the first five ids: that of klue/bert-base or of klue/roberta-base."
     )
     extend: Annotated[int, Field(ge=0)] | str = Field(
         0,
-        description="Pieces of this text added to the tokenizer of pretrain.init_from, or a folder that `malmoi "
-        "tokenizer extend` made of that tokenizer; nothing else is learnt.",
+        description="Number of pieces of this text to add to the tokenizer of pretrain.init_from, or a folder of "
+        "`malmoi tokenizer extend` with such pieces. No other vocabulary is learned.",
     )
     max_length: int = Field(512, ge=8, description="model_max_length of the exported tokenizer (section 4.1).")
 
     @property
-    def learnt(self) -> int:
-        """Entries that are neither special nor unused."""
+    def learned(self) -> int:
+        """Number of entries that are neither special nor unused."""
         return self.vocab_size - len(SPECIAL_TOKENS[self.special_tokens]) - self.unused
 
     @model_validator(mode="after")
     def _vocabulary_has_room(self) -> TokenizerConfig:
-        fixed = self.vocab_size - self.learnt
-        needed = 1 + always_known_entries() if self.hardened else SMALLEST_LEARNT
-        if self.learnt < needed:
-            what = "ASCII, emoji, all jamo and one piece" if self.hardened else "one character and one piece"
-            most_unused = self.unused + self.learnt - needed
-            other_way = f", or lower unused to {most_unused}" if most_unused >= 0 else ""
+        fixed = self.vocab_size - self.learned
+        needed = 1 + fallback_entries() if self.jamo_fallback else MIN_LEARNED
+        if self.learned < needed:
+            what = "ASCII, emoji, all jamo and one piece" if self.jamo_fallback else "one character and one piece"
+            max_unused = self.unused + self.learned - needed
+            alternative = f", or lower unused to {max_unused}" if max_unused >= 0 else ""
             raise ValueError(
                 f"vocab_size {self.vocab_size} is too small: {fixed} entries are special or unused, and {what} to "
-                f"learn need {needed}; raise vocab_size to {fixed + needed} or more{other_way}"
+                f"learn need {needed}; raise vocab_size to {fixed + needed} or more{alternative}"
             )
         return self
 
 
 @cache
-def always_known_entries() -> int:
-    """Entries of the characters that every hardened vocabulary has, seen in the text or not."""
-    from tokenizer.building.alphabet import ALWAYS_PIECES  # here: it loads the library, most recipes do without
+def fallback_entries() -> int:
+    """Number of entries that every vocabulary with jamo_fallback has."""
+    from tokenizer.building.alphabet import ALWAYS_PIECES  # imported here, because it loads the tokenizers library
 
     return len(ALWAYS_PIECES)

@@ -1,11 +1,12 @@
-"""A published WordPiece vocabulary with pieces of a domain added after its last id; every old id stays what it was.
+"""Extension of a published WordPiece vocabulary with pieces of a domain, after its last id; old ids do not change.
 
 ```
 shards ─ count ─▶ eojeol types + windows ─ analyse ─▶ words, morphemes apart ─ choose ─▶ pieces ─▶ the folder, longer
 ```
-The folder keeps the class, the normaliser and all settings of the old one; the new pieces are entries of its model and
-not added tokens, so they obey ``##``. extension.json says what each of them stands for, which is what pretraining needs
-to begin their embeddings. The price: an encoder that is not trained further does not know them.
+The folder keeps the class, the normalizer and all settings of the old one. New pieces are entries of its model and not
+added tokens, so they follow ``##``. extension.json lists the old pieces of each, from which pretraining initializes the
+embeddings. An encoder must be trained further to use the new pieces. The pieces are chosen in
+``tokenizer.building.new_pieces``.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from corpus.documents.shards import shard_paths
 from corpus.documents.units import MapUnits, reuse_processes
 from corpus.documents.units import map_units as map_in_processes
 from tokenizer.building.export import CARD_NAME, ROLES, write_json
-from tokenizer.building.extend import NewPiece, Vocabulary, choose_pieces
 from tokenizer.building.merges import PREFIX
+from tokenizer.building.new_pieces import NewPiece, Vocabulary, choose_pieces
 from tokenizer.building.units import WORDS_NAME, read_counts
 from tokenizer.config import TokenizerConfig
 from tokenizer.measuring.encoder import load_tokenizer, make_encoder
@@ -54,10 +55,10 @@ tags: [korean, wordpiece, bert, malmoi]
 # Korean WordPiece vocabulary, {vocab_size:,} entries
 
 A vocabulary of {base_size:,} entries (sha256 of its vocab.txt: `{base_sha256:.16}`) with {added:,} pieces of a domain
-after its last id, added by malmoi. Old ids and all rules are as they were. A model of the old vocabulary knows the new
-pieces only after it has been trained further.
+after its last id, added by malmoi. Old ids and all rules are unchanged. A model of the old vocabulary must be trained
+further to use the new pieces.
 
-On the text that they are from, {changed_eojeols:.1%} of the words are encoded otherwise:
+On the text of the pieces, {changed_eojeols:.1%} of the words are encoded differently:
 
 | | entries | pieces per word | [UNK] per word |
 | --- | ---: | ---: | ---: |
@@ -66,7 +67,7 @@ On the text that they are from, {changed_eojeols:.1%} of the words are encoded o
 
 
 class Base(NamedTuple):
-    """The old vocabulary: its encoder, all entries by id (added tokens among them), and its [UNK]."""
+    """The old vocabulary: its encoder, all entries by id (including added tokens), and its [UNK]."""
 
     tokenizer: Tokenizer
     entries: list[str]
@@ -83,17 +84,17 @@ def extend_vocabulary(
     workers: int = 1,
     map_units: MapUnits | None = None,
 ) -> dict[str, Any]:
-    """Write the longer tokenizer folder and extension.json into ``out``; returns what extension.json holds.
+    """Write the extended tokenizer folder and extension.json into ``out``; returns the content of extension.json.
 
     Args:
-        base: a tokenizer or model folder, or a vocab.txt (then it keeps case and accents).
+        base: a tokenizer or model folder, or a vocab.txt (which keeps case and accents).
         corpus: a folder of the corpus stage, with ``documents/shard-*.parquet``.
-        size: pieces wanted; fewer come where the text has no more that are used.
-        multiple: the whole vocabulary is to be a multiple of this; more pieces are added until it is.
+        size: number of new pieces; fewer if the text has no more frequent ones.
+        multiple: more pieces are added until the size of the vocabulary is a multiple of this.
         workers, map_units: as for ``tokenizer.run``.
 
     Raises:
-        BadInput: no WordPiece vocabulary, no words in the text, or nothing in it that new pieces would shorten.
+        BadInput: no WordPiece vocabulary, no words in the text, or no new piece would shorten it.
     """
     old = read_base(base)
     size += -(len(old.entries) + size) % multiple
@@ -104,32 +105,32 @@ def extend_vocabulary(
         types, counted = count_corpus(shard_paths(corpus / "documents"), work, do)
         if not counted["eojeols"]:
             raise BadInput(f"{corpus}: no words in the text; give text of the domain")
-        # a base in jamo wants words in jamo, with symbols apart from them (tokenizer.words)
-        config = TokenizerConfig(builder="malmoi", hardened=normalize(old.tokenizer, "한") != "한")
+        # a base in jamo needs words in jamo, with symbols separated (tokenizer.words)
+        config = TokenizerConfig(builder="malmoi", jamo_fallback=normalize(old.tokenizer, "한") != "한")
         segmented, _ = weigh_types(types, counted["frequencies"], config, work, do)
         chosen = choose_pieces(Vocabulary(old.entries, old.unknown), words_of(old, segmented), size)
         if not chosen:
             raise BadInput(f"{base}: no piece would shorten this text; give more text of the domain, or keep the base")
         if len(chosen) < size:
-            log.warning("the text has only %d of %d pieces: no other is used often enough", len(chosen), size)
+            log.warning("added only %d of %d pieces: no other occurs often enough", len(chosen), size)
         write_folder(base, old, [piece.piece for piece in chosen], out)
         figures = compare(base, out, types, work, do)
     found = describe(old, chosen, figures, counted)
     finish(found, out)
-    work.replace(discarded)  # in one step: a half deleted folder must not pass for finished work
+    work.replace(discarded)  # in one step: a half-deleted folder must not look like finished work
     shutil.rmtree(discarded)
     return found
 
 
 def extend_as(earlier: Path, base: Path, out: Path) -> dict[str, Any]:
-    """Write the base with the pieces of a folder that was extended earlier into ``out``; returns its extension.json.
+    """Write the base with the pieces of an extended folder into ``out``; returns its extension.json.
 
     Raises:
-        BadInput: it was not extended, or from another vocabulary.
+        BadInput: the folder is not an extended one, or extends another vocabulary.
     """
     path, old = earlier / EXTENSION_NAME, read_base(base)
     if not path.is_file():
-        raise BadInput(f"{path}: not there; give a folder that `malmoi tokenizer extend` wrote, or a number of pieces")
+        raise BadInput(f"{path}: file not found; give a folder of `malmoi tokenizer extend`, or a number of pieces")
     found = read_json_object(path, AGAIN)
     if found.get("base_sha256") != digest(old.entries):
         raise BadInput(f"{earlier}: extends another vocabulary than {base}; {AGAIN} from the right one")
@@ -137,12 +138,12 @@ def extend_as(earlier: Path, base: Path, out: Path) -> dict[str, Any]:
         write_folder(base, old, [str(piece["piece"]) for piece in found["pieces"]], out)
         finish(found, out)
     except (KeyError, TypeError, ArithmeticError) as error:
-        raise BadInput(f"{path}: not what `malmoi tokenizer extend` writes ({error!r}); {AGAIN}") from None
+        raise BadInput(f"{path}: not written by `malmoi tokenizer extend` ({error!r}); {AGAIN}") from None
     return found
 
 
 def read_base(path: Path) -> Base:
-    """The vocabulary to extend, from tokenizer.json, else as transformers reads the folder, else a vocab.txt alone."""
+    """The vocabulary to extend: from tokenizer.json, else as transformers loads the folder, else from vocab.txt."""
     tokenizer = _load(path)
     model = json.loads(tokenizer.to_str())["model"]
     if model["type"] != "WordPiece" or model["continuing_subword_prefix"] != PREFIX:
@@ -167,28 +168,28 @@ def _load(path: Path) -> Tokenizer:
     try:
         loaded = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         return Tokenizer.from_str(loaded.backend_tokenizer.to_str())
-    except Exception as error:  # the libraries raise what they like for files they cannot read
+    except Exception as error:  # the libraries raise errors of any kind
         raise BadInput(
             f"{path}: no tokenizer that transformers can load ({first_line(error)}); save it again"
         ) from error
 
 
 def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:
-    """Segmented words (``tokenizer.building.units``) as the old vocabulary's normaliser leaves them."""
+    """Segmented words (``tokenizer.building.units``) after the normalizer of the old vocabulary."""
     words: Counter[str] = Counter()
     for word, count in read_counts(part / WORDS_NAME for part in segmented).items():
         words[" ".join(normalize(base.tokenizer, word).split())] += count
-    words.pop("", None)  # of nothing but marks that the normaliser drops
+    words.pop("", None)  # words of marks that the normalizer drops
     return words
 
 
 def normalize(tokenizer: Tokenizer, text: str) -> str:
-    """The text as the tokenizer's model sees it."""
+    """The text after the normalizer."""
     return str(tokenizer.normalizer.normalize_str(text)) if tokenizer.normalizer else text
 
 
 def write_folder(base: Path, old: Base, pieces: Sequence[str], out: Path) -> None:
-    """The folder of the base with more entries: tokenizer.json and vocab.txt alike, settings as they were."""
+    """Write the folder of the base with more entries in tokenizer.json and vocab.txt, and the same settings."""
     entries = [*old.entries, *pieces]
     content = json.loads(old.tokenizer.to_str())
     content["model"]["vocab"] = {piece: id_ for id_, piece in enumerate(entries)}
@@ -221,7 +222,7 @@ def finish(found: dict[str, Any], out: Path) -> None:
 
 
 def compare(base: Path, out: Path, types: Sequence[Path], work: Path, do: MapUnits) -> dict[str, int]:
-    """Eojeols of the text, their pieces before and after, [UNK] among them, and how many are encoded otherwise now."""
+    """Counts of eojeols, of pieces and [UNK] before and after, and of eojeols that are encoded differently."""
     work_on = partial(_compare_types, base=base, out=out)
     parts = do(work_on, types, work / "compared", title="before and after")
     return {name: sum(part[name] for part in parts) for name in parts[0]}
@@ -250,7 +251,7 @@ def _compare_types(types: Path, scratch: Path, *, base: Path, out: Path) -> dict
 
 
 def summarize(found: dict[str, Any]) -> dict[str, Any]:
-    """The figures of extension.json in short, under the names that a trained vocabulary's have."""
+    """Summary of extension.json, with the names of a trained vocabulary."""
     text, added = found["text"], len(found["pieces"])
     return {
         "vocab_size": found["base_size"] + added,

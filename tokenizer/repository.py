@@ -15,7 +15,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from tokenizer.building.export import CARD_NAME, ENCODER_FILES, read_vocabulary
 
-# what readers may take differently: rare syllables, loose jamo, NFD, old Hangul, symbols, case, special tokens, length
+# text that readers may encode differently: rare syllables, jamo, NFD, old Hangul, symbols, case, special tokens, length
 PROBE = (
     "조경현은 인공지능 분야의 저명한 연구자이다. 뷁 \u110f\u110f ㅋㅋ \u1112\u1161\u11ab "
     "\u1112\u119e\u11ab글 안녕😀 현아♥이던 ⑧까지 Ab é 漢字 [MASK] " + "가" * 101
@@ -23,7 +23,7 @@ PROBE = (
 
 
 def check_repository(folder: Path) -> list[str]:
-    """Names of the files to publish, after making sure that they are all there and say the same.
+    """Names of the files to publish, after checking that all exist and are consistent.
 
     Raises:
         BadInput: a file is missing or broken, ids differ, a class of transformers would encode otherwise than

@@ -3,8 +3,8 @@
 ```
 shards ─ count ─▶ eojeol types + windows ─ weigh ─▶ segmented words, units ─ merges ─▶ pieces ─ prune ─▶ vocab.txt
 ```
-Each arrow but the merges is a parallel map, on this machine or through the engine of a cluster; each is resumable, and
-what lies between is kept in ``work/`` until the export is complete. The merges are one unit and stay in this process.
+Each arrow except the merges is a parallel map, on this machine or on a cluster. Each is resumable, and intermediate
+files are kept in ``work/`` until the export is complete. The merges are one unit and run in this process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tokenizer.building.analysers import load_analyser, versions_of
 from tokenizer.building.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
 from tokenizer.building.export import build_vocabulary, export, write_json
 from tokenizer.building.merges import PREFIX, learn_pieces
-from tokenizer.building.pruning import add_up_uses, prune, read_pieces, write_pieces
+from tokenizer.building.pruning import MAX_CROSSING_SHARE, ROUNDS, add_up_uses, prune, read_pieces, write_pieces
 from tokenizer.building.units import BUILDERS, UNITS_NAME, read_counts, weigh_partition
 from tokenizer.card import write_card
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
@@ -60,21 +60,21 @@ def run(
 
     Args:
         workers: processes; the output does not depend on it.
-        map_units: a cluster's engine, in place of processes on this machine.
+        map_units: the executor of a cluster, instead of processes on this machine.
 
     Raises:
         BadInput: no shards, or no words in them.
     """
     if BUILDERS[config.builder].analyser:
-        load_analyser(config.analyser)  # at once, as it may not be installed
+        load_analyser(config.analyser)  # before any work, as it may not be installed
     work, discarded = out / "work", out / "work.discarded"
     shutil.rmtree(discarded, ignore_errors=True)
-    with reuse_processes(workers):  # none is started where an engine does the work
+    with reuse_processes(workers):  # none is started if a cluster does the work
         do = partial(map_units or map_in_processes, workers=workers)
         vocabulary, statistics = build(inputs.corpus, config, work, do)
     write_json(out / "statistics.json", statistics)
     export(vocabulary, config, write_card(config, statistics), out)
-    work.replace(discarded)  # in one step: a half deleted folder must not pass for finished work
+    work.replace(discarded)  # in one step: a half-deleted folder must not look like finished work
     shutil.rmtree(discarded)
     return summarize(statistics)
 
@@ -85,14 +85,14 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, do: MapUnits
     if not corpus["eojeols"]:
         raise BadInput(f"{corpus_folder}: no words in its documents; check what the corpus stage dropped")
     segmented, analysed = weigh_types(types, corpus.pop("frequencies"), config, work, do)
-    learnt, units = learn(segmented, corpus.pop("alphabet"), config, work)
+    learned, units = learn(segmented, corpus.pop("alphabet"), config, work)
     if not units:
-        raise BadInput(f"{corpus_folder}: nothing but control characters and words of more than 100 characters")
-    pieces, pruning = prune_pieces(learnt, segmented, config, work, do)
+        raise BadInput(f"{corpus_folder}: only control characters and words of more than 100 characters")
+    pieces, pruning = prune_pieces(learned, segmented, config, work, do)
     vocabulary = build_vocabulary(pieces, config)
     if len(vocabulary) < config.vocab_size:
         log.warning(
-            "the corpus fills %d of %d vocabulary entries: no pair is left that occurs %d times",
+            "the corpus fills only %d of %d vocabulary entries: no other pair occurs %d times",
             len(vocabulary), config.vocab_size, config.min_frequency,
         )  # fmt: skip
     return vocabulary, {
@@ -107,7 +107,7 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, do: MapUnits
 
 
 def count_corpus(shards: Sequence[Path], work: Path, do: MapUnits) -> tuple[list[Path], dict[str, Any]]:
-    """Eojeol types as files, a partition each, and what the corpus holds, ``frequencies`` and ``alphabet`` among it."""
+    """Files of eojeol types, one per partition, and counts of the corpus, with ``frequencies`` and ``alphabet``."""
     portions, partitions = divide(shards)
     count = partial(count_portion, partitions=partitions)
     counted = do(count, portions, work / "count", title="eojeols", size_of=attrgetter("size"))
@@ -137,14 +137,14 @@ def _add_up(parts: Iterable[Mapping[str, int]]) -> Counter[str]:
 def weigh_types(
     types: Sequence[Path], frequencies: Mapping[int, int], config: TokenizerConfig, work: Path, do: MapUnits
 ) -> tuple[list[Path], dict[str, int]]:
-    """Folders of segmented words and units, a partition each, and how many types they come from."""
+    """Folders of segmented words and units, one per partition, and the number of types in them."""
     lowest = lowest_frequency(frequencies, config.most_types)
     weigh = partial(
         weigh_partition,
         builder=config.builder,
         analyser=config.analyser,
         lowest_frequency=lowest,
-        hardened=config.hardened,
+        jamo_fallback=config.jamo_fallback,
     )
     weighed = do(weigh, types, work / "units", title="morphemes")
     return [unit_folder(work / "units", number) for number in range(len(types))], {
@@ -156,7 +156,7 @@ def weigh_types(
 def learn(
     segmented: Sequence[Path], alphabet: Mapping[str, int], config: TokenizerConfig, work: Path
 ) -> tuple[list[str], int]:
-    """Pieces learnt from the units of all partitions, more than wanted where they are pruned; the number of units."""
+    """Pieces learned from the units of all partitions (with extra ones to prune), and the number of units."""
     work_on = partial(_learn, alphabet=alphabet, config=config)
     [counts] = map_in_processes(work_on, [tuple(segmented)], work / "merges", title="merges")
     return read_pieces(unit_folder(work / "merges", 0) / PIECES_NAME), counts["units"]
@@ -166,9 +166,9 @@ def _learn(
     segmented: Sequence[Path], scratch: Path, *, alphabet: Mapping[str, int], config: TokenizerConfig
 ) -> dict[str, Any]:
     units = read_counts(part / UNITS_NAME for part in segmented)
-    size = config.learnt
-    characters = choose_alphabet(alphabet, config.alphabet, size, hardened=config.hardened)
-    singles = single_pieces(characters, hardened=config.hardened)
+    size = config.learned
+    characters = choose_alphabet(alphabet, config.alphabet, size, jamo_fallback=config.jamo_fallback)
+    singles = single_pieces(characters, jamo_fallback=config.jamo_fallback)
     builder = BUILDERS[config.builder]
     if builder.prunes:
         size = int(size * config.overgeneration)
@@ -181,7 +181,7 @@ def _learn(
 def prune_pieces(
     pieces: Sequence[str], segmented: Sequence[Path], config: TokenizerConfig, work: Path, do: MapUnits
 ) -> tuple[list[str], dict[str, Any]]:
-    """The pieces that stay, and the counts of those that do not; all stay for builders that do not prune."""
+    """The pieces to keep, and the counts of dropped ones; builders without pruning keep all."""
     if not BUILDERS[config.builder].prunes:
         return list(pieces), {}
 
@@ -190,29 +190,29 @@ def prune_pieces(
         write_pieces(listed, kept)
         return add_up_uses(listed, segmented, work / f"uses-{number}", do)
 
-    limits: dict[str, Any] = {"rounds": config.pruning_rounds, "max_crossing_share": config.max_crossing_share}
-    kept, dropped = prune(pieces, config.learnt, **limits, count_uses=count_uses)
+    limits: dict[str, Any] = {"rounds": ROUNDS, "max_crossing_share": MAX_CROSSING_SHARE}
+    kept, dropped = prune(pieces, config.learned, **limits, count_uses=count_uses)
     return kept, {"overgenerated": len(pieces), **dropped, **limits}
 
 
 def describe_vocabulary(vocabulary: Sequence[str], config: TokenizerConfig) -> dict[str, Any]:
     """Sizes of the sections of a vocabulary and the digest of its vocab.txt."""
     special = len(SPECIAL_TOKENS[config.special_tokens])
-    learnt = vocabulary[special : len(vocabulary) - config.unused]
-    continuing = sum(piece.startswith(PREFIX) for piece in learnt)
+    learned = vocabulary[special : len(vocabulary) - config.unused]
+    continuing = sum(piece.startswith(PREFIX) for piece in learned)
     return {
         "size": len(vocabulary),
         "special": special,
         "unused": config.unused,
-        "starting": len(learnt) - continuing,
+        "starting": len(learned) - continuing,
         "continuing": continuing,
-        "alphabet": sum(len(piece) == 1 for piece in learnt),
+        "alphabet": sum(len(piece) == 1 for piece in learned),
         "sha256": sha256("".join(f"{piece}\n" for piece in vocabulary).encode()).hexdigest(),
     }
 
 
 def summarize(statistics: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts that the manifest keeps."""
+    """The counts for the manifest."""
     corpus, fit = statistics["corpus"], statistics["fit"]
     return {
         "vocab_size": statistics["vocabulary"]["size"],

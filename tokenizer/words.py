@@ -1,12 +1,11 @@
-"""Text as BERT sees it before WordPiece: eojeols, the words that punctuation and Han characters cut out of them, and
-where morphemes begin inside these.
+"""Words of BERT before WordPiece: eojeols, split at punctuation and Han characters, and the morphemes inside them.
 
-The rules for words are the library's own normaliser and pre-tokeniser, so the trainer cannot drift from the encoder.
-The hardened form of a vocabulary is written in jamo (``decompose``), because every reader of BERT vocabularies can take
-syllables apart: it is what stripping accents does. What is neither ASCII nor Hangul then stands apart from both.
+The rules for words are the normalizer and the pre-tokenizer of the library, so trainer and encoder agree. With
+jamo_fallback a vocabulary is written in jamo (``decompose``), because every reader of BERT vocabularies can decompose
+syllables: stripping accents does so. Characters that are neither ASCII nor Hangul are then separated from words.
 
-Morphemes are mecab-ko's (paper section 4.1) unless another analyser is given, as surface slices. mecab-ko has traps
-(``corpus.documents.mecab``); cleaning its input first avoids them.
+Morphemes are slices of the text by mecab-ko (paper section 4.1) or another analyser. The input of mecab-ko is cleaned
+first, because of its problems with some characters (``corpus.documents.mecab``).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from corpus.documents.mecab import MAX_ANALYZED_CHARS, split_morphemes
 
-LONGEST_WORD = 100  # characters (jamo where the text is decomposed); WordPiece makes [UNK] of longer ones
+LONGEST_WORD = 100  # characters (jamo if decomposed); longer words are [UNK] in WordPiece
 
 MODERN_JAMO = (*map(chr, range(0x1100, 0x1113)), *map(chr, range(0x1161, 0x1176)), *map(chr, range(0x11A8, 0x11C3)))
 TYPED_JAMO = tuple(map(chr, range(0x3131, 0x3164)))  # ㄱ … ㅣ, compatibility jamo, as in ㅋㅋ
@@ -29,32 +28,30 @@ _BLOCKS_OF_OLD_HANGUL = ((0x1100, 0x1200), (0x3164, 0x318F), (0xA960, 0xA97D), (
 _HALF_WIDTH_JAMO = ((0xFFA0, 0xFFBF), (0xFFC2, 0xFFC8), (0xFFCA, 0xFFD0), (0xFFD2, 0xFFD8), (0xFFDA, 0xFFDD))
 OLD_JAMO = tuple(
     sorted({chr(c) for a, b in (*_BLOCKS_OF_OLD_HANGUL, *_HALF_WIDTH_JAMO) for c in range(a, b)} - {*MODERN_JAMO})
-)  # of old Hangul, and the half-width forms: all other Hangul letters there are
+)  # all other Hangul letters: of old Hangul, and half-width forms
 
 _PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).isalnum())  # each a word of its own
 
-# Most eojeols hold nothing but these, and the two rules on them are one pattern, twenty times as fast.
+# Most eojeols have only these characters; for them one pattern replaces both rules and is twenty times as fast.
 _LETTERS = "0-9A-Za-zㄱ-ㅎㅏ-ㅣ가-힣"
 _SIMPLE = re.compile(f"[{_LETTERS}{re.escape(_PUNCTUATION)}]+")
 _SIMPLE_WORD = re.compile(f"[{_LETTERS}]+|[{re.escape(_PUNCTUATION)}]")
 
 
 def bert_normalizer(*, decomposes: bool = False) -> BertNormalizer:
-    """Drops control characters and sets Han characters apart; changes no other character unless it decomposes."""
+    """A normalizer that drops control characters and separates Han characters, and decomposes if asked."""
     return BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=decomposes, lowercase=False)
 
 
 _NORMALIZER = bert_normalizer()
 _DECOMPOSER = BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
 _PRE_TOKENIZER = BertPreTokenizer()
-LIST_DOT = (
-    "ㆍ"  # an old letter by its code, but laws write lists with it, and analysers take it for a part of some noun
-)
+LIST_DOT = "ㆍ"  # an old letter, used in lists of laws; analysers treat it as a part of a noun
 _LETTERS_OF_WORDS = frozenset((*MODERN_JAMO, *TYPED_JAMO, *filter(str.isalnum, map(chr, range(0x80)))))
 
 
 def bert_words(eojeol: str) -> list[str]:
-    """Words of one eojeol, each encoded on its own; empty where only control characters were in it.
+    """Words of one eojeol, each encoded separately; empty if it has only control characters.
 
     >>> bert_words("연구자이다.")
     ['연구자이다', '.']
@@ -65,35 +62,35 @@ def bert_words(eojeol: str) -> list[str]:
 
 
 @cache
-def stands_alone(character: str) -> bool:
-    """Whether the character is always a word of its own (punctuation, Han) and so never continues one."""
+def is_own_word(character: str) -> bool:
+    """Whether the character is always a word of its own (punctuation, Han)."""
     return len(bert_words(f"가{character}")) > 1
 
 
 def decompose(text: str) -> str:
-    """Syllables as conjoining jamo, letters without accents (NFD without marks), as the hardened form encodes them."""
+    """Syllables as conjoining jamo, letters without accents (NFD without marks), for jamo_fallback."""
     return _DECOMPOSER.normalize_str(text)
 
 
 @cache
-def stands_apart(character: str) -> bool:
-    """Whether the hardened form keeps the character out of words: a symbol, an emoji, a foreign letter, an old jamo.
+def is_separated(character: str) -> bool:
+    """Whether jamo_fallback separates the character from words: a symbol, an emoji, a foreign letter, an old jamo.
 
-    In a word it would make [UNK] of all the rest where the vocabulary lacks it. Blanks, control characters and accents
-    are in no word; what stands alone by BERT's rules needs no other.
+    Inside a word, it would make the whole word [UNK] if it is not in the vocabulary. Spaces, control characters and
+    accents are in no word, and BERT's rules already separate punctuation and Han.
 
-    >>> [stands_apart(character) for character in "가aé😀①ß漢.\u200d"]
+    >>> [is_separated(character) for character in "가aé😀①ß漢.\u200d"]
     [False, False, False, True, True, True, False, False, False]
     """
-    if stands_alone(character) or not bert_words(character):
+    if is_own_word(character) or not bert_words(character):
         return False
     return not _LETTERS_OF_WORDS.issuperset(decompose(character))
 
 
-def cut_apart(words: Sequence[str]) -> list[str]:
-    """BERT words, those characters set apart that stand apart.
+def split_separated(words: Sequence[str]) -> list[str]:
+    """BERT words, split at separated characters.
 
-    >>> cut_apart(["안녕😀하세요", "."])
+    >>> split_separated(["안녕😀하세요", "."])
     ['안녕', '😀', '하세요', '.']
     """
     cut: list[str] = []
@@ -101,7 +98,7 @@ def cut_apart(words: Sequence[str]) -> list[str]:
         if _SIMPLE.fullmatch(word):
             cut.append(word)
             continue
-        for apart, characters in groupby(word, stands_apart):
+        for apart, characters in groupby(word, is_separated):
             run = list(characters)
             cut += run if apart else ["".join(run)]
     return cut
@@ -113,7 +110,7 @@ def split_words(
     """Morphemes of each BERT word of one eojeol; joined, they give the word back.
 
     Args:
-        left, right: neighbours as they stand in the text; empty at the ends of a sentence.
+        left, right: neighbors in the text; empty at the ends of a sentence.
         analyse: text to its morphemes as slices, without spaces.
     """
     eojeol = "".join(words)
@@ -127,7 +124,7 @@ def split_words(
 
 
 def _clean(text: str) -> str:
-    """Without control characters and blanks; most text has none, and the check is fast."""
+    """Text without control characters and spaces; most text has none, and the check is fast."""
     return text if text.isprintable() and " " not in text else "".join(bert_words(text))
 
 
@@ -141,7 +138,7 @@ def _take(surfaces: Iterator[str], length: int) -> list[str]:
 
 
 def _cut_at_words(morphemes: list[str], words: Sequence[str]) -> list[list[str]]:
-    """Morphemes of each word; one that reaches over the end of a word is cut there."""
+    """Morphemes of each word; one that crosses the end of a word is split there."""
     cuts = set(accumulate(map(len, morphemes)))
     split, begin = [], 0
     for word in words:

@@ -81,17 +81,17 @@ def test_a_corpus_is_written_as_the_stage_leaves_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "builder", "size", "hardened"),
+    ("name", "builder", "size", "jamo_fallback"),
     [
         ("malmoi", "malmoi", 32_000, False),
         ("klue-8k", "klue", 8_000, False),
         ("malmoi-jamo", "malmoi", 32_000, True),
     ],
 )  # fmt: skip
-def test_the_name_of_a_build_gives_its_settings(name: str, builder: str, size: int, hardened: bool) -> None:
+def test_the_name_of_a_build_gives_its_settings(name: str, builder: str, size: int, jamo_fallback: bool) -> None:
     config = configuration(name)
 
-    assert (config.builder, config.vocab_size, config.hardened) == (builder, size, hardened)
+    assert (config.builder, config.vocab_size, config.jamo_fallback) == (builder, size, jamo_fallback)
 
 
 def test_a_run_prints_every_section_and_writes_its_files(

@@ -24,20 +24,20 @@ from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 WORDS = 400  # of the sentences, in the vocabulary: whole, and cut in two
 
 
-def write_folder(out: Path, sentences: Sequence[str], *, hardened: bool, order: str) -> Path:
+def write_folder(out: Path, sentences: Sequence[str], *, jamo_fallback: bool, order: str) -> Path:
     """A tokenizer whose vocabulary knows some words of the sentences."""
-    config = TokenizerConfig(vocab_size=4_000, unused=2, hardened=hardened, special_tokens=order)
+    config = TokenizerConfig(vocab_size=4_000, unused=2, jamo_fallback=jamo_fallback, special_tokens=order)
     out.mkdir(parents=True)
-    export(build_vocabulary(_pieces(sentences, hardened), config), config, "# card\n", out)
+    export(build_vocabulary(_pieces(sentences, jamo_fallback), config), config, "# card\n", out)
     return out
 
 
-def _pieces(sentences: Sequence[str], hardened: bool) -> list[str]:
+def _pieces(sentences: Sequence[str], jamo_fallback: bool) -> list[str]:
     rng = random.Random(5)
     words = sorted({word for sentence in sentences for word in sentence.split() if word.isprintable()})
     pieces = list(ALWAYS_PIECES)
     for word in rng.sample(words, min(WORDS, len(words))):
-        text = unicodedata.normalize("NFD" if hardened else "NFC", word)
+        text = unicodedata.normalize("NFD" if jamo_fallback else "NFC", word)
         cut = rng.randint(1, len(text))
         pieces += [text, text[:cut], f"##{text[cut:]}", *(f"{sign}{c}" for c in text for sign in ("", "##"))]
     return [
@@ -55,9 +55,11 @@ def read_alone(folder: Path, sentences: Sequence[str]) -> list[list[int]]:
 
 def main(out: Path, count: int = 2_000) -> None:
     sentences = make_sentences(count)
-    for form in ("hardened", "plain"):
+    for form in ("jamo_fallback", "plain"):
         for order in SPECIAL_TOKENS:
-            folder = write_folder(out / f"{form}-{order}", sentences, hardened=form == "hardened", order=order)
+            folder = write_folder(
+                out / f"{form}-{order}", sentences, jamo_fallback=form == "jamo_fallback", order=order
+            )
             (folder / "ids.json").write_text(json.dumps(read_alone(folder, sentences)), "utf-8")
     (out / "sentences.json").write_text(json.dumps(sentences), "utf-8")
 

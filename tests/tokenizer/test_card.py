@@ -44,7 +44,7 @@ FIT = {
 
 
 def config(**settings: Any) -> TokenizerConfig:
-    return TokenizerConfig(**{"builder": "malmoi", "hardened": False, **settings})
+    return TokenizerConfig(**{"builder": "malmoi", "jamo_fallback": False, **settings})
 
 
 def full_statistics() -> dict[str, Any]:
@@ -86,18 +86,20 @@ def test_table_35_stands_beside_the_papers_rows() -> None:
 
 
 def test_every_setting_of_the_build_is_listed() -> None:
-    table = dict(row for row in rows(write_card(config(vocab_size=16_000, hardened=True), STATISTICS)) if len(row) == 2)
+    table = dict(
+        row for row in rows(write_card(config(vocab_size=16_000, jamo_fallback=True), STATISTICS)) if len(row) == 2
+    )
 
     assert {name for name in table if name.startswith("`") and "#" not in name} == {
         f"`{name}`" for name in TokenizerConfig.model_fields.keys() - {"extend"}
     }
-    assert (table["`vocab_size`"], table["`hardened`"], table["`builder`"]) == ("`16,000`", "`true`", "`malmoi`")
+    assert (table["`vocab_size`"], table["`jamo_fallback`"], table["`builder`"]) == ("`16,000`", "`true`", "`malmoi`")
 
 
 def test_what_was_measured_besides_is_shown_and_what_was_not_is_left_out() -> None:
     full, bare = rows(write_card(config(), full_statistics())), rows(write_card(config(), STATISTICS))
     optional = [
-        ["learnt at first", "39,312"],
+        ["learned at first", "39,312"],
         ["share of crossing uses above which a piece was dropped", "0.5"],
         ["pieces that cut across morphemes, share of uses", "0.01567"],
         ["[UNK] in place of Hangul, pieces", "17"],
@@ -120,12 +122,12 @@ def test_each_builder_is_told_apart(builder: str) -> None:
 
 
 def test_loading_and_limits_fit_the_form() -> None:
-    hardened, plain = (write_card(config(hardened=value), STATISTICS) for value in (True, False))
+    jamo_fallback, plain = (write_card(config(jamo_fallback=value), STATISTICS) for value in (True, False))
 
-    assert "strip_accents" in hardened and "more than 100 jamo" in hardened
-    assert "in NFD, as macOS writes file names, every Korean word is [UNK]" not in hardened
+    assert "strip_accents" in jamo_fallback and "more than 100 jamo" in jamo_fallback
+    assert "in NFD, as macOS writes file names, every Korean word is [UNK]" not in jamo_fallback
     assert "subfolder" not in plain and "every Korean word is [UNK]" in plain
-    for card in (hardened, plain):
+    for card in (jamo_fallback, plain):
         [code] = re.findall(r"```python\n(.*?)```", card, re.S)
         compile(code, "card", "exec")
 

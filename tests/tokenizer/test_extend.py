@@ -78,7 +78,7 @@ def test_old_ids_stay_and_every_reader_gives_the_same_ids(tmp_path: Path, corpus
 def test_the_folder_can_be_published(tmp_path: Path, corpus: Path) -> None:
     extend(write_base(tmp_path / "base"), corpus, tmp_path / "out")
     assert "extension.json" not in check_repository(tmp_path / "out")
-    assert "words are encoded otherwise" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "words are encoded differently" in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
 def test_an_extended_folder_serves_every_copy_of_its_base(tmp_path: Path, corpus: Path) -> None:
@@ -90,7 +90,7 @@ def test_an_extended_folder_serves_every_copy_of_its_base(tmp_path: Path, corpus
     }
     with pytest.raises(BadInput, match="extends another vocabulary"):
         extend_as(out, write_base(tmp_path / "lower", do_lower_case=True), tmp_path / "wrong")
-    with pytest.raises(BadInput, match=r"extension\.json: not there"):
+    with pytest.raises(BadInput, match=r"extension\.json: file not found"):
         extend_as(base, base, tmp_path / "wrong")
     (out / "extension.json").write_text(json.dumps({"base_sha256": found["base_sha256"], "pieces": [1]}), "utf-8")
     with pytest.raises(BadInput, match="not what `malmoi tokenizer extend` writes"):

@@ -90,7 +90,7 @@ def test_rare_eojeols_are_counted_and_teach_nothing(
 def test_hardened_vocabulary_reads_any_hangul(
     tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]
 ) -> None:
-    train(make_corpus(documents), tmp_path / "out", vocab_size=1_600, hardened=True, builder="malmoi")
+    train(make_corpus(documents), tmp_path / "out", vocab_size=1_600, jamo_fallback=True, builder="malmoi")
     loaded = AutoTokenizer.from_pretrained(tmp_path / "out")
 
     assert loaded.unk_token_id not in loaded("뷁쀍이 ㅋㅋ ᄏᄏ Zz~ 안녕😀")["input_ids"]
@@ -169,7 +169,7 @@ def test_short_text_gives_a_smaller_vocabulary_and_says_so(
     [
         (None, "no document shards"),
         ([Document("1", "출처", ())], "no words in its documents"),
-        ([Document("1", "출처", ("\x00 \u200b", "가" * 101))], "nothing but control characters"),
+        ([Document("1", "출처", ("\x00 \u200b", "가" * 101))], "only control characters"),
     ],
 )
 def test_corpus_without_words_is_bad_input(
@@ -203,12 +203,12 @@ def test_a_size_without_room_is_refused_with_the_smallest_that_has_some(
     with pytest.raises(
         ValidationError, match=r"jamo and one piece to learn need \d+; raise vocab_size to \d+"
     ) as caught:
-        TokenizerConfig(vocab_size=600, unused=500, hardened=True)
+        TokenizerConfig(vocab_size=600, unused=500, jamo_fallback=True)
     smallest = int(re.findall(r"to (\d+) or more", str(caught.value))[0])
     with pytest.raises(ValidationError, match=f"raise vocab_size to {smallest} or more, or lower unused to 499 "):
-        TokenizerConfig(vocab_size=smallest - 1, unused=500, hardened=True)
+        TokenizerConfig(vocab_size=smallest - 1, unused=500, jamo_fallback=True)
 
-    files = train(make_corpus(documents), tmp_path / "out", vocab_size=smallest, unused=500, hardened=True)
+    files = train(make_corpus(documents), tmp_path / "out", vocab_size=smallest, unused=500, jamo_fallback=True)
     assert files["vocab.txt"].count(b"\n") == smallest
 
 

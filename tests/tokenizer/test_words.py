@@ -11,7 +11,7 @@ from mecab import MeCab
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from tokenizer.words import bert_words, cut_apart, split_words, stands_alone
+from tokenizer.words import bert_words, is_own_word, split_separated, split_words
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_shortcut_for_plain_eojeols_changes_nothing(text: str) -> None:
     assert bert_words(text) == expected
 
 
-def test_no_hangul_syllable_is_changed_or_stands_alone() -> None:
+def test_no_hangul_syllable_is_changed_or_is_own_word() -> None:
     syllables = [chr(code) for code in range(ord("가"), ord("힣") + 1)]
 
-    assert all(bert_words(syllable) == [syllable] and not stands_alone(syllable) for syllable in syllables)
+    assert all(bert_words(syllable) == [syllable] and not is_own_word(syllable) for syllable in syllables)
 
 
 def test_punctuation_and_han_stand_alone() -> None:
-    assert [c for c in "가a1ㅋ.漢·" if stands_alone(c)] == [".", "漢", "·"]
+    assert [c for c in "가a1ㅋ.漢·" if is_own_word(c)] == [".", "漢", "·"]
 
 
 def test_decomposed_hangul_stays_decomposed() -> None:
@@ -59,7 +59,7 @@ def cut(eojeol: str, left: str = "", right: str = "") -> list[list[str]]:
 
 def test_the_dot_of_lists_is_no_part_of_a_noun() -> None:
     assert cut("시장ㆍ군수ㆍ구청장은") == [["시장", "ㆍ", "군수", "ㆍ", "구청장", "은"]]
-    assert split_words(cut_apart(bert_words("시장ㆍ군수는")), "", "") == [["시장"], ["ㆍ"], ["군수", "는"]]
+    assert split_words(split_separated(bert_words("시장ㆍ군수는")), "", "") == [["시장"], ["ㆍ"], ["군수", "는"]]
 
 
 @pytest.mark.parametrize(

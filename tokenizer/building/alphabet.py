@@ -1,13 +1,13 @@
-"""The characters of a vocabulary: every one is a piece, so that a word made of them is never [UNK].
+"""The characters of a vocabulary: each is a piece, so a word of these characters is never [UNK].
 
-| | plain form (KLUE's) | hardened form |
+| | plain (KLUE's) | with jamo_fallback |
 |---|---|---|
-| always | nothing | ASCII, modern jamo, both with ``##``; other jamo and emoji, which stand apart |
+| always | nothing | ASCII, modern jamo, both with ``##``; other jamo and emoji, which are separate words |
 | by frequency | characters, most of them syllables, with ``##`` | Han, symbols, foreign letters |
-| a syllable never seen | [UNK], and its whole word with it | its jamo |
+| a syllable that is not in the text | [UNK] for its whole word | its jamo |
 
-A character that stands alone (punctuation, Han) or apart (``tokenizer.words.stands_apart``) continues no word and has
-no ``##`` form.
+A character that is always a word (punctuation, Han) or is separated from words (``tokenizer.words.is_separated``) never
+continues a word and has no ``##`` form.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from tokenizer.words import (
     TYPED_JAMO,
     bert_words,
     decompose,
-    stands_alone,
-    stands_apart,
+    is_own_word,
+    is_separated,
 )
 
 log = logging.getLogger(__name__)
 
-LARGEST_ALPHABET_SHARE = 0.5  # of the learnt entries, so that a small vocabulary is not characters alone
+LARGEST_ALPHABET_SHARE = 0.5  # of the learned entries, so that a small vocabulary does not consist of characters only
 
 ASCII = tuple(map(chr, range(0x21, 0x7F)))
-# faces and hands, hearts, what marks a keycap, a skin tone or a flag: a word with an emoji that is no piece is [UNK]
+# faces, hands, hearts, and modifiers of keycaps, skin tones and flags: a word with an emoji that is not a piece is
+# [UNK]
 _EMOJI = (
     (0x20E3, 0x20E4), (0x2600, 0x2605), (0x2661, 0x2662), (0x2665, 0x2666), (0x26A1, 0x26A2), (0x270A, 0x270E),
     (0x2728, 0x2729), (0x2757, 0x2758), (0x2764, 0x2765), (0x1F1E6, 0x1F200), (0x1F31E, 0x1F320), (0x1F338, 0x1F339),
@@ -44,7 +45,7 @@ _EMOJI = (
 )  # fmt: skip
 EMOJI = tuple(chr(code) for first, end in _EMOJI for code in range(first, end))
 ALWAYS_KNOWN = (*ASCII, *MODERN_JAMO, *TYPED_JAMO, *OLD_JAMO, *EMOJI)
-# all emoji, arrows and shapes (Unicode 15), in vocabularies of which they take a sixteenth at most
+# all emoji, arrows and shapes (Unicode 15), if they take at most a sixteenth of the vocabulary
 _SIGNS = (
     (0x10E6, 0x10E7), (0x2190, 0x219A), (0x2460, 0x2474), (0x25A0, 0x27C0), (0x1F191, 0x1F19B), (0x1F300, 0x1F650),
     (0x1F680, 0x1F6D8), (0x1F6DC, 0x1F6ED), (0x1F6F0, 0x1F6FD), (0x1F7E0, 0x1F7EC), (0x1F90C, 0x1FA00),
@@ -52,42 +53,42 @@ _SIGNS = (
     (0x1FAE0, 0x1FAE9), (0x1FAF0, 0x1FAF9),
 )  # fmt: skip
 SIGNS = tuple(
-    char for first, end in _SIGNS for char in map(chr, range(first, end)) if stands_apart(char) and char not in EMOJI
+    char for first, end in _SIGNS for char in map(chr, range(first, end)) if is_separated(char) and char not in EMOJI
 )
 SMALLEST_WITH_SIGNS = 16 * len(SIGNS)
 
 
-def single_pieces(characters: Collection[str], *, hardened: bool) -> list[str]:
-    """The pieces of characters: all bare, then with ``##`` those that can continue a word, by code point."""
+def single_pieces(characters: Collection[str], *, jamo_fallback: bool) -> list[str]:
+    """The pieces of characters by code point: all without ``##``, then with ``##`` those that can continue a word."""
     ordered = sorted(characters)
-    return [*ordered, *(PREFIX + character for character in ordered if _pieces(character, hardened) == 2)]
+    return [*ordered, *(PREFIX + character for character in ordered if _pieces(character, jamo_fallback) == 2)]
 
 
-def _pieces(character: str, hardened: bool) -> int:
-    return 1 if stands_alone(character) or (hardened and stands_apart(character)) else 2
+def _pieces(character: str, jamo_fallback: bool) -> int:
+    return 1 if is_own_word(character) or (jamo_fallback and is_separated(character)) else 2
 
 
-ALWAYS_PIECES = tuple(single_pieces(ALWAYS_KNOWN, hardened=True))
-"""What every hardened vocabulary holds."""
+ALWAYS_PIECES = tuple(single_pieces(ALWAYS_KNOWN, jamo_fallback=True))
+"""Pieces of every vocabulary with jamo_fallback."""
 
 
-def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, hardened: bool) -> list[str]:
-    """The most frequent characters, in order of code point, as many as fit into their share of ``size`` entries.
+def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, jamo_fallback: bool) -> list[str]:
+    """The most frequent characters that fit into their share of ``size`` entries, by code point.
 
     Args:
-        counts: how often each character occurs in the text; those that encoding drops are no candidates.
-        most: characters chosen at most, beyond those always known.
-        size: entries that are neither special nor unused.
+        counts: counts of characters in the text; characters that encoding drops are ignored.
+        most: largest number of characters, in addition to those that are always pieces.
+        size: number of entries that are neither special nor unused.
     """
-    chosen = [*ALWAYS_KNOWN, *(SIGNS if size >= SMALLEST_WITH_SIGNS else ())] if hardened else []
-    seen = _as_encoded(counts) if hardened else counts
+    chosen = [*ALWAYS_KNOWN, *(SIGNS if size >= SMALLEST_WITH_SIGNS else ())] if jamo_fallback else []
+    seen = _as_encoded(counts) if jamo_fallback else counts
     candidates = [character for character in seen.keys() - set(chosen) if bert_words(character)]
-    free = int(size * LARGEST_ALPHABET_SHARE) - len(single_pieces(chosen, hardened=hardened))
+    free = int(size * LARGEST_ALPHABET_SHARE) - len(single_pieces(chosen, jamo_fallback=jamo_fallback))
     for character in sorted(candidates, key=lambda c: (-seen[c], c))[:most]:
-        free -= _pieces(character, hardened)
+        free -= _pieces(character, jamo_fallback)
         if free < 0:
             log.warning(
-                "%d entries have room for %d characters (%d allowed, %d seen); a larger vocab_size keeps more",
+                "%d entries have room for %d characters (limit %d, %d in the text); a larger vocab_size keeps more",
                 size, len(chosen), most, len(seen),
             )  # fmt: skip
             break
@@ -96,15 +97,15 @@ def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, hardened
 
 
 def _as_encoded(counts: Mapping[str, int]) -> Counter[str]:
-    """The same of what the hardened form makes of each character."""
-    found: Counter[str] = Counter()
+    """Counts of the characters after decomposition."""
+    parts: Counter[str] = Counter()
     for character, count in counts.items():
-        for part in character if stands_apart(character) else decompose(character):
-            found[part] += count
-    return found
+        for part in character if is_separated(character) else decompose(character):
+            parts[part] += count
+    return parts
 
 
 def missing_pieces(vocabulary: Sequence[str]) -> list[str]:
-    """What a hardened vocabulary must hold and this one does not."""
+    """Pieces that jamo_fallback needs and this vocabulary does not have."""
     known = set(vocabulary)
     return [piece for piece in ALWAYS_PIECES if piece not in known]

@@ -1,8 +1,8 @@
-"""Who cuts the words that a vocabulary is built from: mecab-ko, as in the paper, or Kiwi.
+"""Morphological analysers for building a vocabulary: mecab-ko, as in the paper, or Kiwi.
 
-Kiwi agrees better with people (F1 of boundaries without context .963 and not .928 on KLUE-DP, .951 and not .904 on
-UD_Korean-Kaist, measured once) and takes ten times the time. Two kinds of words that people cut in both corpora both
-analysers keep whole, and ``finer`` cuts them: 이루어지 is 이루|어|지, 으로부터 is 으로|부터.
+Kiwi agrees better with annotators (F1 of boundaries without context .963 instead of .928 on KLUE-DP, .951 instead of
+.904 on UD_Korean-Kaist, measured once) and takes ten times as long. Two kinds of words are split in both corpora but
+not by the analysers, and ``finer`` splits them: 이루어지 is 이루|어|지, 으로부터 is 으로|부터.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from corpus.documents.mecab import mecab_versions, split_morphemes, tag_morpheme
 
 Analyse = Callable[[str], list[str]]
 
-# 아 or 어 between two verbs, of which the second is one that follows others
+# 아 or 어 between a verb and an auxiliary verb
 _SECOND = "가|오|지|나|내|보|다니|서|들|주|버리|놓|두|치|앉|올리|넣|갖|내리|오르|나가|나오|가지"
 _TWO_VERBS = re.compile(f"(.+)([아어])({_SECOND})")
-_CUT_PERHAPS = re.compile(f"부터|[아어](?:{_SECOND})")  # most text has neither and needs no tags
+_CUT_PERHAPS = re.compile(f"부터|[아어](?:{_SECOND})")  # most text matches neither and needs no tags
 _VERBS = ("VV", "VA", "VX")
 
 
 def load_analyser(name: str) -> Callable[[str], list[tuple[str, str]]]:
-    """Text that is clean and begins with no space to slices, without the spaces, and their tags of the Sejong set.
+    """A function from clean text to slices without spaces, with their tags of the Sejong set.
 
     Raises:
         BadInput: it is not installed.
@@ -35,12 +35,12 @@ def load_analyser(name: str) -> Callable[[str], list[tuple[str, str]]]:
 
 
 def versions_of(name: str) -> dict[str, str]:
-    """What cut the text, for the card and the statistics."""
+    """Versions of an analyser, for the card and the statistics."""
     return mecab_versions() if name == "mecab" else {part: version(part) for part in ("kiwipiepy", "kiwipiepy_model")}
 
 
 def finer(name: str) -> Analyse:
-    """The slices of an analyser, those cut further that hold several morphemes."""
+    """The slices of an analyser, with slices of several morphemes split further."""
     analyse, as_it_is = load_analyser(name), plain(name)
 
     def cut(text: str) -> list[str]:
@@ -52,7 +52,7 @@ def finer(name: str) -> Analyse:
 
 
 def plain(name: str) -> Analyse:
-    """The slices of an analyser as they are."""
+    """The slices of an analyser, unchanged."""
     if name == "mecab":
         return split_morphemes
     analyse = load_analyser(name)
@@ -80,7 +80,7 @@ def _load_kiwi() -> Callable[[str], list[tuple[str, str]]]:
 
 
 def _slices(text: str, tokens: list[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
-    """Kiwi takes contractions apart, 갔다 is 가|었|다: of tokens that overlap the first one begins a slice."""
+    """Slices of Kiwi's tokens, which overlap in contractions (갔다 is 가|었|다); the first of these begins a slice."""
     tags: dict[int, str] = {0: ""} | {place + 1: "" for place, character in enumerate(text) if character == " "}
     reached = 0
     for start, length, tag in tokens:

@@ -1,12 +1,12 @@
 """Shards to eojeol counts, with one context window for every eojeol type.
 
-Types grow far more slowly than text, so the analyser (the slow part) sees each type once. It must see it in context:
-alone, one token in 23 is cut wrongly (최고|의 becomes 최|고의); with one neighbour on each side, one in 160.
+Types grow far more slowly than text, so the analyser (the slow part) gets each type once. It needs context: without,
+one token in 23 is split wrongly (최고|의 becomes 최|고의); with one neighbor on each side, one in 160.
 
-Memory is bounded: a process counts a portion of the documents at a time, and its types go to a run on disk, divided
-into partitions by a hash of the eojeol; one partition of all runs together is small. Which occurrence lends its window
-depends on neither portions nor workers: the first one in the document whose content has the smallest hash.
-Columns and not rows throughout (Arrow, NumPy): a word costs less than a microsecond.
+Memory is bounded: a process counts one portion of the documents at a time and writes its types to a run on disk, split
+into partitions by a hash of the eojeol; one partition of all runs is small. The window of a type does not depend on
+portions and workers: it is of the first occurrence in the document with the smallest hash of its content. All work is
+on columns (Arrow, NumPy), with less than a microsecond per word.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from corpus.documents.shards import Document, ShardPortion, row_group_sizes, split_into_portions, to_table
 
-LEFT_NEIGHBOUR, RIGHT_NEIGHBOUR = 4, 3  # characters; what lies further away decides one cut in 2,000
+LEFT_NEIGHBOUR, RIGHT_NEIGHBOUR = 4, 3  # characters; text further away decides one boundary in 2,000
 BATCH_BYTES = 8 << 20
 MOST_TYPES = 2_000_000  # in memory of a process, about 1 GB; a run is written above
 SMALLEST_PORTION, LARGEST_PORTION = 4 << 20, 64 << 20  # bytes of text
@@ -47,8 +47,7 @@ TYPES = pa.schema(
 
 
 class EojeolType(NamedTuple):
-    """An eojeol, how often it occurs, the ends of its neighbours (empty at the ends of a sentence), in how many
-    documents it stands."""
+    """An eojeol, its count, the ends of its neighbors (empty at the ends of a sentence), and its documents."""
 
     eojeol: str
     frequency: int
@@ -123,7 +122,7 @@ def count_table(documents: pa.Table) -> pa.Table:
 
 
 def _count_documents(codes: np.ndarray, kinds: int, bounds: np.ndarray) -> np.ndarray:
-    """In how many documents each code stands; ``bounds``: where documents begin and end among the codes."""
+    """Number of documents of each code; ``bounds``: begins and ends of documents among the codes."""
     homes = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     return np.bincount(np.unique(homes * kinds + codes) % max(kinds, 1), minlength=kinds)
 
@@ -138,7 +137,7 @@ def _neighbours(tokens: pa.StringArray, places: np.ndarray, is_edge: np.ndarray)
 
 
 def _content_keys(documents: pa.Table) -> np.ndarray:
-    """A hash of id and text for every document, uint64: equal ones can only lend equal windows."""
+    """A hash of id and text for every document, uint64; documents with equal hashes give equal windows."""
     keys = np.zeros(len(documents), np.uint64)
     rows = zip(documents["id"].to_pylist(), documents["sentences"].to_pylist(), strict=True)
     for number, (id_, sentences) in enumerate(rows):

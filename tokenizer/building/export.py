@@ -1,9 +1,9 @@
-"""A vocabulary to a Hugging Face folder that every reader encodes alike.
+"""Export of a vocabulary as a Hugging Face folder that all readers encode in the same way.
 
-Readers of BERT vocabularies know one normaliser, one pre-tokeniser and one model, and many rebuild them from the
-settings (BertTokenizer, ports that read vocab.txt alone); anything beyond would be lost there in silence. So both forms
-keep to them: plain, as KLUE's own, and hardened, with ``strip_accents``, which takes syllables apart, over pieces in
-jamo. Characters that stand apart are ordinary added tokens, which all readers look for before anything else.
+Readers of BERT vocabularies support one normalizer, one pre-tokenizer and one model, and many rebuild them from the
+settings (BertTokenizer, ports that read vocab.txt only); anything else would be lost silently. So both forms use only
+these: plain, like KLUE's, and with jamo_fallback, where ``strip_accents`` decomposes syllables and pieces are in jamo.
+Separated characters are ordinary added tokens, which all readers look up first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from tokenizer.building.alphabet import missing_pieces
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
-from tokenizer.words import LONGEST_WORD, bert_normalizer, stands_apart
+from tokenizer.words import LONGEST_WORD, bert_normalizer, is_separated
 
 ENCODER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
 CARD_NAME = "README.md"
@@ -31,19 +31,19 @@ ROLES = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask":
 
 
 def build_vocabulary(pieces: Sequence[str], config: TokenizerConfig) -> list[str]:
-    """Entries by id: special tokens, learnt pieces, unused slots (the layout of KLUE's vocabulary)."""
+    """Entries by id: special tokens, learned pieces, unused slots (the layout of KLUE's vocabulary)."""
     specials = SPECIAL_TOKENS[config.special_tokens]
     return [*specials, *pieces, *(f"[unused{number}]" for number in range(config.unused))]
 
 
-def build_tokenizer(vocabulary: Sequence[str], *, hardened: bool = False) -> Tokenizer:
+def build_tokenizer(vocabulary: Sequence[str], *, jamo_fallback: bool = False) -> Tokenizer:
     """The encoder: BERT's rules, nothing lowercased, pairs as [CLS] A [SEP] B [SEP].
 
-    Hardened: text is decomposed, and what stands apart is cut out of it first.
+    With jamo_fallback, text is decomposed, and separated characters are split off first.
     """
     ids = {piece: number for number, piece in enumerate(vocabulary)}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
-    tokenizer.normalizer = bert_normalizer(decomposes=hardened)
+    tokenizer.normalizer = bert_normalizer(decomposes=jamo_fallback)
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.decoder = WordPieceDecoder(prefix="##")
     tokenizer.post_processor = TemplateProcessing(
@@ -52,17 +52,17 @@ def build_tokenizer(vocabulary: Sequence[str], *, hardened: bool = False) -> Tok
         special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
     )
     tokenizer.add_special_tokens(sorted(ROLES.values(), key=ids.__getitem__))
-    if hardened:
-        tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in _pieces_apart(vocabulary)])
+    if jamo_fallback:
+        tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in _separated_pieces(vocabulary)])
     return tokenizer
 
 
-def _pieces_apart(vocabulary: Sequence[str]) -> list[str]:
-    return [piece for piece in vocabulary if len(piece) == 1 and stands_apart(piece)]
+def _separated_pieces(vocabulary: Sequence[str]) -> list[str]:
+    return [piece for piece in vocabulary if len(piece) == 1 and is_separated(piece)]
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Entries of a vocab.txt by id; a byte order mark, CR LF and blank lines at the end are not part of any entry.
+    """Entries of a vocab.txt by id; a byte order mark, CR LF and blank lines at the end are ignored.
 
     Raises:
         BadInput: not UTF-8, an empty line between entries, an entry twice, or a special token missing.
@@ -70,21 +70,19 @@ def read_vocabulary(path: Path) -> list[str]:
     try:
         text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: byte {error.start} is not UTF-8; expected a vocab.txt, one piece a line") from None
+        raise BadInput(f"{path}: byte {error.start} is not UTF-8; expected a vocab.txt, one piece per line") from None
     vocabulary = [line.removesuffix("\r") for line in text.split("\n")]
     while vocabulary and not vocabulary[-1]:
         vocabulary.pop()
     missing = sorted(set(ROLES.values()) - set(vocabulary))
     if missing:
-        raise BadInput(f"{path}: no entry {', '.join(missing)}; expected a BERT vocab.txt, one piece a line")
+        raise BadInput(f"{path}: no entry {', '.join(missing)}; expected a BERT vocab.txt, one piece per line")
     lines: dict[str, int] = {}
     for number, piece in enumerate(vocabulary, 1):
         if not piece:
-            raise BadInput(f"{path}: line {number} is empty; every line of a vocab.txt is an id and holds its piece")
+            raise BadInput(f"{path}: line {number} is empty; every line of a vocab.txt must have a piece")
         if (first := lines.setdefault(piece, number)) != number:
-            raise BadInput(
-                f"{path}: {piece!r} stands there twice, in lines {first} and {number}; every entry is an id of its own"
-            )
+            raise BadInput(f"{path}: duplicate entry {piece!r} in lines {first} and {number}; remove one")
     return vocabulary
 
 
@@ -92,20 +90,20 @@ def export(vocabulary: Sequence[str], config: TokenizerConfig, card: str, out: P
     """Write the encoder's files and README.md into ``out``; vocab.txt and special_tokens_map.json serve older readers.
 
     Raises:
-        BadInput: the export is to be hardened and the vocabulary lacks pieces for it.
+        BadInput: jamo_fallback is set and the vocabulary lacks pieces for it.
     """
-    if config.hardened and (missing := missing_pieces(vocabulary)):
+    if config.jamo_fallback and (missing := missing_pieces(vocabulary)):
         raise BadInput(
-            f"{out}: no piece for {len(missing):,} letters, the first is {missing[0]!r}; a hardened vocabulary needs "
-            "all jamo: train it with tokenizer.hardened=true or export it without"
+            f"{out}: no piece for {len(missing):,} letters, the first is {missing[0]!r}; tokenizer.jamo_fallback "
+            "needs all jamo: train the vocabulary with it, or export without it"
         )
-    tokenizer = build_tokenizer(vocabulary, hardened=config.hardened)
+    tokenizer = build_tokenizer(vocabulary, jamo_fallback=config.jamo_fallback)
     tokens = {f"{role}_token": token for role, token in ROLES.items()}
-    # RoBERTa has one segment: its embedding has no row for the 1 that BERT gives to a second text
+    # RoBERTa has one segment: its embedding has no row for the type 1 of a second text
     segments = ["token_type_ids"] if config.special_tokens == "bert" else []
     settings = {
         "tokenizer_class": "BertTokenizer",
-        "do_lower_case": False, "strip_accents": config.hardened, "tokenize_chinese_chars": True,
+        "do_lower_case": False, "strip_accents": config.jamo_fallback, "tokenize_chinese_chars": True,
         "model_max_length": config.max_length,
         "model_input_names": ["input_ids", *segments, "attention_mask"],
         **tokens,
@@ -119,12 +117,12 @@ def export(vocabulary: Sequence[str], config: TokenizerConfig, card: str, out: P
 
 
 def _added_tokens(tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
-    """As readers that rebuild a tokenizer expect them, by id."""
+    """Added tokens by id, in the format of tokenizer_config.json."""
     fields = ("content", "lstrip", "normalized", "rstrip", "single_word", "special")
     added = sorted(tokenizer.get_added_tokens_decoder().items())
     return {str(id_): {field: getattr(token, field) for field in fields} for id_, token in added}
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Indented JSON with Hangul as it is, whole or not at all."""
+    """Write indented JSON with readable Hangul, atomically."""
     atomic_write(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")

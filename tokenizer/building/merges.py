@@ -1,8 +1,8 @@
 """Byte-pair merges over weighted units, written as WordPiece: the first symbol of a word bare, the others with ``##``.
 
-Ours and not the library's, because the library's trainer takes no counts, cannot learn ``##`` for a morpheme that
-follows another, and gives another vocabulary on every run. Here equal counts are decided by the text of the pair, so
-the same units always give the same merges. 100,000 units and 30,000 merges take a few seconds.
+The trainer of the tokenizers library takes no counts, cannot learn ``##`` for a morpheme that follows another, and is
+not deterministic. Here ties are decided by the text of the pair, so the same units always give the same merges. 100,000
+units and 30,000 merges take a few seconds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Pair = tuple[int, int]
 
 
 def learn_pieces(units: Mapping[str, int], size: int, *, singles: Sequence[str], min_frequency: int) -> list[str]:
-    """The learnt part of a vocabulary: the single characters given, then merges, best first.
+    """The learned part of a vocabulary: the single characters, then merges, best first.
 
     Args:
         units: training units and their counts (``tokenizer.building.units``).
-        size: entries wanted; fewer come back where the units hold no more pairs.
-        singles: the alphabet with its ``##`` forms (``tokenizer.building.alphabet``); units with another character
-            teach nothing, words with one are [UNK].
+        size: number of entries; fewer if the units have no more pairs.
+        singles: the alphabet with its ``##`` forms (``tokenizer.building.alphabet``); units with other characters are
+            skipped, because words with them are [UNK].
         min_frequency: pairs seen less often are not merged.
     """
     pieces = dict.fromkeys(singles)
@@ -79,7 +79,7 @@ def merges(units: Mapping[str, int], min_frequency: int) -> Iterator[tuple[str, 
         count = counts[pair]
         if count < min_frequency:
             continue
-        if count < -negative:  # counts fall while an entry waits; put it back where it belongs
+        if count < -negative:  # the count fell while the entry was queued; queue it again
             heapq.heappush(queue, (-count, left, right, pair))
             continue
         yield left, right
@@ -94,14 +94,14 @@ def merges(units: Mapping[str, int], min_frequency: int) -> Iterator[tuple[str, 
 def _merge_everywhere(
     pair: Pair, merged: int, words: list[list[int]], weights: list[int], places: defaultdict[Pair, set[int]]
 ) -> defaultdict[Pair, int]:
-    """Replace a pair in every word that holds it; returns by how much the count of each other pair changed."""
+    """Replace a pair in all words; returns the change of the count of each other pair."""
     changes: defaultdict[Pair, int] = defaultdict(int)
     for index in places.pop(pair):
         word, weight = words[index], weights[index]
-        if len(word) == 2:  # nearly half of all: the unit is one piece, no other pair changes, it is not needed again
+        if len(word) == 2:  # the unit becomes one piece, and no other pair changes
             continue
         words[index] = new = _replace(word, pair, merged)
-        if len(new) == len(word):  # the pair went when another one was merged
+        if len(new) == len(word):  # an earlier merge removed the pair
             continue
         for gone in pairwise(word):
             changes[gone] -= weight
@@ -109,7 +109,7 @@ def _merge_everywhere(
             changes[come] += weight
             if merged in come:
                 places[come].add(index)
-    changes.pop(pair, None)  # it is gone everywhere
+    changes.pop(pair, None)  # it does not occur any more
     return changes
 
 
@@ -125,4 +125,4 @@ def _replace(word: list[int], pair: Pair, merged: int) -> list[int]:
 
 
 def _text(unit: str) -> str:
-    return unit.removeprefix(PREFIX)  # "#" is always a word of its own, so no text begins with two
+    return unit.removeprefix(PREFIX)  # "#" is always a separate word, so no text begins with "##"

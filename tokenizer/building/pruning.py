@@ -1,14 +1,14 @@
 """Pieces that cut across morphemes, found by use and dropped (the ``malmoi`` builder).
 
 Training keeps every piece inside one morpheme, but encoding is greedy: the longest piece wins. So more pieces are
-learnt than wanted, all words are encoded, and pieces that mostly cross a boundary go, with those that save the fewest
-tokens, in rounds, as each removal changes what the others match:
+learned than needed, all words are encoded, and pieces that mostly cross a boundary are dropped, with those that save
+the fewest tokens. This is done in rounds, because each removal changes the uses of other pieces:
 ```
 morphemes    count   pieces
-책 이 다     9       책 ##이다     "it is a book": the piece takes 이|다 together, across a boundary
-사이다       1       사 ##이다     "cider", the noun inside which the piece was learnt
+책 이 다     9       책 ##이다     "it is a book": the piece joins 이|다 across a boundary
+사이다       1       사 ##이다     "cider", the noun from which the piece was learned
 ```
-Of its 10 uses 9 cross, so ``##이다`` is dropped, and both words end in ``##이 ##다``.
+9 of its 10 uses cross, so ``##이다`` is dropped, and both words end in ``##이 ##다``.
 
 >>> pieces, words, counts = [*"책사이다", "##이", "##다", "##이다"], ["책 이 다", "사이다"], np.array([9, 1])
 >>> count_uses(pieces, words, counts).tolist()  # uses of each piece, and those of them that cross
@@ -41,6 +41,7 @@ from tokenizer.words import LONGEST_WORD
 
 log = logging.getLogger(__name__)
 
+MAX_CROSSING_SHARE, ROUNDS = 0.5, 4
 USES_NAME = "uses.npy"
 WORDS_PER_TEXT = 20_000  # encoded as one long text
 UNKNOWN = "[UNK]"
@@ -52,17 +53,17 @@ CountUses = Callable[[Sequence[str], int], np.ndarray]
 def prune(
     pieces: Sequence[str], size: int, *, rounds: int, max_crossing_share: float, count_uses: CountUses
 ) -> tuple[list[str], dict[str, int]]:
-    """``size`` of the pieces, in their order; fewer only where too many cross.
+    """Keep ``size`` of the pieces, in their order; fewer only if too many cross boundaries.
 
     Args:
-        pieces: the learnt part of a vocabulary, better pieces first; single characters always stay.
-        size: pieces wanted.
-        rounds: times that pieces are dropped; uses are counted again before each.
-        max_crossing_share: a piece goes when more of its uses cross a morpheme boundary, 0..1; 1 keeps all.
-        count_uses: (pieces, round) to int64 [2, pieces]: uses of each, and those of them that cross a boundary.
+        pieces: the learned part of a vocabulary, best pieces first; single characters are always kept.
+        size: number of pieces to keep.
+        rounds: number of rounds; uses are counted before each.
+        max_crossing_share: pieces with a larger share of crossing uses are dropped, 0..1; 1 keeps all.
+        count_uses: (pieces, round) to int64 [2, pieces]: uses of each piece, and uses that cross a boundary.
 
     Returns:
-        the pieces, and how many were dropped as crossing and as rare.
+        the pieces, and the numbers that were dropped as crossing and as rare.
     """
     kept = list(pieces)
     dropped = {"dropped_crossing": 0, "dropped_rare": 0}
@@ -84,7 +85,7 @@ def prune(
 
 
 def count_parts(piece: str, known: Container[str]) -> int:
-    """How many pieces would stand for a piece if it were not known itself; 1 for a single character.
+    """Number of other pieces into which a piece would be split; 1 for a single character.
 
     >>> count_parts("##에서는", {"##에서는", "##에서", "##에", "##서", "##는"})
     2
@@ -101,14 +102,14 @@ def count_parts(piece: str, known: Container[str]) -> int:
 
 
 def add_up_uses(pieces: Path, segmented: Sequence[Path], folder: Path, do: MapUnits) -> np.ndarray:
-    """``count_uses`` over the folders of segmented words of all partitions; ``pieces``: a file, one a line."""
+    """``count_uses`` over the folders of segmented words of all partitions; ``pieces``: a file with one per line."""
     words = [part / WORDS_NAME for part in segmented]
     do(partial(uses_of_words, pieces=pieces), words, folder, title="uses")
     return np.sum([np.load(unit_folder(folder, number) / USES_NAME) for number in range(len(words))], axis=0)
 
 
 def uses_of_words(words: Path, scratch: Path, *, pieces: Path) -> dict[str, Any]:
-    """Unit of work: a file of segmented words and a file of pieces, one a line, to ``uses.npy``."""
+    """Unit of work: a file of segmented words and a file of pieces to ``uses.npy``."""
     np.save(scratch / USES_NAME, uses_in_file(read_pieces(pieces), words, by="weight"))
     return {}
 
@@ -120,12 +121,12 @@ def uses_in_file(pieces: Sequence[str], words: Path, *, by: str) -> np.ndarray:
 
 
 def count_uses(pieces: Sequence[str], words: Sequence[str], counts: np.ndarray) -> np.ndarray:
-    """Uses of each piece under greedy matching, and those of them that cross a boundary: int64 [2, pieces].
+    """Uses of each piece with greedy matching, and those that cross a boundary: int64 [2, pieces].
 
     Args:
-        pieces: distinct; words with a character that is no piece are left out, as they would be [UNK].
-        words: morphemes set apart by spaces (``tokenizer.building.units``), of at most 100 characters.
-        counts: how often each word occurs, int64 [words].
+        pieces: distinct; words with a character that is not a piece are skipped, as they would be [UNK].
+        words: morphemes separated by spaces (``tokenizer.building.units``), at most 100 characters.
+        counts: count of each word, int64 [words].
     """
     encoder = _greedy_encoder(pieces)
     lengths = np.array([0] + [len(piece.removeprefix(PREFIX)) for piece in pieces])  # [UNK] is id 0
@@ -158,7 +159,7 @@ def _add_uses(
         return
     is_text = (characters != SPACE) & (characters != LINE)
     begins_morpheme = np.append(False, characters[:-1] == SPACE)[is_text]
-    crossings = np.append(0, np.cumsum(begins_morpheme))  # boundaries before a character, over the words joined
+    crossings = np.append(0, np.cumsum(begins_morpheme))  # boundaries before a character, over the joined words
     text = characters[characters != SPACE].tobytes().decode("utf-32-le")
     ids = np.array(encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids)
     ends_of_pieces = np.cumsum(lengths[ids])
@@ -172,10 +173,10 @@ def _add_uses(
 
 
 def write_pieces(path: Path, pieces: Sequence[str]) -> None:
-    """One piece a line."""
+    """Write one piece per line."""
     atomic_write(path, "".join(f"{piece}\n" for piece in pieces))
 
 
 def read_pieces(path: Path) -> list[str]:
-    """What ``write_pieces`` wrote."""
+    """Read a file of ``write_pieces``."""
     return path.read_text("utf-8").split("\n")[:-1]

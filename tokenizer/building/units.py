@@ -1,17 +1,17 @@
 """Eojeol types to weighted words and training units; this is where the builders differ.
 
 A segmented word is a BERT word with its morphemes set apart by spaces: ``연구자 이 다``. A unit is a run of text inside
-which pieces may be learnt, written as pieces are: ``##는`` may only continue a word.
+which pieces may be learned, written as pieces are: ``##는`` may only continue a word.
 
-| builder | 연구자이다. becomes | pieces learnt |
+| builder | 연구자이다. becomes | pieces learned |
 |---|---|---|
 | bpe | 연구자이다 · . | across morphemes: 연구 ##자이 ##다 |
 | klue | 연구자 · 이 · 다 · . | within morphemes, particles as starts of words: 으로, not ##으로 |
 | malmoi | 연구자 · ##이 · ##다 · . | within morphemes, particles as what they are: ##으로 |
 
-(KLUE's released vocabulary shows the second: its particles stand without ``##`` at the head of the merges.)
+(KLUE's released vocabulary is of the second kind: its particles are without ``##`` at the start of the merges.)
 
-For a hardened vocabulary words and units are written in jamo, once the analyser has cut them.
+With jamo_fallback, words and units are written in jamo after the analyser has split them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from tokenizer.building.analysers import Analyse, finer, plain
 from tokenizer.building.count import EojeolType, rows_of
-from tokenizer.words import LONGEST_WORD, bert_words, cut_apart, decompose, split_words, stands_apart
+from tokenizer.words import LONGEST_WORD, bert_words, decompose, is_separated, split_separated, split_words
 
 WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 
@@ -38,9 +38,9 @@ WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 class Builder:
     """How a vocabulary is built."""
 
-    analyser: Callable[[str], Analyse] | None  # its name to what cuts the words; None where nothing does
+    analyser: Callable[[str], Analyse] | None  # from the name of an analyser; None if words are not split
     units: Callable[[list[str]], list[str]]  # training units of the morphemes of one BERT word
-    prunes: bool  # more pieces are learnt than wanted, and those that cross morphemes are dropped
+    prunes: bool  # more pieces are learned than needed, and those that cross morphemes are dropped
     weight: Callable[[str, int, int], int]  # of a word in one eojeol, by frequency and number of documents of that
 
 
@@ -49,7 +49,7 @@ def _by_frequency(word: str, frequency: int, documents: int) -> int:
 
 
 def _by_spread(word: str, frequency: int, documents: int) -> int:
-    """A hundred times the square root: what one text repeats does not crowd out what many share. Latin counts half."""
+    """100 x the square root of the documents, so frequent repetition in one text counts once; Latin: half."""
     return isqrt(10_000 * documents) // (2 if word.isascii() else 1)
 
 
@@ -66,11 +66,11 @@ BUILDERS = {
 
 
 def weigh_partition(
-    types: Path, scratch: Path, *, builder: str, analyser: str, lowest_frequency: int, hardened: bool
+    types: Path, scratch: Path, *, builder: str, analyser: str, lowest_frequency: int, jamo_fallback: bool
 ) -> dict[str, Any]:
-    """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols teach nothing."""
+    """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols are skipped."""
     table = pq.read_table(types, filters=pc.field("frequency") >= lowest_frequency)
-    words = segment(rows_of(table), BUILDERS[builder], analyser=analyser, hardened=hardened)
+    words = segment(rows_of(table), BUILDERS[builder], analyser=analyser, jamo_fallback=jamo_fallback)
     columns = zip(*words.values(), strict=True) if words else ((), ())
     named = {name: pa.array(values, pa.int64()) for name, values in zip(("count", "weight"), columns, strict=True)}
     pq.write_table(pa.table({"text": pa.array(words, pa.string()), **named}), scratch / WORDS_NAME)
@@ -79,22 +79,22 @@ def weigh_partition(
 
 
 def segment(
-    types: Iterable[EojeolType], builder: Builder, *, analyser: str = "mecab", hardened: bool = False
+    types: Iterable[EojeolType], builder: Builder, *, analyser: str = "mecab", jamo_fallback: bool = False
 ) -> dict[str, tuple[int, int]]:
-    """Segmented words of the eojeol types, and of each how often it occurs and what it weighs in training.
+    """Segmented words of the eojeol types, with the count and the training weight of each.
 
-    Words that WordPiece refuses are left out.
+    Words that are too long for WordPiece are left out.
     """
     counts: Counter[str] = Counter()
     weights: Counter[str] = Counter()
     analyse = builder.analyser and builder.analyser(analyser)
     for eojeol, frequency, left, right, documents in types:
         words = bert_words(eojeol)
-        if hardened:
-            words = cut_apart(words)
+        if jamo_fallback:
+            words = split_separated(words)
         split = split_words(words, left, right, analyse) if analyse else [[word] for word in words]
         for morphemes in split:
-            text = _in_jamo(morphemes) if hardened else " ".join(morphemes)
+            text = _in_jamo(morphemes) if jamo_fallback else " ".join(morphemes)
             if text and len(text) - text.count(" ") <= LONGEST_WORD:
                 counts[text] += frequency
                 weights[text] += builder.weight(text, frequency, documents)
@@ -102,8 +102,8 @@ def segment(
 
 
 def _in_jamo(morphemes: list[str]) -> str:
-    """A symbol or a foreign letter stays as it is (が, not か)."""
-    if len(morphemes) == 1 and len(morphemes[0]) == 1 and stands_apart(morphemes[0]):
+    """Morphemes in jamo; a separated character is not decomposed (が, not か)."""
+    if len(morphemes) == 1 and len(morphemes[0]) == 1 and is_separated(morphemes[0]):
         return morphemes[0]
     return " ".join(filter(None, map(decompose, morphemes)))
 
@@ -118,7 +118,7 @@ def weigh(words: Mapping[str, int], builder: Builder) -> Counter[str]:
 
 
 def write_counts(path: Path, counts: Mapping[str, int]) -> None:
-    """Texts and their counts."""
+    """Write texts and their counts."""
     columns = {"text": pa.array(counts, pa.string()), "count": pa.array(counts.values(), pa.int64())}
     pq.write_table(pa.table(columns), path)
 

@@ -115,7 +115,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 def _from_vocabulary(file: Path) -> Tokenizer:
     vocabulary = read_vocabulary(file)
-    tokenizer = build_tokenizer(vocabulary, hardened=not missing_pieces(vocabulary))
+    tokenizer = build_tokenizer(vocabulary, jamo_fallback=not missing_pieces(vocabulary))
     beside = file.with_name("tokenizer_config.json")
     settings = read_json(beside, "mend it or move the vocab.txt away from it") if beside.is_file() else {}
     if not isinstance(settings, dict):

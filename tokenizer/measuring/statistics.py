@@ -197,7 +197,7 @@ def measure_fit(
     for number, counts in enumerate(counted):
         unknown = tuple(map(tuple, counts.pop("unknown_eojeols")))
         sums.append(Sums(np.load(unit_folder(work / "fit", number) / USES_NAME), unknown_eojeols=unknown, **counts))
-    fit = asdict(summarize(build_tokenizer(vocabulary, hardened=config.hardened), sums))
+    fit = asdict(summarize(build_tokenizer(vocabulary, jamo_fallback=config.jamo_fallback), sums))
     if BUILDERS[config.builder].analyser:
         fit["crossing_share"] = float(crossing / pieces) if pieces else 0.0
     return fit
@@ -212,7 +212,7 @@ def _add_up_partition(
     counts = zip(table["eojeol"].to_pylist(), table["frequency"].to_pylist(), strict=True)
     entries = read_pieces(vocabulary)
     rows = ((eojeol, (count,)) for eojeol, count in counts)
-    [found] = add_up(build_tokenizer(entries, hardened=config.hardened), rows)
+    [found] = add_up(build_tokenizer(entries, jamo_fallback=config.jamo_fallback), rows)
     sums = asdict(found)
     np.save(scratch / USES_NAME, sums.pop("uses"))
     return {**sums, "crossing": uses_in_file(entries, words / WORDS_NAME, by="count").sum(axis=1).tolist()}

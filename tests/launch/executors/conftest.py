@@ -202,7 +202,7 @@ def build_and_pack(run: Path, shards: Path, map_units: MapUnits | None) -> dict[
     Each map has two units or three.
     """
     sizes = ("tokenizer.building.count.SMALLEST_PORTION", "tokenizer.building.count.PARTITION_BYTES")
-    recipe = load_recipe("smoke", ["tokenizer.vocab_size=1600", "tokenizer.hardened=true", "workers=1"])
+    recipe = load_recipe("smoke", ["tokenizer.vocab_size=1600", "tokenizer.jamo_fallback=true", "workers=1"])
     run.mkdir(exist_ok=True)
     if not (run / "corpus").exists():
         (run / "corpus").symlink_to(shards)

@@ -34,11 +34,11 @@ def push(folder: Path, name: str, **settings: Any) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A tokenizer with jamo fallback as a run writes it, with other files that must not be published."""
-    return make_folder(tmp_path / "tokenizer", hardened=True)
+    return make_folder(tmp_path / "tokenizer", jamo_fallback=True)
 
 
-def make_folder(folder: Path, *, hardened: bool) -> Path:
-    config = TokenizerConfig(vocab_size=2_000, unused=1, hardened=hardened)
+def make_folder(folder: Path, *, jamo_fallback: bool) -> Path:
+    config = TokenizerConfig(vocab_size=2_000, unused=1, jamo_fallback=jamo_fallback)
     folder.mkdir()
     export(build_vocabulary(PIECES, config), config, CARD, folder)
     for name in (

@@ -149,17 +149,17 @@ def test_no_text_gives_no_pieces(tmp_path: Path) -> None:
         assert (marked.tolist(), ends.tolist()) == ([], [0] * len(sentences))
 
 
-@pytest.mark.parametrize("hardened", [False, True])
+@pytest.mark.parametrize("jamo_fallback", [False, True])
 def test_real_text_equals_the_library_with_the_released_vocabulary(
-    hardened: bool, shared: Callable[[str], Path], tmp_path: Path
+    jamo_fallback: bool, shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
     pieces = shared("data/klue/vocab/klue-bert-base-vocab.txt").read_text("utf-8").splitlines()
     rows = json.loads(shared("data/klue/official/klue-sts-v1.1/klue-sts-v1.1_dev.json").read_text("utf-8"))
-    if hardened:
+    if jamo_fallback:
         pieces = list(
             dict.fromkeys([*(unicodedata.normalize("NFD", piece) for piece in pieces[:30_000]), *ALWAYS_PIECES])
         )
-    export(pieces, TokenizerConfig(hardened=hardened), "", tmp_path)
+    export(pieces, TokenizerConfig(jamo_fallback=jamo_fallback), "", tmp_path)
     sentences = [row[f"sentence{n}"] for row in rows for n in (1, 2)]
     sentences += [
         sentence.replace(" ", symbol, 2) for symbol in f"{SYMBOLS}é\u2126♣\u119e\u3000" for sentence in sentences[:9]

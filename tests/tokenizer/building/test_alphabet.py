@@ -30,7 +30,7 @@ from tokenizer.words import MODERN_JAMO, OLD_JAMO, TYPED_JAMO, decompose
 SYLLABLES = tuple(map(chr, range(0xAC00, 0xD7A4)))
 WORDS = ("한국", "학교", "##에서", "연구자", "##이다", "##ㅋㅋ", "ㅋㅋㅋ", "abc")
 VOCABULARY = [*ROLES.values(), *ALWAYS_PIECES, "漢", *map(decompose, WORDS)]
-HARDENED = build_tokenizer(VOCABULARY, hardened=True)
+HARDENED = build_tokenizer(VOCABULARY, jamo_fallback=True)
 
 
 def encode(text: str) -> Encoding:
@@ -140,30 +140,30 @@ def test_a_slow_matcher_finds_the_same_pieces(word: str) -> None:
 def test_alphabet_keeps_the_most_frequent_and_ties_by_code_point() -> None:
     counts = {"라": 2, "나": 2, "다": 2, "마": 1, "가": 7}
 
-    assert choose_alphabet(counts, 3, 100, hardened=False) == ["가", "나", "다"]
+    assert choose_alphabet(counts, 3, 100, jamo_fallback=False) == ["가", "나", "다"]
 
 
 def test_alphabet_takes_at_most_half_of_a_small_vocabulary(caplog: pytest.LogCaptureFixture) -> None:
-    assert choose_alphabet(dict.fromkeys("가나다라마바사", 3), 2_000, 12, hardened=False) == ["가", "나", "다"]
+    assert choose_alphabet(dict.fromkeys("가나다라마바사", 3), 2_000, 12, jamo_fallback=False) == ["가", "나", "다"]
     assert "room for 3 characters" in caplog.text
 
 
 def test_characters_that_never_continue_a_word_take_one_entry() -> None:
-    assert choose_alphabet(dict.fromkeys(".,!?漢字語", 3), 2_000, 12, hardened=False) == sorted(".,!?漢字語")[:6]
-    assert single_pieces("漢a가", hardened=False) == ["a", "漢", "가", "##a", "##가"]
+    assert choose_alphabet(dict.fromkeys(".,!?漢字語", 3), 2_000, 12, jamo_fallback=False) == sorted(".,!?漢字語")[:6]
+    assert single_pieces("漢a가", jamo_fallback=False) == ["a", "漢", "가", "##a", "##가"]
 
 
 def test_the_hardened_alphabet_chooses_what_is_not_hangul() -> None:
     """Syllables are jamo there, and those are always known; accents are not encoded."""
     counts = {"한": 900, "é": 9, "漢": 5, "→": 4, "が": 4, "α": 3}
-    chosen = choose_alphabet(counts, 3, 4_000, hardened=True)
+    chosen = choose_alphabet(counts, 3, 4_000, jamo_fallback=True)
 
     assert sorted({*chosen} - {*ALWAYS_KNOWN}) == ["→", "が", "漢"]
-    assert {*single_pieces(chosen, hardened=True)} == {*ALWAYS_PIECES, "→", "が", "漢"}
+    assert {*single_pieces(chosen, jamo_fallback=True)} == {*ALWAYS_PIECES, "→", "が", "漢"}
 
 
 def test_signs_have_pieces_where_they_take_little_room() -> None:
-    small, large = (choose_alphabet({}, 1, size, hardened=True) for size in (SMALLEST_WITH_SIGNS - 1, 32_000))
+    small, large = (choose_alphabet({}, 1, size, jamo_fallback=True) for size in (SMALLEST_WITH_SIGNS - 1, 32_000))
 
     assert set(large) == {*small, *SIGNS}
     assert {"🦖", "☔", "①", "🚌"} <= {*SIGNS}
@@ -171,7 +171,7 @@ def test_signs_have_pieces_where_they_take_little_room() -> None:
 
 
 def test_characters_that_encoding_drops_are_no_pieces() -> None:
-    assert choose_alphabet({"\x00": 9, "\u200b": 9, "\ufeff": 9, "가": 1}, 10, 100, hardened=False) == ["가"]
+    assert choose_alphabet({"\x00": 9, "\u200b": 9, "\ufeff": 9, "가": 1}, 10, 100, jamo_fallback=False) == ["가"]
 
 
 def test_a_missing_jamo_is_named() -> None:

@@ -33,17 +33,17 @@ TEXTS = [
 ]
 
 
-def config(order: str = "bert", hardened: bool = False) -> TokenizerConfig:
-    return TokenizerConfig(vocab_size=2_000, unused=3, special_tokens=order, hardened=hardened)
+def config(order: str = "bert", jamo_fallback: bool = False) -> TokenizerConfig:
+    return TokenizerConfig(vocab_size=2_000, unused=3, special_tokens=order, jamo_fallback=jamo_fallback)
 
 
-def entries(order: str = "bert", hardened: bool = False) -> list[str]:
-    return build_vocabulary(HARDENED if hardened else LEARNT, config(order))
+def entries(order: str = "bert", jamo_fallback: bool = False) -> list[str]:
+    return build_vocabulary(HARDENED if jamo_fallback else LEARNT, config(order))
 
 
-def exported(folder: Path, order: str, hardened: bool = False) -> Path:
+def exported(folder: Path, order: str, jamo_fallback: bool = False) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    export(entries(order, hardened), config(order, hardened), "# card\n", folder)
+    export(entries(order, jamo_fallback), config(order, jamo_fallback), "# card\n", folder)
     return folder
 
 
@@ -56,10 +56,10 @@ def assert_alike(tokenizers: list[PreTrainedTokenizerFast], reference: Tokenizer
         assert tokenizer(TEXTS[0], "한국")["input_ids"] == reference.encode(TEXTS[0], "한국").ids
 
 
-@pytest.mark.parametrize("hardened", [False, True])
+@pytest.mark.parametrize("jamo_fallback", [False, True])
 @pytest.mark.parametrize("order", ["bert", "roberta"])
-def test_every_loader_encodes_alike(tmp_path: Path, order: str, hardened: bool) -> None:
-    folder = exported(tmp_path / "root", order, hardened)
+def test_every_loader_encodes_alike(tmp_path: Path, order: str, jamo_fallback: bool) -> None:
+    folder = exported(tmp_path / "root", order, jamo_fallback)
     loaded = [
         AutoTokenizer.from_pretrained(folder),
         BertTokenizerFast.from_pretrained(folder),
@@ -71,22 +71,22 @@ def test_every_loader_encodes_alike(tmp_path: Path, order: str, hardened: bool) 
         loaded.append(AutoTokenizer.from_pretrained(tmp_path / f"again-{number}"))
 
     assert_alike(loaded, Tokenizer.from_file(str(folder / "tokenizer.json")))
-    assert_alike(loaded, build_tokenizer(entries(order, hardened), hardened=hardened))
+    assert_alike(loaded, build_tokenizer(entries(order, jamo_fallback), jamo_fallback=jamo_fallback))
 
 
 @pytest.mark.parametrize("order", ["bert", "roberta"])
 def test_the_hardened_form_survives_beside_a_models_config(tmp_path: Path, order: str) -> None:
     """A model's config.json names a model type, whose own tokenizer class would drop the rules."""
-    folder = exported(tmp_path, order, hardened=True)
+    folder = exported(tmp_path, order, jamo_fallback=True)
     (folder / "config.json").write_text(json.dumps({"model_type": order}), "utf-8")
 
-    assert_alike([AutoTokenizer.from_pretrained(folder)], build_tokenizer(entries(order, True), hardened=True))
+    assert_alike([AutoTokenizer.from_pretrained(folder)], build_tokenizer(entries(order, True), jamo_fallback=True))
 
 
-@pytest.mark.parametrize("hardened", [False, True])
+@pytest.mark.parametrize("jamo_fallback", [False, True])
 @pytest.mark.parametrize("order", ["bert", "roberta"])
-def test_special_tokens_stand_first_in_the_models_order(tmp_path: Path, order: str, hardened: bool) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(exported(tmp_path, order, hardened))
+def test_special_tokens_stand_first_in_the_models_order(tmp_path: Path, order: str, jamo_fallback: bool) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(exported(tmp_path, order, jamo_fallback))
 
     assert tuple(tokenizer.convert_ids_to_tokens(range(5))) == SPECIAL_TOKENS[order]
     assert tokenizer.convert_ids_to_tokens(tokenizer(".")["input_ids"]) == ["[CLS]", ".", "[SEP]"]
@@ -94,10 +94,10 @@ def test_special_tokens_stand_first_in_the_models_order(tmp_path: Path, order: s
     assert tokenizer.model_max_length == 512
 
 
-@pytest.mark.parametrize("hardened", [False, True])
-def test_only_bert_gets_segments(tmp_path: Path, hardened: bool) -> None:
-    bert = AutoTokenizer.from_pretrained(exported(tmp_path / "bert", "bert", hardened))
-    roberta = AutoTokenizer.from_pretrained(exported(tmp_path / "roberta", "roberta", hardened))
+@pytest.mark.parametrize("jamo_fallback", [False, True])
+def test_only_bert_gets_segments(tmp_path: Path, jamo_fallback: bool) -> None:
+    bert = AutoTokenizer.from_pretrained(exported(tmp_path / "bert", "bert", jamo_fallback))
+    roberta = AutoTokenizer.from_pretrained(exported(tmp_path / "roberta", "roberta", jamo_fallback))
 
     assert bert(".", ".")["token_type_ids"] == [0, 0, 0, 1, 1]
     assert list(roberta(".", ".")) == ["input_ids", "attention_mask"]
@@ -111,21 +111,21 @@ def test_hangul_survives_and_case_and_accents_are_kept() -> None:
     assert tokenizer.encode("漢한국").tokens[1:-1] == ["漢", "한국"]
 
 
-@pytest.mark.parametrize("hardened", [False, True])
-def test_files_hold_the_vocabulary_in_order(tmp_path: Path, hardened: bool) -> None:
-    folder = exported(tmp_path, "bert", hardened)
+@pytest.mark.parametrize("jamo_fallback", [False, True])
+def test_files_hold_the_vocabulary_in_order(tmp_path: Path, jamo_fallback: bool) -> None:
+    folder = exported(tmp_path, "bert", jamo_fallback)
     model = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]
 
     assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
         "README.md", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt",
     ]  # fmt: skip
-    assert read_vocabulary(folder / "vocab.txt") == list(model["vocab"]) == entries(hardened=hardened)
+    assert read_vocabulary(folder / "vocab.txt") == list(model["vocab"]) == entries(jamo_fallback=jamo_fallback)
     assert entries()[-3:] == ["[unused0]", "[unused1]", "[unused2]"]
 
 
 def test_exporting_again_writes_the_same_bytes(tmp_path: Path) -> None:
-    first, second = (exported(tmp_path / name, "bert", hardened=True) for name in ("first", "second"))
-    exported(second, "bert", hardened=True)
+    first, second = (exported(tmp_path / name, "bert", jamo_fallback=True) for name in ("first", "second"))
+    exported(second, "bert", jamo_fallback=True)
 
     names = [path.relative_to(first) for path in first.rglob("*") if path.is_file()]
     assert len(names) == 5
@@ -133,10 +133,12 @@ def test_exporting_again_writes_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_without_jamo_is_not_called_hardened(tmp_path: Path) -> None:
-    vocabulary = [piece for piece in entries(hardened=True) if piece != "##ᅰ"]
+    vocabulary = [piece for piece in entries(jamo_fallback=True) if piece != "##ᅰ"]
 
-    with pytest.raises(BadInput, match=r"no piece for 1 letters, the first is '##ᅰ'.*hardened=true"):
-        export(vocabulary, config(hardened=True), "# card\n", tmp_path)
+    with pytest.raises(
+        BadInput, match=r"no piece for 1 letters, the first is '##ᅰ'.*tokenizer\.jamo_fallback needs all jamo"
+    ):
+        export(vocabulary, config(jamo_fallback=True), "# card\n", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -146,7 +148,7 @@ def test_a_vocabulary_without_jamo_is_not_called_hardened(tmp_path: Path) -> Non
         (b"\xff\xfe", "byte 0 is not UTF-8"),
         ("가\n나\n".encode(), r"no entry \[CLS\], \[MASK\]"),
         (b"", r"no entry \[CLS\], \[MASK\]"),
-        (f"{SPECIAL}가\n나\n가\n".encode(), "'가' stands there twice, in lines 6 and 8"),
+        (f"{SPECIAL}가\n나\n가\n".encode(), "duplicate entry '가' in lines 6 and 8"),
         (f"{SPECIAL}가\n\n나\n".encode(), "line 7 is empty"),
         (f"\n{SPECIAL}가\n".encode(), "line 1 is empty"),
     ],

@@ -26,7 +26,7 @@ def learn(units: dict[str, int], size: int, alphabet: int, min_frequency: int) -
     for unit, count in units.items():
         for character in unit.removeprefix("##"):
             counts[character] += count
-    singles = single_pieces(choose_alphabet(counts, alphabet, size, hardened=False), hardened=False)
+    singles = single_pieces(choose_alphabet(counts, alphabet, size, jamo_fallback=False), jamo_fallback=False)
     return learn_pieces(units, size, singles=singles, min_frequency=min_frequency)
 
 
@@ -75,17 +75,17 @@ def test_units_that_continue_a_word_give_pieces_that_do() -> None:
     assert pieces == ["서", "에", "울", "##서", "##에", "##울", "##에서", "서울"]
 
 
-def test_learnt_part_is_characters_then_continuations_then_merges() -> None:
+def test_learned_part_is_characters_then_continuations_then_merges() -> None:
     pieces = learn({"나무": 5, "나무꾼": 2, ".": 9, "漢": 1}, 100, 10, 2)
 
     assert pieces == [".", "漢", "꾼", "나", "무", "##꾼", "##나", "##무", "나무", "나무꾼"]
 
 
-@pytest.mark.parametrize(("size", "learnt"), [(4, 4), (5, 5), (20, 5)])
-def test_size_is_reached_where_the_text_allows_and_never_exceeded(size: int, learnt: int) -> None:
+@pytest.mark.parametrize(("size", "learned"), [(4, 4), (5, 5), (20, 5)])
+def test_size_is_reached_where_the_text_allows_and_never_exceeded(size: int, learned: int) -> None:
     units = {"나나나나": 5, "##나나": 3}  # 나, ##나, then ##나나, ##나나나, 나나나나
 
-    assert len(learn(units, size, 10, 1)) == learnt
+    assert len(learn(units, size, 10, 1)) == learned
 
 
 def test_units_with_a_character_outside_the_alphabet_teach_nothing() -> None:

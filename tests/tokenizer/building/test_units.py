@@ -49,7 +49,7 @@ def test_builders_differ_in_what_a_unit_is(builder: str, words: dict[str, int], 
 
 def test_words_of_a_hardened_vocabulary_are_in_jamo_and_without_symbols() -> None:
     row = EojeolType("연구자♥\ufe0f이다café가が", 3, "저명한", "")
-    found = segment([row], BUILDERS["malmoi"], hardened=True)
+    found = segment([row], BUILDERS["malmoi"], jamo_fallback=True)
 
     in_nfc = {unicodedata.normalize("NFC", word): count for word, count in found.items()}
     assert "".join(in_nfc).replace(" ", "") == "연구자♥이다cafe가が"
@@ -85,7 +85,12 @@ def test_rare_eojeols_teach_nothing(tmp_path: Path) -> None:
     merge(0, tmp_path, runs=[tmp_path / "run"])
 
     counts = weigh_partition(
-        tmp_path / "types.parquet", tmp_path, builder="malmoi", analyser="mecab", lowest_frequency=2, hardened=False
+        tmp_path / "types.parquet",
+        tmp_path,
+        builder="malmoi",
+        analyser="mecab",
+        lowest_frequency=2,
+        jamo_fallback=False,
     )
 
     assert counts == {"types": 1}

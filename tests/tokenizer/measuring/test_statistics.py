@@ -94,15 +94,15 @@ def test_folder_and_bare_vocabulary_measure_alike(tmp_path: Path, vocab_file: Pa
     assert measure(folder, text) == measure(vocab_file, text)
 
 
-FORMS = pytest.mark.parametrize("hardened", [False, True], ids=["plain", "hardened"])
+FORMS = pytest.mark.parametrize("jamo_fallback", [False, True], ids=["plain", "jamo_fallback"])
 
 
 @FORMS
 def test_figures_of_a_build_are_those_of_its_folder_and_of_its_vocabulary_alone(
-    tmp_path: Path, make_corpus: Callable[..., Path], documents: list[Document], hardened: bool
+    tmp_path: Path, make_corpus: Callable[..., Path], documents: list[Document], jamo_fallback: bool
 ) -> None:
     chat = ("안녕😀반가워🫠 ᄒᆞᆫ글 뷁은 café나 " + "가" * 60 + " " + "가" * 30, "나🫠 책을")
-    fit = build(make_corpus([*documents, Document("chat", "", chat)]), tmp_path / "out", hardened=hardened)
+    fit = build(make_corpus([*documents, Document("chat", "", chat)]), tmp_path / "out", jamo_fallback=jamo_fallback)
     texts = [sentence for document in documents for sentence in document.sentences] + [*chat]
 
     fit.pop("crossing_share")
@@ -115,10 +115,15 @@ def test_figures_of_a_build_are_those_of_its_folder_and_of_its_vocabulary_alone(
 
 @FORMS
 def test_crossing_share_of_a_build_is_that_of_the_folder_by_the_same_analysis(
-    tmp_path: Path, make_corpus: Callable[..., Path], documents: list[Document], hardened: bool
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    make_corpus: Callable[..., Path],
+    documents: list[Document],
+    jamo_fallback: bool,
 ) -> None:
+    monkeypatch.setattr("tokenizer.run.MAX_CROSSING_SHARE", 1.0)
     documents.append(Document("cider", "", ("사이다를 마셨다. 사이다가 사이다는 책이다. 학생이다.",)))  # 책|##이다
-    fit = build(make_corpus(documents), tmp_path / "out", hardened=hardened, max_crossing_share=1.0)
+    fit = build(make_corpus(documents), tmp_path / "out", jamo_fallback=jamo_fallback)
     types = count_eojeols(documents)
     cuts = silver_cuts(types)
 

@@ -1,16 +1,16 @@
-"""New pieces for a WordPiece vocabulary that is already in use: those that shorten a text most, old ones as they are.
+"""Choice of new pieces for an existing WordPiece vocabulary: those that shorten a text most (see ``tokenizer.extend``).
 
-The pieces that the old vocabulary makes of the text are the symbols that are merged, inside one morpheme. Half
-more are learnt than wanted, because some are only steps on the way to longer ones. Then the words are encoded with all
-of them, and those that save least go; twice, as each removal changes what the others catch.
+The symbols that are merged are the pieces of the old vocabulary, inside one morpheme. Half more candidates are learned
+than needed, because some are only steps to longer ones. Then the words are encoded with all of them, and those that
+save least are dropped; this is done twice, because each removal changes the uses of others.
 
 ```
 words, morphemes apart      갑상선 암 이      (thyroid cancer)
 old pieces                  갑 ##상 ##선 | ##암 | ##이
 new ones                    갑상선 = 갑 ##상 ##선, saves 2 a use
 ```
-A new piece is made of the very pieces that greedy matching gives for it alone, so its row of the embeddings may begin
-as their mean; and text in which no new piece is the longest match is encoded as before.
+A new piece consists of the old pieces that greedy matching gives for it alone, so its embedding can be initialized with
+their mean. Text in which no new piece is the longest match is encoded as before.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizer.building.merges import PREFIX, join, merges
 from tokenizer.words import LONGEST_WORD
 
-LEAST_USES = 5  # in the text; the embedding of a piece that is rarer hardly learns
+LEAST_USES = 5  # in the text; the embedding of a rarer piece hardly learns
 OVERGENERATION, ROUNDS, MAX_CROSSING_SHARE = 1.5, 2, 0.5
 WORDS_PER_TEXT = 20_000  # encoded as one long text
-END = "\U0010ffff"  # a piece after each word of it, no character of any text
-FIRST_SYMBOL = 0x20000  # an old piece stands as one character for the merges: this one plus its id
+END = "\U0010ffff"  # a piece after each word; this character does not occur in text
+FIRST_SYMBOL = 0x20000  # for the merges, an old piece is one character: this one plus its id
 
 
 class NewPiece(NamedTuple):
-    """``of``: ids of the old pieces it stands for; ``uses`` in the text, and how many pieces fewer these make it."""
+    """``of``: ids of its old pieces; ``uses`` in the text, and the number of pieces that they save."""
 
     piece: str
     of: tuple[int, ...]
@@ -45,9 +45,10 @@ class NewPiece(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Distinct words that the old vocabulary knows and cuts, as its normaliser leaves them, and how often they occur.
+    """Distinct normalized words that the old vocabulary splits without [UNK], and their counts.
 
-    Of all their characters in a row: whether a morpheme begins there inside a word, and whether an old piece does.
+    For all their characters, concatenated: whether a morpheme begins there inside a word, and whether an old piece
+    does.
     """
 
     texts: list[str]
@@ -63,7 +64,7 @@ class Words(NamedTuple):
 
 
 class Vocabulary:
-    """Entries by id, as an encoder of single words."""
+    """Entries by id, with an encoder of single words."""
 
     def __init__(self, entries: Sequence[str], unknown: str) -> None:
         self.entries, self.unknown = list(entries), unknown
@@ -75,11 +76,11 @@ class Vocabulary:
         self._encoder.pre_tokenizer = WhitespaceSplit()
 
     def with_pieces(self, pieces: Sequence[str]) -> Vocabulary:
-        """The same with pieces after the last id."""
+        """The vocabulary with pieces after the last id."""
         return Vocabulary([*self.entries, *pieces], self.unknown)
 
     def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of all words in a row, and for each of them the number of its word."""
+        """Concatenated ids of all words, and the index of the word of each id."""
         found = [np.zeros(0, np.int64)]
         for start in range(0, len(words), WORDS_PER_TEXT):
             text = "".join(f"{word} {END} " for word in words[start : start + WORDS_PER_TEXT])
@@ -89,15 +90,15 @@ class Vocabulary:
         return ids[~is_end], np.cumsum(is_end)[~is_end]
 
     def unknown_words(self, ids: np.ndarray, words: np.ndarray, count: int) -> np.ndarray:
-        """Whether each of ``count`` words holds the unknown token."""
+        """Whether each of ``count`` words has an [UNK]."""
         return np.bincount(words[ids == self._unknown], minlength=count) > 0
 
 
 def choose_pieces(old: Vocabulary, segmented: Mapping[str, int], size: int) -> list[NewPiece]:
-    """At most ``size`` new pieces, those that save most first; fewer where the text has no more that are used.
+    """At most ``size`` new pieces, those that save most first; fewer if the text has no more frequent ones.
 
     Args:
-        segmented: words as the old vocabulary's normaliser leaves them, morphemes apart by spaces, and their counts.
+        segmented: normalized words, with spaces between morphemes, and their counts.
     """
     words = words_to_shorten(old, segmented)
     made_of = learn_candidates(old, words, int(size * OVERGENERATION))
@@ -108,12 +109,12 @@ def choose_pieces(old: Vocabulary, segmented: Mapping[str, int], size: int) -> l
     while True:
         ranked = [piece for piece, _ in rank(old, words, made_of, kept)]
         kept = [piece.piece for piece in ranked if piece.saved > 0]
-        if len(kept) == len(ranked):  # nearly always at once: what is left has been seen to save
+        if len(kept) == len(ranked):  # nearly always in the first round
             return ranked
 
 
 def words_to_shorten(old: Vocabulary, segmented: Mapping[str, int]) -> Words:
-    """Those of several old pieces, none unknown; new pieces change no others."""
+    """Words of several old pieces without [UNK]; new pieces change no others."""
     split = [word.split(" ") for word in sorted(segmented)]
     texts = ["".join(morphemes) for morphemes in split]
     ids, owners = old.encode(texts)
@@ -131,17 +132,17 @@ def words_to_shorten(old: Vocabulary, segmented: Mapping[str, int]) -> Words:
 
 
 def learn_candidates(old: Vocabulary, words: Words, most: int) -> dict[str, tuple[int, ...]]:
-    """New pieces by text, each with the ids of its old pieces: merges in the order of learning."""
-    learnt: dict[str, tuple[int, ...]] = {}
+    """New pieces by text, with the ids of their old pieces, in the order of learning."""
+    learned: dict[str, tuple[int, ...]] = {}
     for left, right in islice(merges(weigh_runs(old, words), LEAST_USES), most):
         of = tuple(ord(symbol) - FIRST_SYMBOL for symbol in join(left, right).removeprefix(PREFIX))
         first, *rest = (old.entries[id_] for id_ in of)
-        learnt["".join([first, *(piece.removeprefix(PREFIX) for piece in rest)])] = of
-    return learnt
+        learned["".join([first, *(piece.removeprefix(PREFIX) for piece in rest)])] = of
+    return learned
 
 
 def weigh_runs(old: Vocabulary, words: Words) -> Counter[str]:
-    """Runs of old pieces inside one morpheme, a character for each piece; ``##`` in front as their first piece has."""
+    """Runs of old pieces inside one morpheme, one character per piece, with the ``##`` of their first piece."""
     ids, owners = old.encode(words.texts)
     starts = np.flatnonzero(words.pieces)
     crosses = holds_boundary(words, starts, starts + old.lengths[ids])
@@ -156,7 +157,7 @@ def weigh_runs(old: Vocabulary, words: Words) -> Counter[str]:
 
 
 def holds_boundary(words: Words, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Whether a morpheme begins inside each piece, given where pieces start and end."""
+    """Whether a morpheme begins inside each piece, from the starts and ends of pieces."""
     before = np.append(0, np.cumsum(words.morphemes))
     return before[ends] > before[starts + 1]
 
@@ -164,11 +165,11 @@ def holds_boundary(words: Words, starts: np.ndarray, ends: np.ndarray) -> np.nda
 def rank(
     old: Vocabulary, words: Words, made_of: Mapping[str, tuple[int, ...]], pieces: Sequence[str]
 ) -> list[tuple[NewPiece, bool]]:
-    """What each piece saves when all of them are there, the most saving first, and whether it should stay.
+    """The pieces with what each saves if all are used, most saving first, and whether it should be kept.
 
-    A piece is charged with what comes after it up to the next new piece or the end of the word, so the sum is what the
-    text becomes shorter by. It should not stay where it is rare, saves nothing, makes a word unknown, or crosses a
-    morpheme boundary in more than ``MAX_CROSSING_SHARE`` of its uses.
+    A piece accounts for the text up to the next new piece or the end of the word, so the sum is the number of pieces
+    saved in the text. It should be dropped if it is rare, saves nothing, makes a word unknown, or crosses a morpheme
+    boundary in more than ``MAX_CROSSING_SHARE`` of its uses.
     """
     new = old.with_pieces(pieces)
     ids, owners = new.encode(words.texts)
@@ -199,7 +200,7 @@ def rank(
 
 
 def _parts(word: str) -> Iterator[str]:
-    """All pieces of two characters or more that a word can hold."""
+    """All possible pieces of two or more characters of a word."""
     for begin in range(len(word)):
         for end in range(begin + 2, len(word) + 1):
             yield (PREFIX if begin else "") + word[begin:end]

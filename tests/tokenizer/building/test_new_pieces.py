@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenizer.building.extend import NewPiece, Vocabulary, choose_pieces
+from tokenizer.building.new_pieces import NewPiece, Vocabulary, choose_pieces
 
 UNKNOWN = "[UNK]"
 CHARACTERS = "가나다라"
