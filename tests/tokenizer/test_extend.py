@@ -93,7 +93,7 @@ def test_an_extended_folder_serves_every_copy_of_its_base(tmp_path: Path, corpus
     with pytest.raises(BadInput, match=r"extension\.json: file not found"):
         extend_as(base, base, tmp_path / "wrong")
     (out / "extension.json").write_text(json.dumps({"base_sha256": found["base_sha256"], "pieces": [1]}), "utf-8")
-    with pytest.raises(BadInput, match="not what `malmoi tokenizer extend` writes"):
+    with pytest.raises(BadInput, match="not written by `malmoi tokenizer extend`"):
         extend_as(out, base, tmp_path / "wrong")
 
 
