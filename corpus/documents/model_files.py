@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CONFIG_NAME = "config.json"
 WEIGHTS_NAME = "model.safetensors"
 INDEX_NAME = "model.safetensors.index.json"
+OPTIMIZER = "optimizer"  # begins the names of the optimizer files of a checkpoint
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
          "max_position_embeddings")  # fmt: skip
 LARGEST = 1 << 31
@@ -30,6 +31,15 @@ ONLY_PICKLES = (
     "it has only pytorch_model.bin, a pickle, which is never loaded; convert it with "
     "AutoModelForMaskedLM.from_pretrained(OLD).save_pretrained(NEW) and use the new folder"
 )
+
+
+def part_name(stem: str, number: int, count: int) -> str:
+    """Name of the file of the ``number``-th of ``count`` processes, in the style of Hugging Face.
+
+    >>> part_name("optimizer", 1, 2)
+    'optimizer-00001-of-00002.safetensors'
+    """
+    return f"{stem}-{number:05}-of-{count:05}.safetensors"
 
 
 def check_model_files(folder: Path, name: str) -> None:

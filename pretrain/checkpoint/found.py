@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corpus.documents.atomic_files import DIGEST_KEY, digest_matches, file_digest, read_json_object
 from corpus.documents.errors import BadInput
-from corpus.documents.model_files import WEIGHTS_NAME
+from corpus.documents.model_files import OPTIMIZER, WEIGHTS_NAME, part_name
 from pretrain.config import SCHEDULE_KEYS, ModelConfig, PretrainConfig, by_path
 from pretrain.schedule import first_difference
 
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 MODEL_NAME = "model"  # in the folder of the pretrain stage, and in a checkpoint
 LOOP_NAME = "loop.json"
-OPTIMIZER = "optimizer"
 OPTIMIZER_NAME = f"{OPTIMIZER}.safetensors"
 STATE_NAMES = {f"{MODEL_NAME}/{WEIGHTS_NAME}", OPTIMIZER_NAME}
 # removed settings that are part of the identity of runs, with their last defaults
@@ -37,15 +36,6 @@ REMOVED_DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 LOOP_KINDS = {"step": int, "progress": dict, "meter": list, "held_out": dict | None, "scaling": dict, "config": dict,
               "vocabulary_sha256": str, "files": dict}  # fmt: skip
-
-
-def part_name(stem: str, number: int, count: int) -> str:
-    """Name of the file of the ``number``-th of ``count`` processes, in the style of Hugging Face.
-
-    >>> part_name("optimizer", 1, 2)
-    'optimizer-00001-of-00002.safetensors'
-    """
-    return f"{stem}-{number:05}-of-{count:05}.safetensors"
 
 
 def optimizer_files(names: Iterable[str]) -> list[str]:

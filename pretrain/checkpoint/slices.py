@@ -29,7 +29,7 @@ from torch import Tensor
 
 from corpus.documents.atomic_files import file_digest, fsync, locate_errors
 from corpus.documents.errors import BadInput
-from pretrain.checkpoint.found import OPTIMIZER, part_name
+from corpus.documents.model_files import OPTIMIZER, part_name
 from pretrain.engine.optimizer import MODEL, Slice
 from pretrain.engine.world import World
 
