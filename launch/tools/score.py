@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from corpus.documents.escaping import escape_controls
 from launch.console import set_up_console
 from launch.errors import LaunchError
+
+if TYPE_CHECKING:
+    from finetune.score.scores import Scored
 
 model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
 
@@ -72,6 +75,13 @@ def score_predictions(
         raise LaunchError(f"score {task}: no predictions; give a predictions file, or an official file and predictions")
     file = predictions or gold
     scored = score_file(task, file, gold if predictions else None, samples)
+    _print_scores(scored, tables)
+    if json_file is not None:
+        record = {"task": find_task(task).name, "predictions": file.name, **scored.as_json()}
+        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _print_scores(scored: Scored, tables: bool) -> None:
     typer.echo("metric\tvalue\tlower_95\tupper_95\tn")
     for metric, value in scored.scores.items():
         lower, upper = scored.intervals[metric] or ("-", "-")
@@ -81,9 +91,6 @@ def score_predictions(
         typer.echo("\n" + title + "\n" + "\t".join(columns))
         for row in rows:
             typer.echo("\t".join(_cell(row.get(column, "")) for column in columns))
-    if json_file is not None:
-        record = {"task": find_task(task).name, "predictions": file.name, **scored.as_json()}
-        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
 def _cell(value: Any) -> str:
