@@ -209,25 +209,41 @@ def importers() -> Mapping[str, set[str]]:
 
 
 def find_tests(module: str) -> list[str]:
-    """Test files of a module: the mirrored one, those that import it, those in its folder, those of its importers."""
+    """Test files of a module: the mirrored one, its importers, its neighbors, those of its importers and so on."""
     folder, _, name = module.rpartition("/")
     mirrored = ROOT / "tests" / folder / f"test_{name}"
     tests = [mirrored.relative_to(ROOT).as_posix()] if mirrored.is_file() else []
-    level, seen = {module}, {module}
-    while level and len(tests) < MAX_TEST_FILES:
-        users = set().union(*(importers()[name] for name in level)) - seen
-        near = [user for user in users if Path(user).name.startswith("test_")]
-        tests += [test for test in sorted(near, key=_small_first) if test not in tests]
-        if level == {module}:
-            neighbors = [path.relative_to(ROOT).as_posix() for path in mirrored.parent.glob("test_*.py")]
-            tests += [test for test in sorted(neighbors, key=_small_first) if test not in tests]
-        seen |= users
-        level = users
+    tests += [test for test in sorted(filter(_is_test, importers()[module]), key=_size) if test not in tests]
+    level, seen, names = {module}, {module}, _definitions(module)
+    neighbors = {path.relative_to(ROOT).as_posix() for path in mirrored.parent.glob("test_*.py")}
+    while len(tests) < MAX_TEST_FILES and (level := set().union(*(importers()[user] for user in level)) - seen):
+        seen |= level
+        near = sorted(filter(_is_test, level | neighbors), key=lambda test: (-_mentions(test, names), _size(test)))
+        tests += [test for test in near if test not in tests]
     return tests[:MAX_TEST_FILES]
 
 
-def _small_first(test: str) -> tuple[int, str]:
-    return (ROOT / test).stat().st_size, test
+def _is_test(file: str) -> bool:
+    return Path(file).name.startswith("test_")
+
+
+def _size(file: str) -> tuple[int, str]:
+    return (ROOT / file).stat().st_size, file
+
+
+def _definitions(module: str) -> frozenset[str]:
+    """Public functions and classes of a module."""
+    tree = ast.parse((ROOT / module).read_text("utf-8"))
+    return frozenset(n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name[0] != "_")
+
+
+@cache
+def _words(file: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[A-Za-z]\w+", (ROOT / file).read_text("utf-8")))
+
+
+def _mentions(test: str, names: frozenset[str]) -> int:
+    return len(_words(test) & names)
 
 
 class Outcome(NamedTuple):

@@ -39,19 +39,30 @@ MEDIAN_FILE_LINES = range(120, 251)
 SLIVER_LINES = (
     60  # a shorter module with one importer moves into the importer, unless it is a table or has a reason below
 )
-SLIVERS: dict[str, str] = {}
+SLIVERS = {
+    "corpus/quality/han_kana.py": "one quality rule per file, found by its name",
+    "corpus/quality/length.py": "one quality rule per file, found by its name",
+    "finetune/encoder/special_tokens.py": "a fact found by its name; its importer is long",
+    "finetune/features.py": "the command `finetune features`, imported when it runs",
+    "finetune/tasks/mrc/inference.py": "every task folder has the same files",
+    "finetune/tasks/re/published.py": "every task folder has the same files",
+    "finetune/tasks/wos/ensemble.py": "every task folder has the same files",
+    "finetune/tasks/wos/inference.py": "every task folder has the same files",
+    "finetune/train/memory.py": "peak memory, found by its name; its importer is long",
+    "launch/cluster/hosts.py": "one file per launcher",
+}
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_500,
+    "corpus": 11_450,
     "tokenizer": 3_200,
-    "pretrain": 8_500,
-    "finetune": 17_600,
-    "launch": 12_400,
-    "benchmarks": 5_100,
-    "wheel": 52_900,
+    "pretrain": 8_300,
+    "finetune": 17_450,
+    "launch": 11_950,
+    "benchmarks": 5_090,
+    "wheel": 52_350,
 }
-NOT_YET_SLIVERS, NOT_YET_MEDIANS = 9, {"finetune"}
+NOT_YET_MEDIANS = {"finetune"}
 
 FOLDERS = (*PACKAGES, "tests")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
@@ -111,7 +122,7 @@ def test_a_short_module_with_one_importer_is_part_of_the_importer() -> None:
         and lines_of(file) < SLIVER_LINES
         and not _is_table(file)
     ]
-    assert len(set(slivers) - SLIVERS.keys()) <= NOT_YET_SLIVERS, set(slivers) - SLIVERS.keys()
+    assert not set(slivers) - SLIVERS.keys(), "merge into the importer"
     assert not SLIVERS.keys() - set(slivers), "no longer needed in SLIVERS"
 
 
