@@ -215,7 +215,8 @@ def find_tests(module: str) -> list[str]:
     tests = [mirrored.relative_to(ROOT).as_posix()] if mirrored.is_file() else []
     tests += [test for test in sorted(filter(_is_test, importers()[module]), key=_size) if test not in tests]
     level, seen, names = {module}, {module}, _definitions(module)
-    neighbors = {path.relative_to(ROOT).as_posix() for path in mirrored.parent.glob("test_*.py")}
+    folder_tests = {path.relative_to(ROOT).as_posix() for path in mirrored.parent.glob("test_*.py")}
+    neighbors = {test for test in folder_tests if _mentions(test, names)}
     while len(tests) < MAX_TEST_FILES and (level := set().union(*(importers()[user] for user in level)) - seen):
         seen |= level
         near = sorted(filter(_is_test, level | neighbors), key=lambda test: (-_mentions(test, names), _size(test)))

@@ -24,20 +24,6 @@ SEED = 42  # of exported few-shot examples
 ModelName = Annotated[str, typer.Option("--model", help=MODEL_HELP)]
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder. Run again to ask only unanswered questions.")]
 Connections = Annotated[int, typer.Option(min=1, help="Concurrent requests; for hf/ models the batch size.")]
-Method = Annotated[
-    Literal["generation", "likelihood"],
-    typer.Option(
-        help="generation: parse the generated text. likelihood: choose the most likely label (hf/ models; YNAT, NLI "
-        "and RE only)."
-    ),
-]
-OrderCheck = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Contamination test (hf/ models only): compare the perplexity of the file order with N shuffled orders.",
-    ),
-]
 Device = Annotated[str | None, typer.Option(help="Device for hf/ models, e.g. cpu or cuda. Default: auto-detect.")]
 Shots = Annotated[int, typer.Option(min=0, help="Few-shot examples from train in each question.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Number of examples per task, drawn by seed. Default: all.")]
