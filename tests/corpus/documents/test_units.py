@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from corpus.documents.units import map_units
+from corpus.documents.units import KILLED, map_units
 
 
 def count_letters(unit: str, scratch: Path) -> dict[str, Any]:
@@ -71,3 +71,7 @@ def test_a_killed_unit_is_done_again_from_nothing(tmp_path: Path) -> None:
         f"unit-0000{n}/counts.json" for n in range(3)
     ]
     assert (tmp_path / "units" / "unit-00001" / "text").read_text() == "bb"
+
+
+def test_the_end_of_the_process_of_the_last_unit_is_an_error(tmp_path: Path) -> None:
+    assert KILLED in run_program(tmp_path / "units", 2, "ccc").stderr
