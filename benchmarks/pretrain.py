@@ -28,7 +28,8 @@ from benchmarks.timing import fresh_in_turns, run_fresh, time_in_turns, versions
 from corpus.documents.accelerator import find_device
 from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, Table, print_table, record_table
-from pretrain.batching.batches import Split, TrainingBatches, split_rows
+from pretrain.batching.batches import TrainingBatches
+from pretrain.batching.held_out_split import Split, split_rows
 from pretrain.batching.masking import IGNORED, Pieces, describe_pieces
 from pretrain.config import PretrainConfig, in_sections
 from pretrain.engine.start import ready_for_engine, start_engine

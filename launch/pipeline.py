@@ -113,7 +113,7 @@ def can_extend_pretraining(recipe: Recipe, out: Path, settings: Mapping[str, Any
     old, new = by_path(settings), by_path(recipe.pretrain.identity())
     if not {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)} <= SCHEDULE_KEYS:
         return False
-    from pretrain.checkpoint.found import require_extendable
+    from pretrain.checkpoint.find_checkpoint import require_extendable
 
     require_extendable(out / "checkpoints", recipe.pretrain)
     return True

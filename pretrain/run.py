@@ -7,7 +7,7 @@ out/engine.json         settings of the engine, as a record
 out/ranks/              the current place of each process (see pretrain/metrics/watchdog.py)
 out/tokens.checked      which token store was verified
 out/model/              the finished Hugging Face folder
-out/origin.json         for a branch: the checkpoint it started from (see pretrain/checkpoint/origin.py)
+out/origin.json         for a branch: the checkpoint it started from (see pretrain/checkpoint/branch_origin.py)
 out/result.json         data, training and held-out scores
 ```
 It runs in one process, or in several started by torchrun, deepspeed or Slurm: all of them call ``run`` with the same
@@ -30,11 +30,12 @@ from transformers import PreTrainedModel
 from corpus.documents.accelerator import device_name
 from corpus.documents.atomic_files import atomic_dir, atomic_write, with_digest
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Batch, Split, TrainingBatches, split_rows
+from pretrain.batching.batches import Batch, TrainingBatches
+from pretrain.batching.held_out_split import Split, split_rows
 from pretrain.batching.masking import Pieces, describe_pieces
+from pretrain.checkpoint.branch_origin import Origin, find_origin
 from pretrain.checkpoint.checkpoints import Checkpoints, SaveModel, require_disk_space
 from pretrain.checkpoint.export import MODEL_NAME, RESULT_NAME, save_model, with_export_scales
-from pretrain.checkpoint.origin import Origin, find_origin
 from pretrain.config import PretrainConfig
 from pretrain.engine.auto_settings import (
     SETTINGS_KEY,
@@ -65,11 +66,11 @@ from pretrain.metrics.trackers import require_trackers
 from pretrain.metrics.watchdog import Watchdog
 from pretrain.model.extended import NewRows, read_new_rows
 from pretrain.model.init_from import check_init_from, with_sizes_of
+from pretrain.model.initialization import count_initial_values, write_initial_values
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
-from pretrain.model.starts import count_initial_values, write_initial_values
-from pretrain.pack.cached import cached_store
+from pretrain.pack.local_copy import cached_store
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
 from pretrain.schedule import phases
 

@@ -18,7 +18,7 @@ from pretrain.checkpoint.export import save_model, with_export_scales
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import ready_for_engine
 from pretrain.engine.world import join_world
-from pretrain.model.starts import count_initial_values, write_initial_values
+from pretrain.model.initialization import count_initial_values, write_initial_values
 from pretrain.pack.store import vocabulary_digest
 
 STATE_NAME = "state.safetensors"

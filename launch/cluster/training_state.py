@@ -14,7 +14,7 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from launch.cluster.events import age_of, number_of, read_lines, read_record
-from pretrain.checkpoint.found import LOOP_NAME, checkpoint_folders, read_checkpoint, read_loop
+from pretrain.checkpoint.find_checkpoint import LOOP_NAME, checkpoint_folders, read_checkpoint, read_loop
 
 METRICS_NAME = "metrics.jsonl"
 RECENT = 5  # lines used for the speed

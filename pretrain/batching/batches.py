@@ -1,7 +1,6 @@
-"""The split into training and held-out rows, and the masked batches of every step.
+"""The masked batches of every step.
 
-The store is split once: blocks (or documents, if rows are made of documents or pairs) get a fixed order, and the first
-of them are held out, at every row length (``split_rows``). A batch is a pure function of (config, step, rank, ranks)
+A batch is a pure function of (config, step, rank, ranks)
 and is prepared two steps ahead. Order, masks and pairs depend only on the number of a sequence, so any number of ranks,
 any micro-batch and any restart see the same global batches, and jumping to a step takes milliseconds (with pairs, the
 time to lay out the passes before it).
@@ -21,59 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corpus.documents.errors import BadInput
-from pretrain.batching.masking import DUPLICATES, IGNORED, Masked, Pieces, mask_rows, row_keys
-from pretrain.batching.packing import Packed
-from pretrain.batching.pairs import Pairs
-from pretrain.batching.sources import Blocks, Documents, Numbers, Rows, RowSource, total_blocks
+from pretrain.batching.held_out_split import Split
+from pretrain.batching.masking import IGNORED, Masked, Pieces, mask_rows, row_keys
+from pretrain.batching.sources import Numbers, Rows, RowSource
 from pretrain.config import PretrainConfig
-from pretrain.pack.store import TokenStore
 from pretrain.rng import derive_key, permute
 from pretrain.schedule import Phase, of_phase, phases
 
 STEPS_AHEAD = 2  # prepared while the device computes; one thread is enough, as numpy releases the interpreter lock
-
-
-class Split(NamedTuple):
-    """Rows of a run: ``short`` for its first steps (None if all rows have one length), ``training``, ``held_out``."""
-
-    short: RowSource | None
-    training: RowSource
-    held_out: RowSource
-
-
-def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
-    """Split the store into training and held-out rows; BadInput if the corpus is too small for both."""
-    rows, nsp = config.rows, config.model.nsp
-    of_documents = nsp or rows.packing == "documents"
-    min_units = 2 if nsp else 1  # a pair needs another document to draw from
-    total = len(store.documents) - 1 if of_documents else total_blocks(store, rows.sequence_length)
-    if total < 2 * min_units:
-        what = "documents" if of_documents else f"blocks of {rows.sequence_length}"
-        raise BadInput(
-            f"the token store holds {len(store.tokens)} tokens, {total} {what}; training needs at least "
-            f"{2 * min_units}: give more text or lower pretrain.rows.sequence_length"
-        )
-    held_out = min(max(min_units, round(total * rows.held_out_share)), total - min_units)
-    key = derive_key(config.seed, "split")
-
-    def source(length: int, first: int, stop: int) -> Blocks | Documents | Pairs:
-        if not of_documents:
-            return Blocks(store, length, rows.sequence_length, first, stop, key, rows.masking.unit)
-        documents = np.sort(permute(np.arange(first, stop), total, key))
-        return (
-            Pairs(store, documents, length, config) if nsp else Documents(store, documents, length, rows.masking.unit)
-        )
-
-    def training(length: int) -> RowSource:
-        found = source(length, held_out, total)
-        if rows.packing != "documents" or isinstance(found, Blocks):
-            return found
-        repeat = DUPLICATES if rows.masking.mode == "static" else None
-        return Packed(found, length, derive_key(config.seed, "packing"), repeat)
-
-    short = None if rows.short_length is None else training(rows.short_length)
-    return Split(short, training(rows.sequence_length), source(rows.sequence_length, 0, held_out))
 
 
 class Batch(NamedTuple):

@@ -40,7 +40,7 @@ from corpus.documents.atomic_files import (
 )
 from corpus.documents.errors import BadInput, is_full_disk
 from pretrain.checkpoint.export import MODEL_NAME, export_scales, scaled
-from pretrain.checkpoint.found import (
+from pretrain.checkpoint.find_checkpoint import (
     LOOP_NAME,
     OPTIMIZER_NAME,
     Checkpoint,

@@ -4,7 +4,7 @@
 files of the tokenizer and a model card. If the model has one token type, the tokenizer gives no token types (the second
 type of a pair crashes the released KLUE-RoBERTa).
 
-The last norm of a ModernBERT that was initialized from counts (``pretrain.model.contexts``) is about a tenth of that of
+The last norm of a ModernBERT initialized from counts (``pretrain.model.attention_init``) is about a tenth of that of
 other models, but heads of tasks learn best from hidden states of the usual size. So an exported model has a power of
 two moved from that norm into the matrix of the vocabulary head, and back when training resumes: all scores stay the
 same, bit for bit (``export_scales``).
@@ -24,7 +24,7 @@ from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME, quiet_transformers
 from pretrain.checkpoint.card import CARD_NAME, model_card
-from pretrain.checkpoint.found import MODEL_NAME
+from pretrain.checkpoint.find_checkpoint import MODEL_NAME
 from pretrain.checkpoint.slices import StoredTensors, write_tensors
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.families import FAMILIES, longest_input, readable_by_older

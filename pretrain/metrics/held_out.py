@@ -1,6 +1,6 @@
 """Loss, accuracy and perplexity on held-out text, in total and by source.
 
-The split itself is in ``pretrain.batching.batches.split_rows``. Sources are measured one after the other. A small
+The split itself is in ``pretrain.batching.held_out_split``. Sources are measured one after the other. A small
 source gets more rows than its share, and its rows have less weight in the total. The masks are always those of epoch 0,
 so two measurements differ by the model only.
 

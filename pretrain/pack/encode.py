@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput, first_line
-from pretrain.pack.bulk import BulkEncoder
+from pretrain.pack.batch_encoder import BulkEncoder
 from pretrain.pack.store import ROLES, eojeol_bit, token_type
 
 # Of the eojeols in the table, plus one for each: about 300,000 eojeols and 600 MB per packing process. A larger table

@@ -17,7 +17,7 @@ from launch.conduct import run_stage
 from launch.errors import LaunchError
 from launch.pipeline import STAGES, head_of
 from launch.recipe import Recipe, load_recipe
-from pretrain.checkpoint.found import STATE_NAMES
+from pretrain.checkpoint.find_checkpoint import STATE_NAMES
 
 LONG = (
     "pretrain.steps=3200",

@@ -15,7 +15,8 @@ from transformers import AutoModelForMaskedLM
 
 from corpus.documents.atomic_files import with_digest
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Batch, TrainingBatches, split_rows
+from pretrain.batching.batches import Batch, TrainingBatches
+from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.pack.store import open_store, read_pieces

@@ -11,7 +11,7 @@ import torch
 from safetensors.numpy import load_file
 
 from corpus.documents.errors import BadInput
-from pretrain.checkpoint.found import checkpoint_folders, read_checkpoint
+from pretrain.checkpoint.find_checkpoint import checkpoint_folders, read_checkpoint
 from tests.pretrain.runs import (
     assert_same_training,
     go_on_from,

@@ -19,7 +19,8 @@ from benchmarks.speedrun.candidate_run import STATE_NAME, run_candidate
 from benchmarks.speedrun.candidates import read_candidates
 from benchmarks.speedrun.setup import Evaluation, Text
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import TrainingBatches, split_rows
+from pretrain.batching.batches import TrainingBatches
+from pretrain.batching.held_out_split import split_rows
 from pretrain.config import PretrainConfig
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store

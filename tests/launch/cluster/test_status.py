@@ -19,7 +19,7 @@ from corpus.documents.errors import BadInput
 from launch.cluster.events import EVENTS_NAME, read_events, record_events
 from launch.cluster.run_state import read_run
 from launch.cluster.training_state import last_checkpoint, read_training
-from pretrain.checkpoint.found import LOOP_NAME, STATE_NAMES
+from pretrain.checkpoint.find_checkpoint import LOOP_NAME, STATE_NAMES
 from tests.command import run_command
 
 HOLDS = """

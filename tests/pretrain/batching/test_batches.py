@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Batch, RowOrder, TrainingBatches, split_rows
+from pretrain.batching.batches import Batch, RowOrder, TrainingBatches
+from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.metrics.flops import flops_by_phase, flops_per_token

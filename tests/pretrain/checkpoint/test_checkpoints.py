@@ -16,7 +16,7 @@ from corpus.documents.atomic_files import with_digest
 from corpus.documents.errors import BadInput
 from pretrain.checkpoint import checkpoints as module
 from pretrain.checkpoint.checkpoints import Checkpoints, require_disk_space
-from pretrain.checkpoint.found import complete_checkpoints, read_checkpoint
+from pretrain.checkpoint.find_checkpoint import complete_checkpoints, read_checkpoint
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from tests.damage import HARMS, flip_bits

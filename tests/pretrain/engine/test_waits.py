@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pretrain.batching.batches import Batch, TrainingBatches, split_rows
+from pretrain.batching.batches import Batch, TrainingBatches
+from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import choose_engine, ready_for_engine, start_engine

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Split, split_rows
+from pretrain.batching.held_out_split import Split, split_rows
 from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows
 from pretrain.batching.sources import Rows, RowSource
 from pretrain.config import MaskingConfig, PretrainConfig

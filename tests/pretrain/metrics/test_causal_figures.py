@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from pretrain.batching.batches import Split, causal_batch, split_rows
+from pretrain.batching.batches import causal_batch
+from pretrain.batching.held_out_split import Split, split_rows
 from pretrain.batching.masking import Pieces, describe_pieces
 from pretrain.batching.sources import Rows
 from pretrain.config import PretrainConfig

@@ -12,7 +12,8 @@ import torch
 
 from launch.checks.estimate import Machine, estimate
 from launch.recipe import load_recipe
-from pretrain.batching.batches import TrainingBatches, split_rows
+from pretrain.batching.batches import TrainingBatches
+from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import start_engine

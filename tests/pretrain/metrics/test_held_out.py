@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import split_rows
+from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows, mask_single
 from pretrain.batching.sources import Rows, RowSource
 from pretrain.config import PretrainConfig

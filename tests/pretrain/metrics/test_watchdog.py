@@ -115,7 +115,8 @@ def test_a_loss_that_is_no_number_names_rank_and_rows(start: Start, tiny: Config
     assert processes[0].returncode not in (0, REQUEUE_CODE)
     (sentence,) = [line for line in output.splitlines() if "the loss is not finite" in line]
     assert f"step {BAD_AT}: " in sentence and f"on rank 1 ({socket.gethostname()})" in sentence
-    from pretrain.batching.batches import TrainingBatches, split_rows
+    from pretrain.batching.batches import TrainingBatches
+    from pretrain.batching.held_out_split import split_rows
     from pretrain.batching.masking import describe_pieces
     from pretrain.pack.store import open_store, read_pieces
 

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from pretrain.pack import encode as encode_module
-from pretrain.pack.bulk import BulkEncoder
+from pretrain.pack.batch_encoder import BulkEncoder
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import piece_ids
 from tests.pretrain.conftest import WORDS

@@ -15,7 +15,7 @@ import pytest
 
 from corpus.documents.atomic_files import DIGEST_KEY, with_digest
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import split_rows
+from pretrain.batching.held_out_split import split_rows
 from pretrain.config import PackConfig
 from pretrain.pack import store as module
 from pretrain.pack.run import PackInputs

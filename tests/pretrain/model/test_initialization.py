@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import split_rows
+from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
-from pretrain.model import starts
+from pretrain.model import initialization
+from pretrain.model.initialization import count_initial_values, ppmi, singular_vectors, write_initial_values
 from pretrain.model.networks import build_network
-from pretrain.model.starts import count_initial_values, ppmi, singular_vectors, write_initial_values
 from pretrain.pack.store import open_store, read_pieces
 from tests.pretrain.runs import assert_same_training, go_on_from, lines_without_timing, train
 
@@ -50,7 +50,7 @@ def zipf_ids(size: int, count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("cells_at_once", [1 << 24, 3 * 40])
 def test_mutual_information_equals_sums_over_a_dictionary(cells_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starts, "_CELLS_AT_ONCE", cells_at_once)
+    monkeypatch.setattr(initialization, "_CELLS_AT_ONCE", cells_at_once)
     ids_N = zipf_ids(40, 3000)
     found = ppmi(ids_N, np.arange(40) < SPECIAL).to_dense().numpy()
     np.testing.assert_allclose(found, slow_ppmi(ids_N.tolist(), 40), atol=1e-6)
@@ -106,7 +106,9 @@ def test_embeddings_have_one_length_on_the_whole_and_unseen_pieces_keep_theirs(
     is_known = values.embeddings_VH.any(dim=1)
     assert 0 < int((~is_known).sum()) < len(is_known)
     assert torch.equal(after[~is_known], before[~is_known])
-    torch.testing.assert_close(after[is_known].norm(dim=1).square().mean().sqrt(), torch.tensor(starts.ROW_NORM))
+    torch.testing.assert_close(
+        after[is_known].norm(dim=1).square().mean().sqrt(), torch.tensor(initialization.ROW_NORM)
+    )
     assert not torch.isclose(after[is_known], before[is_known]).all(dim=1).any()
 
 

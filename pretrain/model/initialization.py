@@ -25,7 +25,7 @@ from corpus.documents.errors import BadInput
 from pretrain.batching.masking import Pieces
 from pretrain.batching.sources import RowSource
 from pretrain.config import PretrainConfig
-from pretrain.model.contexts import Maps, count_maps, write_maps
+from pretrain.model.attention_init import Maps, count_maps, write_maps
 from pretrain.rng import derive_key, permute
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from torch.nn.functional import pad
 
 from pretrain.checkpoint.export import with_export_scales
 from pretrain.config import PretrainConfig
-from pretrain.model.contexts import NEAR, Maps, common_direction, count_maps, ppmi_at, write_maps
+from pretrain.model.attention_init import NEAR, Maps, common_direction, count_maps, ppmi_at, write_maps
+from pretrain.model.initialization import ROW_NORM, InitialValues, ppmi, singular_vectors, write_initial_values
 from pretrain.model.networks import build_network
-from pretrain.model.starts import ROW_NORM, InitialValues, ppmi, singular_vectors, write_initial_values
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 SIZES = {"architecture": "modernbert", "layers": 3, "hidden": 64, "heads": 4, "intermediate": 48, "dropout": 0.0}

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from corpus.documents.atomic_files import atomic_write, read_json_object
 from corpus.documents.errors import BadInput
 from pretrain.checkpoint.export import CONFIG_NAME, MODEL_NAME, WEIGHTS_NAME
-from pretrain.checkpoint.found import (
+from pretrain.checkpoint.find_checkpoint import (
     LOOP_NAME,
     Checkpoint,
     checkpoint_folders,

@@ -14,8 +14,8 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PackConfig
-from pretrain.pack import cached as module
-from pretrain.pack.cached import cached_store
+from pretrain.pack import local_copy as module
+from pretrain.pack.local_copy import cached_store
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
 from pretrain.pack.store import FILES, TokenStore, open_store
@@ -27,7 +27,7 @@ from tests.test_durability import no_file_above
 OPENS = """
 import logging, sys
 from pathlib import Path
-from pretrain.pack.cached import cached_store
+from pretrain.pack.local_copy import cached_store
 from pretrain.pack.store import open_store
 logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout)
 shared, tokenizer, cache = map(Path, sys.argv[1:])
