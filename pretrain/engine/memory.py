@@ -4,7 +4,7 @@ Counted are 16 bytes per parameter (float32 weights, gradients and Adam's two mo
 ZeRO; in fp16 DeepSpeed has two bytes of weights, two of gradients and twelve of float32 weights and moments, as in
 arXiv 1910.02054), the activations that the backward pass needs (after arXiv 2205.05198, equation 2, without the
 attention matrices, which the kernels do not store), the scores over the vocabulary at the predictions, and buffers of
-the engines. The sum tells whether a model fits; it is not exact to 20 %. On CPUs, freed memory is kept for the next
+the engines. The sum shows whether a model fits; it is not exact to 20 %. On CPUs, freed memory is kept for the next
 step.
 """
 

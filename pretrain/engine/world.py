@@ -2,7 +2,7 @@
 
 The launcher's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) decide; without them the process is a
 world of its own that needs no port. Collectives go through torch.distributed (each device's own backend, gloo on CPUs),
-which DeepSpeed picks up; small numbers go through gloo even beside GPUs, so that nobody waits for a device.
+which DeepSpeed picks up; small numbers go through gloo also on GPU machines, so that nobody waits for a device.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOST = re.compile(
 class World:
     """This process among all: ``rank`` of ``size``, computing on ``device``; ``cpu_group`` talks without GPUs.
 
-    ``other_group`` does too, for a thread beside the training.
+    ``other_group`` does too, for a background thread.
     """
 
     rank: int
@@ -163,7 +163,7 @@ def explained_loss(world: World) -> Iterator[None]:
             raise
         raise ProcessLost(
             f"lost another process: {found[0]}; it has ended, and its own log says why, or its host is gone; the same "
-            "command goes on from the newest checkpoint"
+            "command resumes from the newest checkpoint"
         ) from error
 
 

@@ -35,7 +35,7 @@ class OwnTime:
         self._marks.append(Mark(self._device))
 
     def add_waiting(self, seconds: float) -> None:
-        """Add what the step stood still for its batch."""
+        """Add the time the step waited for its batch."""
         self._waited += seconds
 
     def take(self) -> float:
@@ -47,7 +47,7 @@ class OwnTime:
 
 
 def spread(seconds: Sequence[float]) -> dict[str, float]:
-    """Figures for a line, of each process's seconds for its part; ``slowest_factor``: beside the median of the others.
+    """Figures of each process's seconds for its part; ``slowest_factor``: compared with the median of the others.
 
     >>> spread([0.2, 0.2, 0.3])
     {'rank_seconds_least': 0.2, 'rank_seconds_median': 0.2, 'rank_seconds_most': 0.3, 'slowest_rank': 2, \

@@ -1,7 +1,7 @@
 """Who else gets the lines of metrics.jsonl: TensorBoard and Weights & Biases, both optional.
 
 Readers of the same numbers, so nothing depends on them. After a resume TensorBoard hides the points after the
-checkpoint; W&B goes on in the same run and keeps the points it has, which a resumed run only repeats.
+checkpoint; W&B resumes the same run and keeps the points it has, which a resumed run only repeats.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pretrain.config import PretrainConfig
 
 Numbers = Mapping[str, float]
 WANDB_PROJECT = "malmoi"
-WANDB_RUN_NAME = "wandb-run.txt"  # holds the id of the run to go on with
+WANDB_RUN_NAME = "wandb-run.txt"  # holds the id of the run to resume
 
 
 class Tracker(NamedTuple):
@@ -40,7 +40,7 @@ def require_trackers(config: PretrainConfig) -> None:
 def open_trackers(config: PretrainConfig, folder: Path, resolved: dict[str, Any], first_step: int = 1) -> list[Tracker]:
     """Open what ``config.watch.trackers`` names, in one process only; ``folder`` gets ``tensorboard/`` and ``wandb/``.
 
-    ``resolved`` is for W&B's table of runs; training begins or goes on with ``first_step``.
+    ``resolved`` is for W&B's table of runs; training starts or resumes with ``first_step``.
     """
     require_trackers(config)
     makers = {"tensorboard": _tensorboard, "wandb": _wandb}

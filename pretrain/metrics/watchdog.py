@@ -6,7 +6,7 @@ hang-20261123-142005/        of the start of the run that hung
     rank-00003.txt           place, rows of the step, and Python stacks of a process that still lives
     hang.json                the sentence, and the places of all
 ```
-A thread beside the training of each process sees that its own place stays the same for ``watch.hang_minutes``. Who is
+A background thread of each process sees that its own place stays the same for ``watch.hang_minutes``. Who is
 behind the others hangs, or who is silent: a process whose file no longer changes is stopped, or its host is gone. No
 clocks are compared, as hosts differ. The price is one small file a process, and a thread that nothing waits for.
 """
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 RANKS_NAME, HANG_PREFIX, HANG_NAME = "ranks", "hang-", "hang.json"
 MOST_BETWEEN_BEATS_S = 10.0
-BEATS_OF_SILENCE = 3  # a file that stays the same for so many is of a process that is stopped, or gone
+BEATS_OF_SILENCE = 3  # seconds after which an unchanged file means a stopped or lost process
 SAVING = "saving a checkpoint"
 SAVING_TIMES = 4.0  # as long: a slow disk is none that hangs
 LAST_RESORT_S = 120.0  # to write a report, which a dead shared folder would block
@@ -95,7 +95,7 @@ class Watchdog:
         self._place, self._since = Place(step, number, doing), time.monotonic()
 
     def sign(self) -> None:
-        """Note that it goes on at the same place."""
+        """Note that it continues at the same place."""
         self._since = time.monotonic()
 
     def _beat(self) -> None:
@@ -176,19 +176,19 @@ class Watchdog:
 
 
 def name_hanging(ranks: Mapping[int, Mapping[str, Any]], size: int, waited: float, home: Path) -> str:
-    """The sentence about a job of ``size`` processes that stands still.
+    """The message about a job of ``size`` processes that hangs.
 
     >>> at = lambda step, number, doing, **more: {"place": Place(step, number, doing), "process": ("a", 7, 0), **more}
     >>> print(name_hanging({0: at(9, 3, "updating", is_silent=False), 1: at(9, 1, "a batch", is_silent=False)}, 2,
     ...     900, Path("hang")))
     rank 1 (process 7 on a) hangs: it has been in step 9, a batch, for 900 s, while the others wait for it; stacks and \
-rows are in hang; the same command goes on from the newest checkpoint
+rows are in hang; the same command resumes from the newest checkpoint
     """
     unheard = [rank for rank in range(size) if rank not in ranks]
     silent = [rank for rank, record in ranks.items() if record["is_silent"]]
     first = min((record["place"][:2] for record in ranks.values()), default=None)
     behind = [rank for rank, record in ranks.items() if record["place"][:2] == first]
-    ending = f"stacks and rows are in {home}; the same command goes on from the newest checkpoint"
+    ending = f"stacks and rows are in {home}; the same command resumes from the newest checkpoint"
     if unheard or silent:
         who = ", ".join([*(f"rank {rank}" for rank in unheard), *(_name(rank, ranks[rank]) for rank in silent)])
         last = f", last seen in {_where(ranks[silent[0]]['place'])}" if silent else ""

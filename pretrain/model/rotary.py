@@ -1,8 +1,8 @@
 """ModernBERT's rotary positions (RoFormer, arXiv 2104.09864) in fewer passes over memory: the gradient is turned back.
 
-transformers turns by several whole tensors, each of which autograd keeps and turns again. Values and gradients are the
-same but for the last bit of float32, the model classes and the names of their weights, too: the attention objects alone
-get another ``forward``.
+transformers turns by several whole tensors, each of which autograd keeps and turns again. Values and gradients are
+the same except for the last bit of float32, the model classes and the names of their weights, too: the attention
+objects alone get another ``forward``.
 
 Shapes: B sequences, L positions, A attention heads, D size of a head, H hidden; cosines and sines are B x L x D, or
 1 x L x D where all rows count alike.

@@ -1,4 +1,4 @@
-"""Trains as start.py does, but rank 1 has a fault: ``faulty.py FAULT made-folder out config.json``."""
+"""Trains as start.py does, but rank 1 fails: ``faulty.py KIND made-folder out config.json``."""
 
 from __future__ import annotations
 

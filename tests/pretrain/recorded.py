@@ -1,6 +1,6 @@
 """Trains as start.py does and leaves what it trained on: ``recorded.py made-folder out config.json``.
 
-``OUT-rows-RANK.json`` beside ``out`` holds the digests of this process's rows by step, in their order.
+``OUT-rows-RANK.json`` next to ``out`` holds the digests of this process's rows by step, in their order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs that are extended equal runs that had so many steps from the start; branches begin where another run was."""
+"""Extended runs equal runs that had as many steps from the start; branches begin where another run was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training that ends early goes on as if nothing had happened, or says why it cannot."""
+"""A training that ends early resumes as if nothing had happened, or says why it cannot."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_second_ctrl_c_quits_at_once_unless_it_echoes_the_first(echo_seconds
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "saving\n"
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate("go on\n", timeout=60)
+        output, errors = process.communicate("continue\n", timeout=60)
     assert errors.startswith("\nmalmoi: saving a checkpoint after this step; Ctrl-C again quits at once\n")
     assert ("KeyboardInterrupt" in errors, process.returncode, output) == (
         (True, -signal.SIGINT, "") if quits else (False, 0, "saved\n")
@@ -130,7 +130,7 @@ def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(made: Path, tmp_
         last = steps_saved(stopped)[-1]
         assert "Traceback" not in output.decode()
         assert ("Ctrl-C again quits" in output.decode()) == (number == signal.SIGINT)
-        assert process.returncode == REQUEUE_CODE and f"after step {last}; the same command goes on" in output.decode()
+        assert process.returncode == REQUEUE_CODE and f"after step {last}; the same command resumes" in output.decode()
         train(config, made, stopped)
         assert_same_training(tmp_path / "undisturbed", stopped)
 

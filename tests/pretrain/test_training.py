@@ -1,4 +1,4 @@
-"""Training as a whole: it learns, whatever the layout, and stops when it diverges."""
+"""Training as a whole: it learns with any layout, and stops when it diverges."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ WORDS = ("도서관", "검사", "##에서", "##었다")
 
 
 def write_base(folder: Path, *, form: str = "NFC", **rules: bool) -> Path:
-    """A BertTokenizer of single characters and a few words, saved as transformers saves it, vocab.txt beside it."""
+    """A BertTokenizer of single characters and a few words, saved as transformers saves it, with vocab.txt."""
     text = unicodedata.normalize(form, " ".join((*SENTENCES, *OTHER)))
     text = text.lower() if rules.get("do_lower_case") else text
     characters = sorted(set(text) - {" "})

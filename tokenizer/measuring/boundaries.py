@@ -5,7 +5,7 @@ A boundary is a place between two characters of one eojeol, and only there: whit
 syllable) makes none. Gold is read by ``measuring.gold``. Silver is an analyser's opinion, and its price is known:
 against the people of KLUE-DP its F1 is 0.93 without context.
 
-Every distinct eojeol is counted once (``count_boundaries``); a sample says how often each stands where.
+Every distinct eojeol is counted once (``count_boundaries``); a sample gives the counts by place.
 """
 
 from __future__ import annotations

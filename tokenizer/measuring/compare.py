@@ -96,7 +96,7 @@ def compare(
 
 
 def _count(texts: Mapping[str, Iterable[str]]) -> tuple[list[EojeolType], dict[str, Sample]]:
-    """Eojeol types of all texts, and where they stand in each of them."""
+    """Eojeol types of all texts, and their places in each text."""
     documents = {name: list(_documents(text)) for name, text in texts.items()}
     types = count_eojeols(chain.from_iterable(documents.values()))
     known = pa.array([row.eojeol for row in types], pa.large_string())
@@ -160,7 +160,7 @@ def _without_endings(path: Path) -> Path:
 
 
 def name_files(paths: Sequence[Path], kind: str, shorten: Callable[[Path], Path] = _without_endings) -> list[str]:
-    """Names of folders or files, with as much of the path as tells them apart; BadInput where one is given twice."""
+    """Names of folders or files, with as much of the path as makes them unique; BadInput if one is given twice."""
     whole = [path.parent.resolve() / path.name if path.is_file() else path.resolve() for path in paths]
     for path, count in Counter(whole).items():
         if count > 1:

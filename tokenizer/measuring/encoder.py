@@ -29,7 +29,7 @@ Span = tuple[int, int]
 
 
 class Encoder(NamedTuple):
-    """A tokenizer for eojeols that stand in a text.
+    """A tokenizer for the eojeols of a text.
 
     ``before`` is a space where the tokenizer encodes a word behind a space otherwise than one alone (GPT-2's 한 and
     Ġ한), else empty. ``unknown`` is the id of [UNK], None where there is none (byte-level vocabularies).
@@ -93,8 +93,8 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 def load_tokenizer(path: Path) -> Tokenizer:
     """The encoder of a Hugging Face folder (tokenizer.json, else vocab.txt) or of one such file.
 
-    A vocab.txt with a tokenizer_config.json beside it is read as that says (case, accents, added tokens); alone, it
-    keeps its case, and its accents unless it is ours in jamo.
+    A vocab.txt with a tokenizer_config.json in the same folder is read as that says (case, accents, added tokens);
+    alone, it keeps its case, and its accents unless it is ours in jamo.
 
     Raises:
         BadInput: neither is there, or the file is not what its name says.
@@ -117,7 +117,7 @@ def _from_vocabulary(file: Path) -> Tokenizer:
     vocabulary = read_vocabulary(file)
     tokenizer = build_tokenizer(vocabulary, jamo_fallback=not missing_pieces(vocabulary))
     beside = file.with_name("tokenizer_config.json")
-    settings = read_json(beside, "mend it or move the vocab.txt away from it") if beside.is_file() else {}
+    settings = read_json(beside, "fix it or move the vocab.txt to another folder") if beside.is_file() else {}
     if not isinstance(settings, dict):
         return tokenizer
     try:

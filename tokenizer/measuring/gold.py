@@ -31,7 +31,7 @@ PLUSES = re.compile(r"(\++)")
 
 
 class Gold(NamedTuple):
-    """Words of a file, equal ones with equal cuts in one row, and where they stand; those skipped have no cuts."""
+    """Words of a file, equal ones with equal cuts in one row, and their places; skipped words have no cuts."""
 
     convention: str  # KLUE_DP or CONLL_U
     words: list[CutEojeol]
@@ -39,7 +39,7 @@ class Gold(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A line of the file; ``number`` is 3, of CoNLL-U also 3-4 (a word that stands for several) and 3.1 (none)."""
+    """A line of the file; ``number`` is 3, of CoNLL-U also 3-4 (a word of several morpheme words) and 3.1 (none)."""
 
     sentence: int
     number: str
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 def read_gold(path: Path) -> Gold:
-    """A KLUE-DP or CoNLL-U file, plain or .zst, told apart by their columns.
+    """A KLUE-DP or CoNLL-U file, plain or .zst, distinguished by their columns.
 
     Raises:
         BadInput: neither of them, damaged, or without a word that is the sum of its morphemes.
@@ -90,7 +90,7 @@ def _read(path: Path) -> str:
 
 
 def _surface_words(rows: list[Row]) -> list[Row]:
-    """The words as they stand in the text: 3-4 with the morphemes of 3 and 4 in place of both, and no 3.1."""
+    """The words as in the text: 3-4 with the morphemes of 3 and 4 in place of both, and no 3.1."""
     words: list[tuple[Row, list[str]]] = []
     last = 0  # of the range that the words belong to
     for row in rows:
@@ -106,7 +106,7 @@ def _surface_words(rows: list[Row]) -> list[Row]:
 
 
 def cut_at_spaces(word: str, lemma: str) -> tuple[int, ...] | None:
-    """Where the morphemes of a word begin, but for the first; None where they do not join to it.
+    """Starts of the morphemes of a word, except the first; None if they do not join to the word.
 
     >>> cut_at_spaces("눈물을", "눈물 을"), cut_at_spaces("했다", "하 었 다")
     ((2,), None)
@@ -119,7 +119,7 @@ def cut_at_spaces(word: str, lemma: str) -> tuple[int, ...] | None:
 
 
 def cut_at_pluses(word: str, lemma: str) -> tuple[int, ...] | None:
-    """The same for ``+``, which may stand in the word, too; None also where it could be cut in more than one way.
+    """The same for ``+``, which may also be a character of the word; None also if there are several ways to cut it.
 
     >>> cut_at_pluses("눈물을", "눈물+을"), cut_at_pluses("3+4", "3+++4"), cut_at_pluses("C++를", "C+++를")
     ((2,), (1, 2), None)

@@ -25,7 +25,7 @@ Interval = tuple[float, float]
 
 
 class Sample(NamedTuple):
-    """How often each eojeol, by its number, stands in each block of neighbouring sentences; arrays [pairs]."""
+    """Counts of each eojeol (by number) in each block of neighboring sentences; arrays [pairs]."""
 
     eojeol: Integers
     block: Integers
@@ -33,7 +33,7 @@ class Sample(NamedTuple):
     blocks: int
 
     def counts(self, eojeols: int) -> Integers:
-        """How often each of so many eojeols stands in all blocks."""
+        """Counts of each of N eojeols in all blocks."""
         return _add_up(self.eojeol, self.times, eojeols).astype(np.int64)
 
     def sums(self, each: Integers) -> Floats:

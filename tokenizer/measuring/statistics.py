@@ -2,7 +2,7 @@
 
 A word is an eojeol, cut at white space; the paper's figures fit no other unit (per BERT word they would be a fifth
 lower). Every distinct eojeol is encoded once, as it is encoded after a space, and weighed by its count: the sums are
-those of the whole text, but for the first word of a text where a vocabulary has a piece for the space.
+those of the whole text, except for the first word of a text where a vocabulary has a piece for the space.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TokenizerStatistics:
     eojeols: int  # words between white space, those that encode to nothing (control characters alone) left out
     characters: int  # without white space
     tokens: int  # pieces, no [CLS] or [SEP] among them
-    unknown_tokens: int  # pieces that are [UNK]; of a BERT vocabulary, one stands for a whole BERT word
+    unknown_tokens: int  # pieces that are [UNK]; of a BERT vocabulary, one replaces a whole BERT word
     unknown_hangul: int  # of these, those in place of text with a Hangul character: syllable or jamo, old ones too
     fertility: float  # tokens per eojeol, 1 at best
     continued_words: float  # share of eojeols in two or more pieces

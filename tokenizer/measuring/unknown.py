@@ -1,6 +1,6 @@
 """Why words are [UNK], by the first character to blame in each, and how many [UNK] hide Hangul.
 
-WordPiece gives up a whole word for one character. One is to blame that is [UNK] alone, or that stands after another
+WordPiece gives up a whole word for one character. One is to blame that is [UNK] alone, or that follows another
 and has no ``##`` form; the first such is where greedy matching had to stop.
 """
 
@@ -37,7 +37,7 @@ KINDS = (*HANGUL, "Han", "Latin", "other letter", "digit", SYMBOL, INVISIBLE, TO
 
 
 def kind_of_character(character: str) -> str:
-    """One of ``KINDS``, but for the last two."""
+    """One of ``KINDS``, except the last two."""
     code = ord(character)
     for kind, ranges in HANGUL.items():
         if any(first <= code <= last for first, last in ranges):
@@ -53,7 +53,7 @@ def kind_of_character(character: str) -> str:
 
 
 def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> tuple[dict[str, int], int]:
-    """How many BERT words are or hold an [UNK], by kind, and how many [UNK] stand for text with Hangul in it.
+    """How many BERT words are or hold an [UNK], by kind, and how many [UNK] replace text with Hangul.
 
     Args:
         eojeols: those with an [UNK], and how often each occurs.
@@ -80,7 +80,7 @@ def _words_with(holes: Sequence[Span], eojeol: str) -> Iterator[Span]:
 
 
 def _blame(encoder: Encoder, word: str, alone: dict[str, bool]) -> str:
-    """Kind of the character at fault; ``alone`` remembers which characters are [UNK] by themselves."""
+    """Kind of the character that causes it; ``alone`` remembers which characters are [UNK] by themselves."""
     model = encoder.tokenizer.model
     prefix = model.continuing_subword_prefix if isinstance(model, WordPiece) else ""
     if isinstance(model, WordPiece) and len(_normalized(encoder, word)) > model.max_input_chars_per_word:

@@ -25,7 +25,7 @@ SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 
 
 def store_of(sizes: list[int]) -> TokenStore:
-    """Documents of so many pieces; piece n of the corpus is n + 5, an eojeol begins at every third."""
+    """Documents of the given numbers of pieces; piece n of the corpus is n + 5, an eojeol begins at every third."""
     begins = np.concatenate([[0], np.cumsum(np.array(sizes) + 1)])
     tokens = np.arange(5, 5 + begins[-1]).astype(np.uint16)
     tokens[::3] |= 1 << 15
@@ -139,7 +139,7 @@ def test_a_row_is_closed_at_the_most_segments(lengths: list[int], most: int) -> 
 
 @pytest.mark.parametrize(("tiny", "most"), [(40, 8), (90, 12), (400, 16)])
 def test_a_row_is_closed_at_four_times_the_mean_number_of_segments(tiny: int, most: int) -> None:
-    """40 full segments and so many of one token: a filled row of 16 would hold 1.9, 2.8 or 6.8 of both."""
+    """40 full segments and N of one token: a filled row of 16 would hold 1.9, 2.8 or 6.8 of both."""
     rows, _ = rows_of(Packed(Invented([16] * 40 + [1] * tiny, 16), 16, KEY))
     assert rows.lengths_BS is not None
     assert (rows.lengths_BS > 0).sum(axis=1).max() == most

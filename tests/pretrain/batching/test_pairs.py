@@ -216,7 +216,7 @@ def test_pairs_do_not_depend_on_the_size_of_slabs() -> None:
 
 
 def test_half_of_the_pairs_are_random_and_lone_sentences_always() -> None:
-    """Two sentences that fit give one pair, or two random ones: the second sentence was displaced and stands alone."""
+    """Two sentences that fit give one pair, or two random ones: the second sentence was displaced and is alone."""
     store = invented_store([[5, 5]] * 20_000)
     layout = lay_out_pass(Sentences(store, np.arange(20_000)), 200, 0.1, seed=1, number=0)
     pairs_D = np.bincount(np.searchsorted(store.documents, layout.a_begins_P, side="right") - 1)
@@ -239,7 +239,7 @@ def test_each_lost_piece_comes_from_either_end_alike(length: int) -> None:
     fronts_a, fronts_b = layout.a_begins_P % (length + 1), layout.b_begins_P % (length + 1)
     for fronts in (fronts_a, fronts_b):
         assert fronts.mean() == pytest.approx(losses / 2, rel=0.01)
-        assert fronts.var() == pytest.approx(losses / 4, rel=0.06)  # heads of so many fair flips
+        assert fronts.var() == pytest.approx(losses / 4, rel=0.06)  # heads of N fair flips
     assert abs(np.corrcoef(fronts_a, fronts_b)[0, 1]) < 0.03
 
 

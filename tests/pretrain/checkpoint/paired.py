@@ -2,7 +2,7 @@
 
 ``torchrun --nproc-per-node 2 -m tests.pretrain.checkpoint.paired deepspeed 1`` runs it.
 
-Prints, as medians over the rounds and as ratios: seconds that the training stands still (the longest of all processes),
+Prints, as medians over the rounds and as ratios: seconds that the training waits (the longest of all processes),
 seconds until the checkpoint is there, bytes on the disk, and by how much the first process's memory rises meanwhile.
 A second argument is the engine's ZeRO stage. Linux only.
 """
@@ -49,7 +49,7 @@ def risen(found: dict[str, float]) -> Iterator[None]:
     """Notes by how many bytes the peak of the block is above where it began."""
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)  # or what the round before has freed would be filled again unseen
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is the current size
     before = _status("VmRSS")
     yield
     found["memory"] = max(_status("VmHWM") - before, 1)

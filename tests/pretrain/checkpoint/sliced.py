@@ -1,4 +1,4 @@
-"""Started by torchrun. ``compare CONFIG``: what all processes' slices make, beside the gathered state, bit for bit.
+"""Started by torchrun. ``compare CONFIG``: the slices of all processes equal the gathered state, bit for bit.
 
 ``killed START MADE OUT CONFIG``: trains as start.py does, but the second process dies in its second checkpoint.
 """

@@ -1,4 +1,4 @@
-"""Checkpoints by themselves: which stay, which are found again, and what is refused, with a stand-in for the engine."""
+"""Checkpoints by themselves: which are kept, found and refused, with a fake engine."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_checkpoints_are_due_at_their_distance_and_after_the_last_step(tmp_path:
 
 
 def test_room_is_asked_for_what_the_training_will_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two kept, the best, one being written and the model: 4 x 12 + 4 bytes a parameter, less what is there."""
+    """Two kept, the best, one being written and the model: 4 x 12 + 4 bytes a parameter, less existing files."""
     network = torch.nn.Linear(10, 10, bias=False)
     config = PretrainConfig(saved={"keep_checkpoints": 2})
     (tmp_path / "checkpoints/old").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Checkpoints are written beside the training: nothing but the copy is waited for, and what fails is told at once."""
+"""Checkpoints are written in the background: training waits only for the copy, and failures are reported at once."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_steps_do_not_wait_for_the_writer(
 ) -> None:
     """The first checkpoint's writer is held until two more steps are done: training that waited would never end.
 
-    And what it wrote then is the state of its own step: going on from there gives the same bytes.
+    And what it wrote then is the state of its own step: resuming from there gives the same bytes.
     """
     config, whole = undisturbed
     open_after(5, gate, monkeypatch)

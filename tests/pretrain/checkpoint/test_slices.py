@@ -80,7 +80,7 @@ def test_slices_of_any_number_of_files_are_the_tensors(tmp_path: Path, ranks: in
             StoredTensors([paths[0], paths[2]])["wide"]
 
 
-# --- processes, for which threads stand
+# --- processes, simulated by threads
 
 
 class Together:
@@ -338,7 +338,7 @@ def test_slices_of_all_processes_are_the_state(tiny, engine: dict[str, Any]) -> 
 
 @pytest.mark.matrix
 def test_a_process_killed_while_it_writes_leaves_the_checkpoint_before(made: Path, tmp_path: Path, tiny) -> None:
-    """And the run goes on from there, on one process; engine and number change the rounding alone."""
+    """And the run resumes from there on one process; engine and number change the rounding alone."""
     config = tiny(steps=9, keep_checkpoints=3, dropout=0.0).replaced("engine", name="deepspeed", zero_stage=1)
     out = tmp_path / "killed"
     process = launch(config, made, out, [*TORCHRUN, str(SLICED), "killed"], DS_ACCELERATOR="cpu", OMP_NUM_THREADS="1")

@@ -1,4 +1,4 @@
-"""All engines make the same updates, and each goes on from the state of another."""
+"""All engines make the same updates, and each resumes from the state of another."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_gradient_that_is_not_finite_moves_nothing_and_the_norm_says_so(settin
             assert part.keys() == kept.keys() and all(torch.equal(part[name], kept[name]) for name in kept)
         weights, moments = before
         norms = train(engine, config, 4, 4)
-    with started(settings(**PLAIN), weights) as engine:  # goes on as if the step had not been
+    with started(settings(**PLAIN), weights) as engine:  # continues as if the step had not happened
         engine.restore(weights, moments, 3)
         assert train(engine, config, 4, 4) == pytest.approx(norms, rel=1e-5)
 
@@ -166,7 +166,7 @@ def norms_with(config: PretrainConfig) -> list[float]:
 
 
 def test_a_compiled_model_is_one_graph_and_makes_the_same_updates(settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the C++ compiler behind it, which takes half a minute."""
+    """Without the C++ compiler, which takes half a minute."""
     compile_module = torch.nn.Module.compile
     whole = {"backend": "aot_eager", "fullgraph": True}
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **given: compile_module(self, **given | whole))

@@ -47,7 +47,7 @@ def configured(tiny, **engine) -> PretrainConfig:
 def test_hosts_and_processes_change_nothing(
     shape: tuple[int, int], engine: str, hosts: list[Host], alone: Path, made: Path, tmp_path: Path, tiny
 ) -> None:
-    """And no host is told its network interface."""
+    """And no host is given its network interface."""
     out, (count, processes) = tmp_path / "out", shape
     join = (f"--nnodes={count}", f"--master-addr={hosts[0].address}", f"--master-port={PORT}")
     begun = []

@@ -40,7 +40,7 @@ def test_the_default_leaves_the_precision_to_the_machine(tiny, bf16_runs_at) -> 
 
 def test_the_first_process_decides_for_all(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto_settings, "choose_precision", lambda *_: pytest.fail("only the first process may ask"))
-    for answer in (device.PrecisionChoice("fp32", "told by the first"), BadInput("this GPU has no bf16")):
+    for answer in (device.PrecisionChoice("fp32", "chosen by the first"), BadInput("this GPU has no bf16")):
         monkeypatch.setattr(World, "broadcast", lambda self, thing, answer=answer: answer)
         other = World(1, 2, torch.device("cpu"))
         if isinstance(answer, BadInput):

@@ -55,7 +55,7 @@ TOLD = {  # by gloo and nccl of torch 2.13
 
 @pytest.mark.parametrize("said", TOLD)
 def test_the_end_of_another_process_is_one_sentence(said: str) -> None:
-    sentence = rf"lost another process: {re.escape(TOLD[said])}; .* the same command goes on from"
+    sentence = rf"lost another process: {re.escape(TOLD[said])}; .* the same command resumes from"
     with pytest.raises(ProcessLost, match=sentence), explained_loss(World(1, 2, torch.device("cpu"))):
         raise torch.distributed.DistBackendError(said)
 

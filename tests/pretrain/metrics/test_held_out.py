@@ -255,7 +255,7 @@ def test_nothing_held_out_is_refused_in_one_sentence(tiny) -> None:
 
 
 class OfUnknowns:
-    """Two rows of [UNK] alone beside the rows of a real source, or two such rows alone."""
+    """Two rows of [UNK] alone next to the rows of a real source, or two such rows alone."""
 
     def __init__(self, source: RowSource, unknown_id: int, alone: bool) -> None:
         self._source, self._unknown_id, self._alone = source, unknown_id, alone

@@ -1,4 +1,4 @@
-"""TensorBoard files read back, W&B through a stand-in, and missing packages before training."""
+"""TensorBoard files read back, W&B through a fake, and missing packages before training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes of which one is stopped, hangs, is slow or sees no number: it is named, and the job ends to go on."""
+"""Two processes of which one is stopped, hangs, is slow or sees no number: it is named, and the job ends."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_stopped_process_is_named_by_the_other(start: Start, tiny: Configure, 
     (home,) = (tmp_path / "out").glob("hang-*")
     told = json.loads((home / HANG_NAME).read_text("utf-8"))
     assert f"no sign of life from rank 1 (process {second.pid} on " in told["sentence"]
-    assert "the same command goes on" in told["sentence"]
+    assert "the same command resumes" in told["sentence"]
     stacks = (home / "rank-00000.txt").read_text("utf-8")
     assert "rank 0 of 2" in stacks and "its rows (epoch:row): 0:" in stacks and "in train\n" in stacks
     assert not (home / "rank-00001.txt").exists()

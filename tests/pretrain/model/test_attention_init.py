@@ -136,7 +136,7 @@ def counted(ids_N: np.ndarray, near: float = 1.0, far: float = 1.0) -> InitialVa
 
 @torch.no_grad()
 def guesses(network: Any, ids_BL: Tensor) -> Tensor:
-    """What stands in the fifth place, if that is shown as [MASK]."""
+    """The prediction for the fifth place, shown as [MASK]."""
     shown_BL = ids_BL.index_fill(1, torch.tensor([4]), IDS["mask"])
     return network(input_ids=shown_BL).logits[:, 4].argmax(-1)
 

@@ -159,7 +159,7 @@ def test_borders_of_padded_and_full_rows() -> None:
 
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool) -> None:
-    """A stand-in that attends from the borders alone gives what the other paths give."""
+    """A fake that attends from the borders alone gives what the other paths give."""
     given: list[Any] = []
 
     def stand_in(
@@ -244,7 +244,7 @@ def test_recomputed_activations_give_the_same_gradients(tiny) -> None:
 
 
 def test_one_graph_serves_every_packing(tiny) -> None:
-    """Compiled code is neither broken into parts nor made anew for other borders."""
+    """Compiled code is neither broken into parts nor compiled again for other borders."""
     torch._dynamo.reset()  # what other tests compiled counts as well
     isolated, _, ids = two_networks(tiny, "nsp", layers=1)
     module = PretrainingModule(isolated)

@@ -1,4 +1,4 @@
-"""Going on from a checkpoint: its weights and sizes, fresh heads where it has none, and contradictions refused."""
+"""Initialization from a checkpoint: its weights and sizes, new heads if it has none, and contradictions refused."""
 
 from __future__ import annotations
 

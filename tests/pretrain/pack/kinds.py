@@ -16,7 +16,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from tests.pretrain.conftest import SPECIAL_PIECES, WORDS
 
 LETTERS = "윤슬가람바다도서관에시장했었뷁ㅋㅠabcZé0漢字.,!?()[]#·…“”「」〈、。％Ａ№"
-# found as they stand: those written as codes are decomposed, or what others become; WordPiece does not know ♣
+# found unchanged: those written as codes are decomposed, or what others become; WordPiece does not know ♣
 SYMBOLS = "①♥😀か·\u304c\u00c5\u03a9\uf95c"
 UNKNOWN_SYMBOL = "♣"
 JAMO = [
@@ -53,7 +53,7 @@ def portable() -> Tokenizer:
 
 
 def decomposed(pieces: list[str]) -> Tokenizer:
-    """The same pieces written in jamo, each jamo too; symbols stand apart."""
+    """The same pieces written in jamo, each jamo too; symbols are separate words."""
     apart = [unicodedata.normalize("NFD", piece) for piece in pieces]
     apart += [*JAMO, *(f"##{jamo}" for jamo in JAMO), *SYMBOLS]
     tokenizer = word_piece(apart, BertNormalizer(strip_accents=True, lowercase=False))
@@ -86,7 +86,7 @@ def with_found_words() -> Tokenizer:
 
 
 def with_found_symbols() -> Tokenizer:
-    """One is found everywhere, the other only where no letter is beside it."""
+    """One is found everywhere, the other only where no letter is next to it."""
     tokenizer = plain()
     tokenizer.add_tokens([AddedToken("람", normalized=False), AddedToken("슬", normalized=False, single_word=True)])
     return tokenizer

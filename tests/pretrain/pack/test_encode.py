@@ -38,7 +38,7 @@ from tokenizer.config import TokenizerConfig
 HOSTILE = (
     "\x00\x01\x07\x1c\x7f\x85\xad\u200b\u200d\u2028\u3000\ufeff\ue000\ufffd"  # controls, white space, joiners
     "\ufe0f\u0301\u302e\U0001d165\u3099\u11ab\u1112\u1161\u119e\ua960\ud7fbﾞﾊ😀👩🏽🇰𠮷"  # marks, jamo, astral
-    "\u2126\u212b\u00c5\uf95c\u304c\u3099①♥♣"  # what NFD makes of them may stand apart, they themselves, or neither
+    "\u2126\u212b\u00c5\uf95c\u304c\u3099①♥♣"  # their NFD form, they themselves, or neither may be separate words
 )
 LOOKALIKES = ["[MASK]", "[UNK]는", "##에서", "[unused0]", "가" * 101]
 DECOMPOSED = [unicodedata.normalize("NFD", "도서관"), "뷁\u0301", "e\u0301a", "か\u3099", "각\u11a8"]

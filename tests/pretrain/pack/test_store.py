@@ -97,7 +97,7 @@ def test_what_no_store_says_of_itself_is_refused_by_its_key(key: str, copy: Path
 
 
 def test_a_store_of_other_text_with_the_same_meta_is_refused(copy: Path, made: Path, tmp_path: Path) -> None:
-    """As many bytes, valid ids: nothing but the sha256 tells."""
+    """As many bytes, valid ids: only the sha256 differs."""
     ids = np.fromfile(copy / "tokens.bin", "<u2")
     ids[7] ^= 1
     ids.tofile(copy / "tokens.bin")

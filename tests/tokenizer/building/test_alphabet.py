@@ -1,4 +1,4 @@
-"""In the hardened form Hangul is never [UNK], whatever stands beside it: syllables, jamo, known traps."""
+"""With jamo_fallback Hangul is never [UNK] in any context: syllables, jamo, known traps."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def learn(units: dict[str, int], size: int, alphabet: int, min_frequency: int) -
 
 
 def slow_merges(units: dict[str, int], min_frequency: int) -> list[tuple[str, str]]:
-    """Count all pairs anew for every merge."""
+    """Count all pairs again for every merge."""
     words = [(split_unit(unit), count) for unit, count in units.items()]
     done = []
     while True:

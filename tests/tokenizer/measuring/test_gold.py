@@ -80,7 +80,7 @@ def write(folder: Path, content: str | bytes, name: str = "dp.tsv") -> Path:
 
 
 def counted(gold: Gold) -> list[list[int]]:
-    """How often each word stands in each sentence."""
+    """Counts of each word in each sentence."""
     rows = [[0] * len(gold.words) for _ in range(gold.sample.blocks)]
     for eojeol, block, times in zip(*gold.sample[:3], strict=True):
         rows[block][eojeol] = int(times)

@@ -58,7 +58,7 @@ def test_kinds_of_characters(characters: str, kind: str) -> None:
 
 
 def portable(*pieces: str, apart: str = "") -> Tokenizer:
-    """Pieces in NFD, all jamo among them, and symbols that stand apart; rules that every BERT reader has."""
+    """Pieces in NFD, all jamo among them, and symbols as separate words; rules that every BERT reader has."""
     jamo = list(map(chr, range(0x1100, 0x1200)))
     wanted = [unicodedata.normalize("NFD", piece) for piece in pieces]
     entries = dict.fromkeys([*VOCABULARY[:5], *jamo, *(f"##{letter}" for letter in jamo), *wanted, *apart])
@@ -84,7 +84,7 @@ def test_every_unknown_piece_in_place_of_hangul_is_counted() -> None:
     found = measure_counts(portable("나는", "e", "##e", apart="😀"), counts)
 
     assert found.unknown_hangul == 3 + 7 + 13 + 17 + 1  # 나는🫠, 102 jamo, 안녕ㅋ, half-width, ①까
-    assert found.unknown_tokens == found.unknown_hangul + 2  # 🫠 behind a symbol that stands apart
+    assert found.unknown_tokens == found.unknown_hangul + 2  # 🫠 after a symbol that is a separate word
     assert found.unknown_hangul_ratio == pytest.approx(found.unknown_hangul / found.tokens)
     assert found.unknown_words == {
         "compatibility jamo": 13,

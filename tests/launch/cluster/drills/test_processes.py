@@ -69,7 +69,7 @@ def test_one_training_survives_all_of_them(training: Training, undisturbed: Trai
         if begins is kill_a_launcher:  # its processes found out, and saved
             assert training.saved()[-1] >= reached - 1
     assert training.end() == 0, training.log[-6000:]
-    assert re.search(r"\[rank 0\] lost another process: .*; the same command goes on", training.log)
+    assert re.search(r"\[rank 0\] lost another process: .*; the same command resumes", training.log)
     assert "no sign of life from rank 1" in training.log
     assert_undisturbed(training, undisturbed)
 
