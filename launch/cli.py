@@ -224,7 +224,6 @@ app.command("plan", rich_help_panel=STATUS)(plan)
 def doctor(
     cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; start it with torchrun.")] = False,
     runs: Annotated[Path, typer.Option("--runs", help="With --cluster: shared run directory.")] = Path("runs"),
-    local: Annotated[Path | None, typer.Option("--local", help="With --cluster: folder on each node's disk.")] = None,
 ) -> None:
     """Check this machine and list the recipes that it can run; with --cluster, check all nodes before training.
 
@@ -234,7 +233,7 @@ def doctor(
     if cluster:
         from launch.cluster.node_checks import examine_cluster
 
-        if not examine_cluster(runs, local):
+        if not examine_cluster(runs):
             raise typer.Exit(2)
         return
     from launch.checks.doctor import examine

@@ -190,11 +190,3 @@ def markdown_table(table: Table) -> str:
     cells = [[*map(escape_markdown, heads)], rule, *([*map(escape_markdown, row)] for row in table.rows)]
     lines = ("| " + " | ".join(row) + " |" for row in cells)
     return "\n".join([f"**{escape_markdown(table.title)}**", "", *lines])
-
-
-def say_duration(seconds: float) -> str:
-    """``40 s``, ``3 min``, ``5 h``, ``12 days``, ``200 years``."""
-    for unit, size, longest in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 36), ("days", 86_400, 700)):
-        if seconds < longest * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400 / 365:,.0f} years"

@@ -21,7 +21,10 @@ def share(part: float, total: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``45 s``, ``12.0 min`` or ``2.5 h``."""
+    """``40 s``, ``2.5 min``, ``45 min``, ``5.0 h``, ``12 days``, ``200 years``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    for unit, size, longest in (("min", 60, 90), ("h", 3600, 36), ("days", 86_400, 700)):
+        if (value := seconds / size) < longest:
+            return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
+    return f"{seconds / 86_400 / 365:,.0f} years"

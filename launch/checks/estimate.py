@@ -19,8 +19,9 @@ from pydantic import BaseModel
 
 from finetune.search.grid import trial_count
 from launch.checks.finetune_jobs import jobs_left
-from launch.console import PlainConsole, Table, print_table, say_duration, world_size
+from launch.console import PlainConsole, Table, print_table, world_size
 from launch.errors import is_user_error
+from launch.numbers import duration
 from launch.pipeline import Stage, is_done, trains_tokenizer
 from launch.recipe import SAMPLE, Recipe
 from launch.stage_inputs import raw_inputs
@@ -204,7 +205,7 @@ def show_plan(
         if stage.name == "finetune" and tuning is not None:
             cost = Cost(tuning.seconds(), None, PROCESS_WITH_TORCH * machine.cores)
         sizes = (f"~{say_bytes(size)}" if size else "–" for size in (cost.disk, cost.memory))
-        rows.append([stage.name, state, f"~{say_duration(cost.seconds)}" if cost.seconds else "–", *sizes])
+        rows.append([stage.name, state, f"~{duration(cost.seconds)}" if cost.seconds else "–", *sizes])
     heads = ("stage", "state", "time", "disk", "memory")
     print_table(Table(heads, rows, numbers=(2, 3, 4), title=f"malmoi {verb} {recipe.name} → {run}"), console)
     if tuning is not None:

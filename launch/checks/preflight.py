@@ -19,10 +19,10 @@ from corpus.documents.accelerator import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
 from launch.checks.estimate import Machine, estimate, planned_tokens
-from launch.console import say_duration
 from launch.errors import LaunchError, error_message, is_user_error, missing_modules, require
 from launch.executors.mapper import check_engine
 from launch.manifest import Head
+from launch.numbers import duration
 from launch.pipeline import Stage, can_continue, expected_head, is_done, require_stage, trains_tokenizer
 from launch.recipe import OWN_MODEL, SAMPLE, SEARCH_FOLDER, Recipe
 from launch.stage_inputs import NO_KLUE_FILES, NO_TEXT, raw_inputs
@@ -200,7 +200,7 @@ def _check_resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machin
     training = costs.get("pretrain")
     if training and training.seconds and machine.gpu is None and training.seconds > MAX_CPU_SECONDS:
         yield (
-            f"pretraining: {planned_tokens(recipe):,} tokens would take about {say_duration(training.seconds)} on this "
+            f"pretraining: {planned_tokens(recipe):,} tokens would take about {duration(training.seconds)} on this "
             "processor and there is no GPU; use a machine with a GPU, or lower pretrain.steps or pretrain.global_batch"
         )
     if training and training.least_memory > machine.memory:

@@ -1,90 +1,113 @@
-"""``malmoi doctor --cluster``: every process checks its node, the first one reports, before GPU hours are spent.
+"""``malmoi doctor --cluster``: every process checks its node and the first one prints the report.
 
-The order is that of possible failures: rendezvous, connections, shared folder, all-reduce.
+The processes meet at the launcher's address, compare versions and devices, look for one file in the runs folder and
+time an all-reduce. Cost: seconds, or a few minutes if a node does not answer.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import socket
-import subprocess
-import tempfile
 import time
 import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from corpus.documents.accelerator import device_name, find_device
 from corpus.documents.errors import BadInput
-from launch.checks.estimate import host_memory
-from launch.cluster.node_network import ClockServer, Endpoint, SharedStore, connect_to_peers
-from launch.cluster.node_report import REDUCE_SIZES, judge, print_report
-from launch.console import PlainConsole
+from launch.console import PlainConsole, Table, print_table
 from launch.errors import LaunchError
 from launch.manifest import installed_version
-from pretrain.engine.world import name_interface, wait_for_device
+from pretrain.engine.memory import GIB
+from pretrain.engine.world import LAUNCHER_VARIABLES, name_interface, wait_for_device
 
+STORE_SECONDS = 60.0
 VISIBLE_SECONDS = 30.0  # until all must see a file that one has written; NFS caches names for that long
 COLLECTIVE_SECONDS = 120.0
-REPEATS = 5
-PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "safetensors", "deepspeed", "numpy")
-BLOCK, BLOCKS = 1 << 22, 16  # 64 MiB: more than the cache of a disk, and a second at 64 MB/s
-SMI_FIELDS = (
-    "name", "memory.total", "memory.used", "temperature.gpu", "ecc.errors.uncorrected.volatile.total", "driver_version",
-)  # fmt: skip
-SMI_SECONDS = 30
+REDUCE_BYTES, REPEATS = 1 << 26, 5
+HOW_TO_START = (
+    "start doctor --cluster on every node, like training: torchrun --nnodes N --nproc-per-node M … -m launch doctor "
+    "--cluster"
+)
+Record = dict[str, Any]
 
 
-def examine_cluster(runs: Path, local: Path | None) -> bool:
+class SharedStore:
+    """Exchanges values between all processes through the store of torch.distributed."""
+
+    def __init__(self) -> None:
+        if missing := [name for name in LAUNCHER_VARIABLES if name not in os.environ]:
+            raise LaunchError(f"{', '.join(missing)} not set; {HOW_TO_START}")
+        import torch.distributed as dist
+
+        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        try:
+            rendezvous = dist.rendezvous("env://", timeout=timedelta(seconds=STORE_SECONDS))
+            self.store = dist.PrefixStore("doctor", next(iter(rendezvous))[0])
+            self.store.set(f"hello/{self.rank}", "")
+        except (RuntimeError, ValueError, OSError) as error:
+            master = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+            reason = str(error).strip().splitlines()[0]
+            raise LaunchError(
+                f"{socket.gethostname()} cannot reach the rendezvous at {master} within {STORE_SECONDS:.0f} s "
+                f"({reason}); allow TCP between the nodes, and check that the first node is up and MASTER_ADDR is its "
+                "address on their network"
+            ) from None
+
+    def share(self, name: str, value: Any) -> list[Any]:
+        """The values that all processes share under a name, by rank; None for a process that did not answer in time."""
+        keys = [f"{name}/{rank}" for rank in range(self.size)]
+        try:
+            self.store.set(keys[self.rank], json.dumps(value))
+            with suppress(RuntimeError):  # some processes do not answer
+                self.store.wait(keys, timedelta(seconds=STORE_SECONDS))
+            present = [key for key in keys if self.store.check([key])]
+            values = dict(zip(present, map(json.loads, self.store.multi_get(present)), strict=True))
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise LaunchError(f"lost the first process, which holds the shared values ({reason})") from None
+        return [values.get(key) for key in keys]
+
+    def leave(self) -> None:
+        """End together: the first process, which holds the store, waits until all others are done."""
+        with suppress(RuntimeError):
+            self.store.set(f"end/{self.rank}", "")
+            if self.rank == 0:
+                self.store.wait([f"end/{rank}" for rank in range(self.size)], timedelta(seconds=STORE_SECONDS))
+
+
+def examine_cluster(runs: Path) -> bool:
     """Check all nodes and print the report in the first process; returns whether training can start.
 
     Args:
         runs: the shared folder of runs, created if missing.
-        local: a folder on each node's own disk.
 
     Raises:
         LaunchError: no launcher started this process, or the processes cannot meet.
     """
     store = SharedStore()
     name_interface(os.environ["MASTER_ADDR"])
-    facts: dict[str, Any] = {"network": _check_network(store), "folder": _check_folder(store, runs)}
-    facts |= {"address": store.address, "interface": store.interface} | _describe_process()
-    if store.is_leader:
-        facts["gpus"] = _query_gpus()
-        disks = {"runs": runs, "local": local or Path(tempfile.gettempdir())}
-        facts["disks"] = {name: _measure_disk(folder) for name, folder in disks.items()}
-    records = store.share("facts", facts)
-    is_disconnected = any(record is None or record["network"]["errors"] for record in records)
-    reduces = store.share("all-reduce", {} if is_disconnected else _all_reduce(store))
-    records = [record and record | {"all_reduce": reduce} for record, reduce in zip(records, reduces, strict=True)]
-    problems, remarks = judge(records)
+    records = store.share("facts", describe_process(runs, _check_folder(store, runs)))
+    reduce = {} if None in records else _time_all_reduce(store)
+    reduces = store.share("all-reduce", reduce)
+    problems = [*find_problems(records), *_failed_reduces(reduces)]
     if store.rank == 0:
-        print_report(records, problems, remarks, PlainConsole())
+        print_report(records, reduce, problems)
     store.leave()
     return not problems
 
 
-def _check_network(store: SharedStore) -> dict[str, Any]:
-    """Connections of one process per host; the others share its network."""
-    if not store.is_leader:
-        store.share("endpoint", None)
-        store.share("connected", True)
-        return {"errors": {}, "clock_offsets": {}}
-    with ClockServer(store.address or "127.0.0.1") as server:
-        own = Endpoint(socket.gethostname(), store.interface, store.address, server.port)
-        shared = store.share("endpoint", own)
-        endpoints = {rank: Endpoint(*endpoint) for rank, endpoint in enumerate(shared) if endpoint}
-        network = connect_to_peers(store.rank, endpoints)
-        store.share("connected", True)  # keep answering until all are done
-    return network
-
-
-def _check_folder(store: SharedStore, runs: Path) -> dict[str, Any]:
-    """The first process writes a file; the others measure how many seconds later they can read it."""
+def _check_folder(store: SharedStore, runs: Path) -> str:
+    """The first process writes a file and the others read it; returns the error, empty if there is none."""
     path, content = runs / f".doctor-{store.share('name', uuid.uuid4().hex)[0]}", "말모이"
     error = ""
     if store.rank == 0:
@@ -94,22 +117,47 @@ def _check_folder(store: SharedStore, runs: Path) -> dict[str, Any]:
         except OSError as problem:
             error = f"cannot write there ({(problem.strerror or str(problem)).lower()})"
     error = store.share("written", error)[0] or ""
-    start, seconds = time.monotonic(), None
-    while not error and seconds is None and time.monotonic() - start < VISIBLE_SECONDS:
+    deadline, is_visible = time.monotonic() + VISIBLE_SECONDS, False
+    while not error and not is_visible and time.monotonic() < deadline:
         with suppress(OSError):
-            if path.read_text("utf-8") == content:
-                seconds = time.monotonic() - start
-        time.sleep(0.0 if seconds is not None else 0.1)
-    if not error and seconds is None:
-        error = f"does not show within {VISIBLE_SECONDS:.0f} s what the first process wrote there"
+            is_visible = path.read_text("utf-8") == content
+        time.sleep(0.0 if is_visible else 0.1)
     store.share("read", True)
     if store.rank == 0:
         path.unlink(missing_ok=True)
-    return {"folder": str(runs), "seconds": seconds, "error": error}
+    missing = f"does not show within {VISIBLE_SECONDS:.0f} s what the first process wrote there"
+    return error or ("" if is_visible else missing)
 
 
-def _all_reduce(store: SharedStore) -> dict[str, Any]:
-    """Seconds of an all-reduce by size over all processes, on the devices that would train."""
+def describe_process(runs: Path, folder_error: str = "") -> Record:
+    """What is compared or shown: host, versions and device, and free disk and memory in bytes."""
+    versions = {"Python": platform.python_version()} | {name: installed_version(name) for name in ("malmoi", "torch")}
+    return {
+        "host": socket.gethostname(),
+        "versions": versions | {"device": _device()},
+        "folder": str(runs),
+        "folder_error": folder_error,
+        "disk": shutil.disk_usage(runs).free if runs.is_dir() else 0,
+        "memory": psutil.virtual_memory().available,
+    }
+
+
+def _device() -> str:
+    """Name of the device that this process would train on, or "not usable" and the reason."""
+    import torch
+
+    try:
+        kind = find_device("auto", "pretrain.engine.device").type
+    except BadInput as error:
+        return f"not usable ({error})"
+    number, count = int(os.environ.get("LOCAL_RANK", "0")), torch.accelerator.device_count()
+    if kind != "cpu" and number >= count:
+        return f"not usable (process {number + 1} of this machine, but torch sees only {count} devices)"
+    return "cpu" if kind == "cpu" else device_name(torch.device(kind, number))
+
+
+def _time_all_reduce(store: SharedStore) -> Record:
+    """Seconds of an all-reduce over all processes, on the devices that would train; "error" if it failed."""
     import torch
     import torch.distributed as dist
 
@@ -117,93 +165,74 @@ def _all_reduce(store: SharedStore) -> dict[str, Any]:
     number = int(os.environ["LOCAL_RANK"])
     device = torch.device(accelerator.type, number) if accelerator else torch.device("cpu")
     backend, limit = dist.get_default_backend_for_device(device), timedelta(seconds=COLLECTIVE_SECONDS)
-    seconds = {}
     try:
         if accelerator:
             torch.accelerator.set_device_index(number)
         prefixed = dist.PrefixStore("all-reduce", store.store)
         dist.init_process_group(backend, store=prefixed, rank=store.rank, world_size=store.size, timeout=limit)
-        for name, size in REDUCE_SIZES.items():
-            values = torch.ones(size // 4, device=device)
-            durations = []
-            for _ in range(REPEATS + 1):  # the first one connects
-                values.fill_(1.0)
-                wait_for_device(device)
-                start = time.perf_counter()
-                dist.all_reduce(values)
-                wait_for_device(device)
-                durations.append(time.perf_counter() - start)
-            if float(values.min()) != store.size or float(values.max()) != store.size:
-                return {"backend": backend, "error": f"the sum of {name} of ones over {store.size} processes is wrong"}
-            seconds[name] = min(durations[1:])
+        values, durations = torch.ones(REDUCE_BYTES // 4, device=device), []
+        for _ in range(REPEATS + 1):  # the first one connects
+            values.fill_(1.0)
+            wait_for_device(device)
+            start = time.perf_counter()
+            dist.all_reduce(values)
+            wait_for_device(device)
+            durations.append(time.perf_counter() - start)
+        if float(values.min()) != store.size or float(values.max()) != store.size:
+            return {"backend": backend, "error": f"the sum of ones over {store.size} processes is wrong"}
         dist.destroy_process_group()
     except (RuntimeError, LaunchError) as problem:
         return {"backend": backend, "error": str(problem).strip().splitlines()[0][:300]}
-    return {"backend": backend, "seconds": seconds}
+    return {"backend": backend, "seconds": min(durations[1:])}
 
 
-def _describe_process() -> dict[str, Any]:
-    import torch
-
-    versions = {"python": platform.python_version()} | {name: installed_version(name) for name in PACKAGES}
-    if torch.cuda.is_available():
-        versions |= {"CUDA": str(torch.version.cuda), "NCCL": ".".join(map(str, torch.cuda.nccl.version()))}
-    memory, cores = host_memory(), os.cpu_count()
-    return {
-        "host": socket.gethostname(), "versions": versions, "cores": cores, "memory": memory, "device": _device(torch)
-    }  # fmt: skip
-
-
-def _device(torch: Any) -> str:
-    """Name of the device that this process would train on, or "not usable: " and the reason."""
-    try:
-        kind = find_device("auto", "pretrain.engine.device").type
-    except BadInput as error:
-        return f"not usable: {error}"
-    if kind == "cpu":
-        return "cpu"
-    number, count = int(os.environ.get("LOCAL_RANK", "0")), torch.accelerator.device_count()
-    if number >= count:
-        return f"not usable: process {number + 1} of this machine, but torch sees only {count} devices"
-    return device_name(torch.device(kind, number))
+def find_problems(records: Sequence[Record | None]) -> Iterator[str]:
+    """What keeps training from starting; ``records`` by rank, None for a process without answer."""
+    yield from (f"rank {rank} did not answer" for rank, record in enumerate(records) if record is None)
+    present = [record for record in records if record is not None]
+    for name in present[0]["versions"]:
+        hosts: dict[str, list[str]] = {}
+        for record in present:
+            hosts.setdefault(record["versions"][name], []).append(record["host"])
+        if len(hosts) > 1:
+            order = sorted(hosts.items(), key=lambda item: -len(item[1]))
+            values = ", ".join(f"{value} on {', '.join(dict.fromkeys(where))}" for value, where in order)
+            yield f"{name} differs: {values}; use the same everywhere"
+    for device, host in dict.fromkeys((record["versions"]["device"], record["host"]) for record in present):
+        if device.startswith("not usable"):
+            yield f"{host}: device {device}"
+    for host, folder, error in dict.fromkeys((r["host"], r["folder"], r["folder_error"]) for r in present):
+        if error:
+            yield f"{host}: {folder} {error}; set --runs to a folder that all nodes share"
 
 
-def _query_gpus() -> list[dict[str, str]]:
-    """The report of nvidia-smi on each GPU of the machine; empty without nvidia-smi."""
-    if not shutil.which("nvidia-smi"):
-        return []
-    command = ["nvidia-smi", f"--query-gpu={','.join(SMI_FIELDS)}", "--format=csv,noheader,nounits"]
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=SMI_SECONDS)
-    except subprocess.TimeoutExpired:
-        return [{"error": f"nvidia-smi did not answer in {SMI_SECONDS} s: the driver or a GPU hangs"}]
-    if result.returncode:
-        return [{"error": f"nvidia-smi failed: {(result.stdout + result.stderr).strip()[:200]}"}]
-    lines = [[cell.strip() for cell in line.split(",")] for line in result.stdout.splitlines() if line.strip()]
-    return [dict(zip(SMI_FIELDS, cells, strict=True)) for cells in lines if len(cells) == len(SMI_FIELDS)]
+def _failed_reduces(reduces: Sequence[Record | None]) -> Iterator[str]:
+    failures = Counter(reduce["error"] for reduce in reduces if reduce and "error" in reduce)
+    for reason, count in failures.items():
+        yield (
+            f"all-reduce failed in {count} of {len(reduces)} processes ({reason}); allow TCP between the nodes, or "
+            "name their interface in GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME"
+        )
 
 
-def _measure_disk(folder: Path) -> dict[str, Any]:
-    """Bytes per second written with fsync, and read back outside the page cache where the system allows it.
-
-    Writes and removes a file of 64 MiB.
-    """
-    content, size = os.urandom(BLOCK), BLOCK * BLOCKS
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctor-") as file:
-            start = time.perf_counter()
-            for _ in range(BLOCKS):
-                file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            write_seconds = time.perf_counter() - start
-            with suppress(AttributeError, OSError):
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            start = time.perf_counter()
-            file.seek(0)
-            while file.read(BLOCK):
-                pass
-            read_seconds = time.perf_counter() - start
-    except OSError as problem:
-        return {"error": f"{folder}: {(problem.strerror or str(problem)).lower()}"}
-    return {"write": size / write_seconds, "read": size / read_seconds, "free": shutil.disk_usage(folder).free}
+def print_report(records: Sequence[Record | None], reduce: Record, problems: Sequence[str]) -> None:
+    """Print a row per node, the rate of all-reduce, the problems and the verdict."""
+    console = PlainConsole()
+    present = [record for record in records if record is not None]
+    ranks = Counter(record["host"] for record in present)
+    rows = []
+    for host, count in ranks.items():
+        record = next(record for record in present if record["host"] == host)
+        versions, sees = record["versions"], "no" if record["folder_error"] else "yes"
+        free = [f"{record[key] / GIB:,.0f} GiB" for key in ("disk", "memory")]
+        rows.append([host, str(count), versions["device"], versions["torch"], sees, *free])
+    heads = ("node", "ranks", "device", "torch", "sees runs", "free disk", "free memory")
+    print_table(Table(heads, rows, numbers=(1, 5, 6), title="Cluster"), console)
+    if seconds := reduce.get("seconds"):
+        sent = 2 * (len(records) - 1) / len(records) * REDUCE_BYTES  # bytes that each process sends in a ring
+        size, rate = f"{REDUCE_BYTES >> 20} MiB", f"{sent / seconds / 1e9:.2f} GB/s"
+        console.print(f"all-reduce by {reduce['backend']}: {size} in {1e3 * seconds:.2f} ms ({rate})", soft_wrap=True)
+    for problem in problems:
+        console.print(f"✗ {problem}", soft_wrap=True)
+    verdict = "ready: training can start" if not problems else f"not ready: {len(problems)} problems to fix first"
+    console.print(f"{len(rows)} nodes, {len(records)} processes: {verdict}", soft_wrap=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from launch.cluster.run_state import BEGUN, COMPLETE, EMPTY, KILLED, RUNNING, SILENT
-from launch.console import Table, say_duration
+from launch.console import Table
+from launch.numbers import duration
 
 ADVICE = {
     KILLED: "the process has ended without recording a reason; the same command resumes the run",
@@ -141,4 +142,4 @@ def _ago(record: Mapping[str, Any]) -> str:
 
 
 def _duration(seconds: float | None) -> str:
-    return "an unknown time" if seconds is None else say_duration(seconds)
+    return "an unknown time" if seconds is None else duration(seconds)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from finetune.queue.fingerprint import deciding, digest
-from finetune.queue.jobs import folder_name, plan
+from finetune.queue.jobs import plan
 from launch.checks.finetune_jobs import Jobs, jobs_left
 from launch.recipe import Recipe, load_recipe
 from launch.stage_inputs import finetune_models
@@ -62,10 +62,9 @@ def test_finished_results_count_as_done_and_time_the_others(tmp_path: Path, enco
     assert [planned.seconds for planned in jobs.left] == [3000, 1000]
     assert jobs.seconds() == 2000
     assert jobs.sentence() == (
-        "finetuning: 4 trainings, 2 done, 2 left; ~67 min of one device, ~33 min on 2, cost ~3.33 "
-        "(2 from finished results)"
+        "finetuning: 4 trainings, 2 done, 2 left; ~67 min of one device, ~33 min on 2, cost ~3.33"
     )
-    assert [row[3:] for row in jobs.table().rows] == [["1, 2", "1", "1", "50 min"], ["1, 2", "1", "1", "17 min"]]
+    assert [row[3:] for row in jobs.table().rows] == [["1, 2", "1", "1", "~50 min"], ["1, 2", "1", "1", "~17 min"]]
 
 
 @pytest.mark.parametrize(
@@ -90,25 +89,19 @@ def test_a_changed_encoder_has_no_results(tmp_path: Path, encoder: Path) -> None
     assert done(jobs_of(recipe, tmp_path)) == []
 
 
-def test_a_start_has_a_column_and_is_counted_again_if_its_encoder_is_missing(tmp_path: Path, encoder: Path) -> None:
+def test_settings_that_do_not_change_a_task_are_trained_once(tmp_path: Path, encoder: Path) -> None:
     recipe = recipe_of("finetune.settings={x: {start_from: {re: ynat}}}", encoder=encoder)
     leave_result(recipe, tmp_path, "ynat", 1, 60.0)
-    leave_result(recipe, tmp_path, "klue-re", 1, 60.0)
     jobs = jobs_of(recipe, tmp_path)
     assert len(jobs.planned) == 6  # ynat is the same under x
-    assert done(jobs) == [("klue-re", 1)]
-    assert jobs.table().heads[:5] == ("task", "model", "settings", "starts from", "seeds")
-    assert [row[3] for row in jobs.table().rows] == ["–", "–", "ynat"]
-    (tmp_path / "finetune/ynat" / folder_name(str(encoder)) / "seed-1/model").mkdir()
-    assert done(jobs_of(recipe, tmp_path)) == [("ynat", 1), ("klue-re", 1)]
+    assert done(jobs) == [("ynat", 1)]
 
 
 def test_without_results_time_is_estimated_from_operations(tmp_path: Path, encoder: Path) -> None:
-    recipe = recipe_of("finetune.max_train_examples=60", "finetune.overrides={ynat: {epochs: 2}}", encoder=encoder)
+    recipe = recipe_of("finetune.max_train_examples=50", "finetune.overrides={ynat: {epochs: 2}}", encoder=encoder)
     planned = next(planned for planned in jobs_of(recipe, tmp_path).planned if planned.job.task == "ynat")
-    tokens = 60 * 16 * 2
-    dense, attention = 6 * (4 * 10 * 10 + 2 * 10 * 20), 12 * 128 * 10  # forward and backward, one layer
-    assert planned.seconds == pytest.approx(tokens * (dense + attention) / RATE)
+    tokens, weights = 2 * 50 * 60, 4 * 10 * 10 + 2 * 10 * 20
+    assert planned.seconds == pytest.approx(6 * tokens * weights / RATE)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import pytest
 from launch.checks.estimate import GIB, Machine, differing, estimate, this_machine
 from launch.checks.preflight import find_problems, needs_deepspeed
 from launch.conduct import conduct
-from launch.console import say_duration
 from launch.errors import LaunchError
 from launch.manifest import Head
 from launch.pipeline import stages_of
@@ -190,13 +189,6 @@ def test_estimates_grow_with_the_work_and_shrink_with_the_machine() -> None:
     assert short.seconds is not None and long.seconds == pytest.approx(2 * short.seconds)
     fast = estimate("pretrain", load_recipe("smoke"), CLUSTER)
     assert fast.seconds is not None and fast.seconds < 1
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(3, "3 s"), (600, "10 min"), (7200, "2 h"), (86_400 * 12, "12 days"), (3.2e9, "101 years")]
-)
-def test_durations_have_fitting_units(seconds: float, said: str) -> None:
-    assert say_duration(seconds) == said
 
 
 INTERRUPTED = """
