@@ -68,9 +68,9 @@ def score_predictions(
     from finetune.score.scores import score_file
 
     if task.endswith(".zip"):
-        from launch.tools.archive import print_archive_scores
+        from launch.tools.package import print_archive_scores
 
-        return print_archive_scores(Path(task), data or gold, samples, json_file)
+        return print_archive_scores(Path(task), data or gold)
     if gold is None:
         raise LaunchError(f"score {task}: no predictions; give a predictions file, or an official file and predictions")
     file = predictions or gold
