@@ -13,6 +13,9 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")  # a suite that was green stays green
 
+# some tests fork workers; a forked process hangs if its parent has used the thread pool of tokenizers
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("MALMOI_SHARED", ROOT.parent / "shared"))
 
