@@ -7,8 +7,8 @@ two kilobytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from markupsafe import escape
 
@@ -18,9 +18,6 @@ LARGE, SMALL = (340, 150), (160, 100)  # width and height with the labels; a cha
 LEFT, BOTTOM, TOP, RIGHT = 30, 30, 8, 8  # margins
 MAX_DOTS = 30
 COLOURS = 8  # line0 … line7 of the stylesheet
-FIRST_AXIS = 40  # x of the first of parallel axes
-TOP_SHARE = 0.75  # trials ranked above this share are drawn in colour
-SPREAD = 7.0  # pixels over which parallel lines with equal values are spread
 
 
 class Line(NamedTuple):
@@ -108,46 +105,3 @@ def ticks(low: float, high: float, target: int = 4) -> list[float]:
     step = min((size * factor for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - target))
     digits = max(0, -math.floor(math.log10(step)))
     return [round(number * step, digits) for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
-
-
-def parallel_coordinates(
-    axes: Mapping[str, Sequence[Any]], trials: Sequence[Mapping[str, Any]], metric: str, names: Mapping[str, str]
-) -> str:
-    """A line for each trial over one axis per hyperparameter and one for the score; the best trial is on top.
-
-    Args:
-        axes: the values of each hyperparameter, at equal distances in this order; those with one value are left out.
-        trials: records with ``number``, ``values`` and ``score``; trials without a score are left out.
-        names: labels of the hyperparameters.
-    """
-    axes = {name: sorted(values, key=lambda v: (isinstance(v, str), v)) for name, values in axes.items()}
-    axes = {name: values for name, values in axes.items() if len(values) > 1}
-    scored = sorted((trial for trial in trials if trial["score"] is not None), key=lambda trial: trial["score"])
-    low, high = (scored[0]["score"], scored[-1]["score"]) if scored else (0.0, 1.0)
-    floor, right = LARGE[1] - BOTTOM + 14, LARGE[0] - LEFT
-    x = [FIRST_AXIS + place * (right - FIRST_AXIS) / len(axes) for place in range(len(axes) + 1)] if axes else [right]
-    y = _scale(0.0, 1.0, floor - SPREAD / 2, TOP + SPREAD / 2)
-    shapes = [f'<path d="M{at:.1f} {TOP}V{floor}"/>' for at in x]
-    for rank, trial in enumerate(scored, 1):
-        offset = (trial["number"] * 0.618 % 1 - 0.5) * SPREAD  # keeps lines with equal values apart
-        shares = [values.index(trial["values"][name]) / (len(values) - 1) for name, values in axes.items()]
-        heights = [*(y(share) + offset for share in shares), y((trial["score"] - low) / ((high - low) or 1.0))]
-        points = "L".join(f"{at:.1f} {up:.1f}" for at, up in zip(x, heights, strict=True))
-        is_top = rank / len(scored) > TOP_SHARE
-        kind = ' class="first"' if rank == len(scored) else ' class="second"' if is_top else ""
-        shapes.append(f'<path{kind} d="M{points}"/>')
-    labels = [
-        (at, place / (len(values) - 1), short(value))
-        for at, values in zip(x, axes.values(), strict=False)
-        for place, value in enumerate(values)
-    ]
-    for at, share, text in [*labels, (x[-1], 0.0, f"{low:.1f}"), (x[-1], 1.0, f"{high:.1f}")]:
-        shapes.append(f'<text class="over" x="{at - 4:.1f}" y="{y(share) + 3:.1f}">{_text(text)}</text>')
-    for at, name in zip(x, [*(names.get(name, name) for name in axes), metric], strict=True):
-        shapes.append(f'<text x="{at:.1f}" y="{floor + 12}">{_text(name)}</text>')
-    return _svg(shapes, LARGE, f"values of {len(scored)} trials by {metric}")
-
-
-def short(value: Any) -> str:
-    """A setting in few characters: ``3e-05``, ``16``, ``swa``."""
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

@@ -29,14 +29,14 @@ from launch.report.generative import compare_with_encoders
 from launch.report.results import Result, Results, read_results, selection_of, settings_of, trivial_of
 from launch.report.scores import main_table, scores_section, settings_tables, verdict
 from launch.report.search import search_sections
-from launch.report.stages import corpus_sections, pretraining_section, vocabulary_sections
+from launch.report.stages import corpus_section, pretraining_section, vocabulary_sections
 from launch.report.trainings import costs, hyperparameters, learning_curves
 
 if TYPE_CHECKING:
     from launch.recipe import Recipe
 
 STAGE_SECTIONS: dict[str, Callable[[Path], list[Section]]] = {  # a run that only fine-tunes has none of these
-    "corpus": corpus_sections,
+    "corpus": lambda run: [corpus_section(run)],
     "tokenizer": vocabulary_sections,
     "pretrain": lambda run: [pretraining_section(run)],
 }

@@ -1,4 +1,4 @@
-"""The section "Search": the best score so far over the trials, and which values scored well.
+"""The section "Search": what was tried, and which values scored well.
 
 The score of a trial is on the examples that select the best settings, not on dev unless the line says so. The best
 settings have their own results, called ``best-of-search``.
@@ -7,14 +7,12 @@ settings have their own results, called ``best-of-search``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from launch.numbers import duration, number
 from launch.recipe import SEARCH_FOLDER
-from launch.report.blocks import Block, Pictures, Section, Table, Text
-from launch.report.charts import Line, line_chart, parallel_coordinates, short
+from launch.report.blocks import Block, Section, Table, Text
 from launch.report.results import read_json, read_lines
 from launch.report.trainings import HYPERPARAMETERS
 
@@ -31,9 +29,7 @@ def search_sections(run: Path) -> list[Section]:
     blocks: list[Block] = [search_table(studies)]
     if any(best["selected_on"] == "dev" for best, _ in studies):
         blocks.append(Text(NOTE_ON_DEV, "warning"))
-    for best, trials in studies:
-        blocks += _study_blocks(best, trials)
-    return [Section("Search", blocks)]
+    return [Section("Search", [*blocks, *(_best_trials(*study) for study in studies)])]
 
 
 def read_studies(run: Path) -> list[Study]:
@@ -59,26 +55,12 @@ def search_table(studies: Sequence[Study], title: str = "") -> Table:
 
 def _list_values(values: Mapping[str, Any]) -> str:
     """``learning rate 3e-05, batch size 16``."""
-    return ", ".join(f"{HYPERPARAMETERS.get(name, name)} {short(value)}" for name, value in values.items())
+    return ", ".join(f"{HYPERPARAMETERS.get(name, name)} {_short(value)}" for name, value in values.items())
 
 
-def _study_blocks(study: Mapping[str, Any], trials: Sequence[dict[str, Any]]) -> list[Block]:
-    """Charts and the table of one study."""
-    complete = [(trial["score"] or 0.0) if trial["state"] == "complete" else 0.0 for trial in trials]
-    best_so_far = Line(range(1, 1 + len(trials)), list(accumulate(complete, max)), colour=0)
-    charts = [
-        (f"Best {study['metric']} so far", line_chart([best_so_far], "trials", study["metric"])),
-        ("Values of the trials", parallel_coordinates(
-            study["search"]["space"], trials, study["metric"], HYPERPARAMETERS)),
-    ]  # fmt: skip
-    keys = [("line line0", "best so far; the best trial"), ("line line1", "best quarter of the trials")]
-    states = ", ".join(f"{study[state]} {state}" for state in ("complete", "pruned", "failed") if study[state])
-    return [
-        Text(f"{study['task']}, {study['model']}", "heading"),
-        Text(f"{states}; scores are on {study['scored_on']}."),
-        Pictures(charts, keys),
-        _best_trials(study, trials),
-    ]
+def _short(value: Any) -> str:
+    """A setting in few characters: ``3e-05``, ``16``, ``swa``."""
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
 def _best_trials(study: Mapping[str, Any], trials: Sequence[dict[str, Any]]) -> Table:
@@ -86,10 +68,12 @@ def _best_trials(study: Mapping[str, Any], trials: Sequence[dict[str, Any]]) -> 
     scored = [trial for trial in trials if trial["score"] is not None]
     scored.sort(key=lambda trial: (trial["state"] != "complete", -trial["score"], trial["number"]))
     rows = [
-        [str(trial["number"]), number(trial["score"]), *(short(trial["values"][name]) for name in names),
+        [str(trial["number"]), number(trial["score"]), *(_short(trial["values"][name]) for name in names),
          trial["state"], duration(trial["seconds"])]
         for trial in scored[:MAX_ROWS]
     ]  # fmt: skip
     heads = ["trial", study["metric"], *(HYPERPARAMETERS.get(name, name) for name in names), "state", "time"]
     numbers = (*range(2 + len(names)), len(heads) - 1)
-    return Table(heads, rows, numbers=numbers, title=f"The best {len(rows)} of {len(trials)} trials", folded=True)
+    states = ", ".join(f"{study[state]} {state}" for state in ("complete", "pruned", "failed") if study[state])
+    title = f"{study['task']}, {study['model']}: the best {len(rows)} of {len(trials)} trials ({states})"
+    return Table(heads, rows, numbers=numbers, title=title, folded=True)

@@ -1,18 +1,17 @@
 """The sections on corpus, tokenizer and pretraining, from the statistics that these stages wrote.
 
-They have the columns of the paper's Tables 29 and 35.
+The table of the vocabulary has the columns of the paper's Table 35.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.card.write import PII_NAMES
 from launch.console import number_table
 from launch.numbers import count, duration, number, share
-from launch.report.blocks import Bar, Bars, Block, Pictures, Section, Table, Text
+from launch.report.blocks import Pictures, Section, Table, Text
 from launch.report.charts import Line, line_chart
 from launch.report.results import read_json, read_lines
 
@@ -23,11 +22,6 @@ PAPER_TABLE_35 = {
     "paper, BPE": (2.073, 0.578, 0.011),
     "paper, morphemes + BPE": (2.468, 0.765, 0.009),
 }
-EXAMPLE_SENTENCES = (
-    "말모이는 우리말을 모은 첫 사전의 이름이다.",
-    "가을비가 그치자 아이들이 운동장으로 뛰어나갔다.",
-    "배송이 하루 늦었지만 색이 정말 예뻐요ㅋㅋ",
-)
 HELD_OUT_COLUMNS = {  # key in the metrics: head, factor, digits; the objective decides which are there
     "mlm_loss": ("loss (nats)", 1, 3),
     "masked_accuracy": ("masked accuracy (%)", 100, 2),
@@ -54,81 +48,33 @@ HELD_OUT_NOTE = (
 )
 
 
-def corpus_sections(run: Path) -> list[Section]:
-    """Sizes and dropped text, personal data, decontamination. Samples are in the corpus card."""
+def corpus_section(run: Path) -> Section:
+    """Sizes by source, personal data and decontamination in one table; the corpus card has the details."""
     statistics = read_json(run / "corpus" / "statistics.json")
-    decontamination = read_json(run / "corpus" / "decontamination.json")
-    return [_sizes(statistics), _personal_data(statistics["total"]), _decontamination(decontamination)]
-
-
-def _sizes(statistics: dict[str, Any]) -> Section:
-    def row(name: str, sizes: dict[str, Any]) -> list[str]:
-        return [name, *(count(sizes[column]) for column in SIZES), count(sum(sizes["dropped_sentences"].values()))]
-
+    total, tasks = statistics["total"], read_json(run / "corpus" / "decontamination.json")["tasks"]
     largest = sorted(statistics["sources"].items(), key=lambda item: (-item[1]["characters"], item[0]))
-    rows = [row(*item) for item in largest[:MAX_SOURCES]]
-    if len(largest) > MAX_SOURCES:
-        rows.append([f"… and {count(len(largest) - MAX_SOURCES)} smaller sources", *("" for _ in SIZES), ""])
-    total, unreadable = statistics["total"], statistics["records"]["rejected"]
-    rows.append(row("all", total))
-    blocks: list[Block] = [
-        Table(["source", *SIZES, "sentences dropped"], rows, numbers=range(1, 7)),
-        *_by_rule("sentences", total["dropped_sentences"], "Dropped sentences", of=total["sentences_split"]),
-        *_by_rule("documents", total["dropped_documents"], "Dropped documents"),
-        *_by_rule("times", total["changed"], "Removed from kept sentences", folded=True),
-    ]
-    if unreadable:
-        reasons = ", ".join(f"{reason.replace('_', ' ')} {count(n)}" for reason, n in unreadable.items())
-        blocks.append(Text(f"Unreadable records, saved in corpus/quarantine with file and line: {reasons}."))
-    return Section("Corpus", blocks)
-
-
-def _by_rule(
-    unit: str, counts: Mapping[str, int], title: str, of: int | None = None, folded: bool = False
-) -> list[Table]:
-    """Counts by rule, with shares if the total is known; no table if no rule applied."""
-    shares = [] if of is None else ["share"]
-    rows = [[rule.replace("_", " "), count(n), *(share(n, of or 0) for _ in shares)] for rule, n in counts.items()]
-    heads = ["rule", unit, *shares]
-    return [Table(heads, rows, numbers=range(1, len(heads)), title=title, folded=folded)] if rows else []
-
-
-def _personal_data(total: dict[str, Any]) -> Section:
-    text = (
-        f"{count(sum(total['pii'].values()))} values replaced in {count(total['sentences_with_pii'])} sentences "
-        f"({share(total['sentences_with_pii'], total['sentences'])}; the paper: 1.2 %). Types as in Table 29."
-    )
-    most = max(1, *total["pii"].values())
-    bars = [Bar(PII_NAMES[name], name, n / most, count(n)) for name, n in total["pii"].items()]
-    return Section("Personal data", [Text(text), Bars(bars)])
-
-
-def _decontamination(record: dict[str, Any]) -> Section:
-    tasks, settings = record["tasks"], record["settings"]
-    if not tasks:
-        return Section("Decontamination", [Text("No benchmark files were given, so nothing was removed.")])
-    text = (
-        f"A corpus sentence is dropped if it covers {settings['threshold']:.0%} or more of a benchmark sentence's BM25 "
-        f"weight (character {settings['ngram']}-grams)."
-    )
     rows = [
-        [task, *map(count, (row["items"], len(row["found"]), row["dropped_sentences"]))] for task, row in tasks.items()
+        [name, *(count(sizes[column]) for column in SIZES), count(sum(sizes["dropped_sentences"].values()))]
+        for name, sizes in [*largest[:MAX_SOURCES], ("all", total)]
     ]
-    heads = ["task", "benchmark items", "found in the corpus", "sentences dropped"]
-    blocks: list[Block] = [Text(text), Table(heads, rows, numbers=(1, 2, 3))]
-    examples = [[task, one["item"], one["sentence"]] for task, row in tasks.items() for one in row["examples"][:1]]
-    if examples:
-        blocks.append(Table(["task", "benchmark item", "sentence dropped"], examples, title="One example per task"))
-    return Section("Decontamination", blocks)
+    if len(largest) > MAX_SOURCES:
+        rows.insert(-1, [f"… and {count(len(largest) - MAX_SOURCES)} smaller sources", *[""] * (1 + len(SIZES))])
+    in_benchmarks = ", ".join(f"{task} {count(row['dropped_sentences'])}" for task, row in tasks.items())
+    text = (
+        f"{count(sum(total['pii'].values()))} values of personal data replaced in {count(total['sentences_with_pii'])} "
+        f"sentences ({share(total['sentences_with_pii'], total['sentences'])}; the paper: 1.2 %). Sentences dropped "
+        f"because a benchmark contains them: {in_benchmarks or 'no benchmark files were given'}. The corpus card has "
+        "all rules with samples."
+    )
+    table = Table(["source", *SIZES, "sentences dropped"], rows, numbers=range(1, 2 + len(SIZES)))
+    return Section("Corpus", [table, Text(text)])
 
 
 def vocabulary_sections(run: Path) -> list[Section]:
-    """Sizes, fit to the corpus and the tokens of three sentences, or what an extended vocabulary gained.
+    """Sizes and fit to the corpus, or what an extended vocabulary gained.
 
     Nothing for a vocabulary that was adopted unchanged, which has no statistics.
     """
-    from tokenizer.measuring.encoder import load_tokenizer
-
     extension = run / "tokenizer" / "extension.json"
     if extension.is_file():
         gained, best = extension_tables(read_json(extension))
@@ -151,11 +97,8 @@ def vocabulary_sections(run: Path) -> list[Section]:
     rows = [["this run, on its corpus", fertility, words, number(fit["unknown_ratio"], 4)]]
     rows += [[name, *(number(value, 3) for value in values)] for name, values in PAPER_TABLE_35.items()]
     heads = ["vocabulary", "pieces per eojeol", "eojeols in several pieces", "[UNK] per piece"]
-    encoder = load_tokenizer(run / "tokenizer")
-    pieces = [[text, " ".join(encoder.encode(text, add_special_tokens=False).tokens)] for text in EXAMPLE_SENTENCES]
     note = "The paper's numbers are for 32,000 entries on Korean Wikipedia; other text gives other numbers."
-    fit_table = Table(heads, rows, numbers=(1, 2, 3))
-    return [Section("Vocabulary", [Text(text), fit_table, Text(note, "note"), Table(["sentence", "pieces"], pieces)])]
+    return [Section("Vocabulary", [Text(text), Table(heads, rows, numbers=(1, 2, 3)), Text(note, "note")])]
 
 
 def extension_tables(extension: dict[str, Any]) -> list[Table]:

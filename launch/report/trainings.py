@@ -1,24 +1,20 @@
 """How the models were trained: learning curves, hyperparameters and cost.
 
-A curve is a mean over seeds; the band around it reaches from the lowest to the highest seed. A chart holds the models
-of a task with the recipe's settings, or the settings of one model.
+A curve is a mean over seeds; the band around it reaches from the lowest to the highest seed.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
 from launch.numbers import count, duration, number
-from launch.recipe import OWN_MODEL
 from launch.report.blocks import Block, Pictures, Table, Text
 from launch.report.charts import COLOURS, SMALL, Line, line_chart
-from launch.report.results import RECIPE_SETTINGS, Group, Result, Results, by_task, name_of, settings_of
+from launch.report.results import Group, Result, Results, by_task, name_of
 
-MAX_CHARTS = 16  # of settings; if there are more, only those of one model are shown
 MAX_NAMES = 4
 HYPERPARAMETERS = {  # of every training, with their column heads
     "lr": "learning rate", "epochs": "epochs", "batch_size": "batch size", "warmup_share": "warmup",
@@ -28,24 +24,12 @@ Curve = list[tuple[float, float]]
 
 
 def learning_curves(results: Results) -> list[Block]:
-    """Loss by epoch and score by step of each model, then the loss of each setting."""
+    """Loss by epoch and score by step of each model with the recipe's settings."""
     models = by_task(results.main)
-    settings_of_model = Counter((group.task, group.model) for group in results.groups)
-    varied = [group for group in results.groups if settings_of_model[group.task, group.model] > 1]
-    several = len({group.model for group in varied}) > 1
-    settings: dict[str, list[Group]] = {}
-    for group in varied:
-        settings.setdefault(f"{group.task}, {group.model}" if several else group.task, []).append(group)
-    if len(settings) > MAX_CHARTS:
-        names = [group.model for group in varied]
-        one = OWN_MODEL if OWN_MODEL in names else names[0]
-        settings = {caption: groups for caption, groups in settings.items() if groups[0].model == one}
     return [
-        *_charts("Training loss by epoch", models, loss_of, lambda group: group.name, from_zero=True),
-        *_charts("Score by step, on the evaluation examples", models, score_of, lambda group: group.name),
-        *_charts("Training loss by epoch and settings", settings, loss_of, lambda g: g.settings or RECIPE_SETTINGS,
-                 from_zero=True),
-    ]  # fmt: skip
+        *_charts("Training loss by epoch", models, loss_of, from_zero=True),
+        *_charts("Score by step, on the evaluation examples", models, score_of),
+    ]
 
 
 def loss_of(result: Result) -> Curve:
@@ -59,22 +43,21 @@ def score_of(result: Result) -> Curve:
 
 
 def _charts(
-    title: str, parts: dict[str, list[Group]], curve: Callable[[Result], Curve], name: Callable[[Group], str],
-    from_zero: bool = False,
-) -> list[Block]:  # fmt: skip
-    """A chart for each part that has a curve; a name has the same colour in all charts."""
-    names = list(dict.fromkeys(name(group) for groups in parts.values() for group in groups))
+    title: str, tasks: dict[str, list[Group]], curve: Callable[[Result], Curve], from_zero: bool = False
+) -> list[Block]:
+    """A chart for each task that has a curve; a model has the same colour in all charts."""
+    names = list(dict.fromkeys(group.name for groups in tasks.values() for group in groups))
     colours = {name: place for place, name in enumerate(names[:COLOURS])}
     charts = []
-    for caption, groups in parts.items():
-        lines = [_line(group, curve, colours[name(group)]) for group in groups if name(group) in colours]
+    for caption, groups in tasks.items():
+        lines = [_line(group, curve, colours[group.name]) for group in groups if group.name in colours]
         if any(line.places for line in lines):
             y_label = title.partition(" by ")[0].lower()
             charts.append((caption, line_chart(lines, "", y_label, from_zero=from_zero, size=SMALL)))
     if not charts:
         return []
     keys = [(f"line line{place}", name) for name, place in colours.items()] if len(names) > 1 else []
-    seeds = any(len(group.results) > 1 for groups in parts.values() for group in groups)
+    seeds = any(len(group.results) > 1 for groups in tasks.values() for group in groups)
     notes = ["Lines are means over seeds; bands reach from the lowest to the highest seed."] if seeds else []
     if len(names) > COLOURS:
         notes.append(f"Not shown: {', '.join(names[COLOURS:])}, because a chart has {COLOURS} colours.")
@@ -123,17 +106,7 @@ def _all_settings(result: Result) -> dict[str, Any]:
 
 
 def _names_of(results: Sequence[Result]) -> str:
-    """Which models were trained in this way: models and settings apart if each model has each of the settings."""
     names = list(dict.fromkeys(map(name_of, results)))
-    models = list(dict.fromkeys(result["model"] for result in results))
-    settings = list(dict.fromkeys(map(settings_of, results)))
-    if len(names) > 1 and len(names) == len(models) * len(settings):
-        named = [_first_names([name or RECIPE_SETTINGS for name in settings])] if settings != [""] else []
-        return "; ".join([_first_names(models), *named])
-    return _first_names(names)
-
-
-def _first_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -35,15 +34,13 @@ class Repository:
     folder: Path
     kind: Literal["model", "dataset"]  # a tokenizer is a model for the Hub
     names: Sequence[str]  # files, or patterns such as documents/*.parquet
-    outdated: Sequence[str]  # patterns of files that an earlier push may have left; they are deleted
-    message: str
+    outdated: Sequence[str] = ()  # patterns of files that an earlier push may have left; they are deleted
 
 
 def push(
     folder: Annotated[Path, typer.Argument(help="Folder of a corpus, tokenizer or model: runs/smoke/corpus, …")],
     repository: Annotated[str, typer.Argument(metavar="NAME/REPOSITORY", help="Target on the Hugging Face Hub.")],
     private: Annotated[bool, typer.Option("--private", help="Create a private repository.")] = False,
-    revision: Annotated[str | None, typer.Option(help="Branch; created if it does not exist.")] = None,
     with_personal_data: Annotated[
         bool, typer.Option("--with-personal-data", help="Publish a corpus even if personal data was kept in it.")
     ] = False,
@@ -55,8 +52,7 @@ def push(
     Example:  malmoi push runs/smoke/finetune/ynat/model/seed-1/model my-team/korean-topics --private
     """
     set_up_console()
-    files = find_repository(folder, with_personal_data=with_personal_data)
-    typer.echo(upload(files, repository, private=private, revision=revision))
+    typer.echo(upload(find_repository(folder, with_personal_data=with_personal_data), repository, private=private))
 
 
 def find_repository(folder: Path, *, with_personal_data: bool = False) -> Repository:
@@ -64,8 +60,10 @@ def find_repository(folder: Path, *, with_personal_data: bool = False) -> Reposi
     kind = _kind_of(folder)
     if kind == "corpus":
         return corpus_repository(folder, with_personal_data=with_personal_data)
-    if kind is not None:
-        return model_repository(folder) if kind == "model" else tokenizer_repository(folder)
+    if kind == "model":
+        return model_repository(folder)
+    if kind == "tokenizer":
+        return tokenizer_repository(folder)
     inside = sorted(str(path) for path in folder.iterdir() if _kind_of(path)) if folder.is_dir() else []
     hint = f"name one of {', '.join(inside)}" if inside else "expected the folder of a corpus, tokenizer or model"
     raise LaunchError(f"{folder}: {'nothing to publish here' if folder.is_dir() else 'no such folder'}; {hint}")
@@ -81,13 +79,9 @@ def _kind_of(folder: Path) -> Literal["corpus", "tokenizer", "model"] | None:
 
 def tokenizer_repository(folder: Path) -> Repository:
     """The files of a tokenizer; ``BadInput`` unless it is complete and its files agree."""
-    from tokenizer.building.export import read_vocabulary
     from tokenizer.repository import check_repository
 
-    names = check_repository(folder)
-    entries = len(read_vocabulary(folder / "vocab.txt"))
-    outdated = ("plain/*",)  # a second form that earlier versions wrote
-    return Repository(folder, "model", names, outdated, f"Korean WordPiece vocabulary, {entries:,} entries")
+    return Repository(folder, "model", check_repository(folder))
 
 
 def corpus_repository(folder: Path, *, with_personal_data: bool = False) -> Repository:
@@ -110,8 +104,7 @@ def corpus_repository(folder: Path, *, with_personal_data: bool = False) -> Repo
             f"{folder}: personal data was kept in this corpus (corpus.pii.mode=keep); clean it with another mode, or "
             "add --with-personal-data if it may be published"
         )
-    documents, names = check_repository(folder)
-    return Repository(folder, "dataset", names, OUTDATED, f"{documents:,} documents, cleaned with malmoi")
+    return Repository(folder, "dataset", check_repository(folder)[1], OUTDATED)
 
 
 def model_repository(folder: Path) -> Repository:
@@ -121,28 +114,21 @@ def model_repository(folder: Path) -> Repository:
     """
     from corpus.documents.model_files import INDEX_NAME, WEIGHTS_NAME, check_weight_index, refuse_links
     from finetune.config import MODEL_INFO_NAME
+    from finetune.saved_models.load import load_model
 
     refuse_links(folder)
     if missing := [name for name in (CARD_NAME, "tokenizer.json") if not (folder / name).is_file()]:
         raise LaunchError(f"{folder}: {', '.join(missing)} is missing; give a model folder as malmoi writes it")
     shards = check_weight_index(folder / INDEX_NAME, str(folder)) if (folder / INDEX_NAME).is_file() else []
-    message = _check_saved(folder) if (folder / MODEL_INFO_NAME).is_file() else _check_pretrained(folder)
-    names = [
-        name for name in (MODEL_INFO_NAME, *MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards) if (folder / name).is_file()
-    ]
-    return Repository(folder, "model", names, (), message)
+    if (folder / MODEL_INFO_NAME).is_file():
+        load_model(folder, "cpu")
+    else:
+        _check_pretrained(folder)
+    names = (MODEL_INFO_NAME, *MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards)
+    return Repository(folder, "model", [name for name in names if (folder / name).is_file()])
 
 
-def _check_saved(folder: Path) -> str:
-    from finetune.saved_models.load import load_model
-
-    settings = load_model(folder, "cpu").settings
-    headline = settings.get("headline")
-    score = (settings.get("scores") or {}).get(headline)
-    return f"{settings['task']}" + (f", {headline} {score:.2f}" if score is not None else "")
-
-
-def _check_pretrained(folder: Path) -> str:
+def _check_pretrained(folder: Path) -> None:
     from transformers import AutoConfig, AutoTokenizer
 
     from corpus.documents.model_files import check_model_files, check_sizes
@@ -159,86 +145,60 @@ def _check_pretrained(folder: Path) -> str:
             f"{folder}: the tokenizer has {len(tokenizer):,} entries but the model {config.vocab_size:,} embeddings; "
             "use the tokenizer of this model"
         )
-    return f"{config.model_type}, pretrained with malmoi"
 
 
-def upload(
-    repository: Repository,
-    repo_id: str,
-    *,
-    private: bool = False,
-    revision: str | None = None,
-    token: str | None = None,
-) -> str:
-    """Upload a repository's files and return the address of the commit; create repository and branch if needed.
+def upload(repository: Repository, repo_id: str, *, private: bool = False) -> str:
+    """Upload a repository's files and return the address of the commit; create the repository if needed.
 
     Args:
         private: a new repository becomes private; an existing one must be private already.
-        token: by default the one of ``hf auth login``, or HF_TOKEN.
 
     Raises:
         LaunchError: the Hub refuses, or cannot be reached.
     """
     from huggingface_hub import HfApi
+    from huggingface_hub.errors import HTTPError, LocalTokenNotFoundError
 
-    if token is not None and not (token.isascii() and token.isprintable() and token and " " not in token):
-        raise LaunchError(
-            "the token has characters that are not allowed in tokens; copy it again, without quotes and spaces"
-        )
-    api, kind = HfApi(token=token), repository.kind
-    with _one_sentence_errors(repo_id):
-        name = api.create_repo(repo_id, repo_type=kind, private=private, exist_ok=True).repo_id
-        if private and not api.repo_info(name, repo_type=kind).private:
-            raise LaunchError(
-                f"{name}: this repository is public; make it private on the Hub first, or push to another name"
-            )
-        if revision and not revision.startswith("refs/"):
-            api.create_branch(name, repo_type=kind, branch=revision, exist_ok=True)
-        log.info("uploading %s to %s", ", ".join(repository.names), name)
-        commit = api.upload_folder(
-            repo_id=name,
-            repo_type=kind,
-            folder_path=repository.folder,
-            revision=revision,
-            allow_patterns=list(repository.names),
-            delete_patterns=list(repository.outdated) or None,
-            commit_message=repository.message,
-        )
-    return str(commit.commit_url)
-
-
-@contextmanager
-def _one_sentence_errors(repo_id: str) -> Iterator[None]:
-    """Turn errors of the Hub into one sentence without the HTTP library's text, which may contain the token."""
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
-
+    api, kind = HfApi(), repository.kind
     try:
-        yield
-    except LaunchError:
-        raise
-    except HFValidationError:
-        raise LaunchError(
-            f"{repo_id!r} is not a repository name; expected NAME/REPOSITORY with letters, digits, '-', '_' and '.'"
-        ) from None
-    except LocalTokenNotFoundError:
-        raise LaunchError(f"{repo_id}: no access token; run `hf auth login` or set HF_TOKEN") from None
-    except HfHubHTTPError as error:
+        name = api.create_repo(repo_id, repo_type=kind, private=private, exist_ok=True).repo_id
+        is_public = private and not api.repo_info(name, repo_type=kind).private
+        if not is_public:
+            log.info("uploading %s to %s", ", ".join(repository.names), name)
+            commit = api.upload_folder(
+                repo_id=name,
+                repo_type=kind,
+                folder_path=repository.folder,
+                allow_patterns=list(repository.names),
+                delete_patterns=list(repository.outdated) or None,
+                commit_message="Upload with malmoi",
+            )
+            return str(commit.commit_url)
+    except (HTTPError, ConnectionError, LocalTokenNotFoundError, ValueError) as error:
+        raise LaunchError(f"{repo_id}: {_explain(error)}") from None
+    raise LaunchError(f"{name}: this repository is public; make it private on the Hub first, or push to another name")
+
+
+def _explain(error: Exception) -> str:
+    """An error of the Hub in one sentence, without the HTTP library's text, which may contain the token."""
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
+
+    if isinstance(error, HFValidationError):
+        return "not a repository name; expected NAME/REPOSITORY with letters, digits, '-', '_' and '.'"
+    if isinstance(error, LocalTokenNotFoundError):
+        return "no access token; run `hf auth login` or set HF_TOKEN"
+    if isinstance(error, HfHubHTTPError):
         status = error.response.status_code
         reason = f"{status}, {_first_line(error.server_message)}" if error.server_message else f"{status}"
-        raise LaunchError(
-            f"{repo_id}: the Hub refuses the access token ({reason}); run `hf auth login` with a token that may write"
-            if status in (401, 403)
-            else f"{repo_id}: the Hub answered {reason}; check the names of repository and branch"
-        ) from None
-    except ValueError as error:  # raised if the Hub rejects the metadata of the card
-        raise LaunchError(
-            f"{repo_id}: the Hub rejects README.md ({_first_line(error)}); correct the metadata between the --- lines"
-        ) from None
-    except (HTTPError, ConnectionError) as error:
-        raise LaunchError(
-            f"{repo_id}: the Hub cannot be reached ({type(error).__name__}); check the network, HF_ENDPOINT and "
-            "HF_HUB_OFFLINE, then push again"
-        ) from None
+        if status in (401, 403):
+            return f"the Hub refuses the access token ({reason}); run `hf auth login` with a token that may write"
+        return f"the Hub answered {reason}; check the name of the repository"
+    if isinstance(error, ValueError):  # raised if the Hub rejects the metadata of the card
+        return f"the Hub rejects README.md ({_first_line(error)}); correct the metadata between the --- lines"
+    return (
+        f"the Hub cannot be reached ({type(error).__name__}); check the network, HF_ENDPOINT and HF_HUB_OFFLINE, then "
+        "push again"
+    )
 
 
 def _first_line(message: object) -> str:

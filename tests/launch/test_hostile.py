@@ -24,7 +24,7 @@ from launch.console import PlainConsole, PlainFormatter, set_up_console
 from launch.report.blocks import Bar, Bars, Pictures, Section, Table, Text
 from launch.report.charts import Line, line_chart
 from launch.report.run import render
-from launch.report.stages import corpus_sections
+from launch.report.stages import corpus_section
 from tests.command import run_command
 
 TEXT = (
@@ -131,7 +131,7 @@ def test_no_block_of_the_report_lets_text_through(ran: tuple[Path, subprocess.Co
         Bars([Bar(nasty, nasty, 0.5, nasty, nasty)]), Pictures([(nasty, line_chart([Line([1], [1])], nasty, nasty))]),
         Table([nasty, "n"], [[nasty, "1"]], title=nasty), Table(["a"], [["b"]], title=nasty, folded=True),
     ]  # fmt: skip
-    page = page_of(Section(nasty, blocks), *corpus_sections(ran[0].parent))
+    page = page_of(Section(nasty, blocks), corpus_section(ran[0].parent))
     html, markdown = render("page.html.j2", page), render("page.md.j2", page)
     for text in (html, as_html(markdown)):
         assert not unshown(text)

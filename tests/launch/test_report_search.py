@@ -1,8 +1,7 @@
-"""The report of a search: what is on the page, and its picture of the values."""
+"""The report of a search: what is on the page."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ from corpus.card.korean import translate_html
 from finetune.config import FinetuneConfig
 from finetune.search.propose import State, Trial, propose
 from finetune.search.study import Study, trial_config, write_study
-from launch.report.blocks import Table, Text
-from launch.report.charts import parallel_coordinates
+from launch.report.blocks import Table
 from launch.report.run import render
 from launch.report.search import read_studies, search_sections
 
@@ -41,7 +39,7 @@ def test_a_run_without_a_search_has_no_section(tmp_path: Path) -> None:
     assert search_sections(tmp_path) == []
 
 
-def test_each_study_has_its_charts_and_its_best_trials(tmp_path: Path) -> None:
+def test_each_study_has_its_best_trials(tmp_path: Path) -> None:
     write(tmp_path, "wos")
     write(tmp_path)
     (section,) = search_sections(tmp_path)
@@ -49,9 +47,7 @@ def test_each_study_has_its_charts_and_its_best_trials(tmp_path: Path) -> None:
     first, *_ = tables = [block for block in section.blocks if isinstance(block, Table)]
     assert [row[3] for row in first.rows] == ["6 of 8"] * 2 and first.rows[0][5] == "54.00"
     assert [row[0] for row in tables[1].rows] == ["4", "3", "2", "1", "0"]
-    assert any(
-        isinstance(b, Text) and b.text.startswith("5 complete, 1 failed; scores are on 20%") for b in section.blocks
-    )
+    assert tables[1].title == "ynat, <b>: the best 5 of 6 trials (5 complete, 1 failed)"
     html = shown(tmp_path)
     assert "&lt;b&gt;" in html and "<b>," not in html
     korean = translate_html(html)
@@ -63,18 +59,3 @@ def test_a_search_on_dev_gets_a_warning(tmp_path: Path) -> None:
     assert "Selected on dev" not in shown(tmp_path)
     write(tmp_path, select_on="dev")
     assert "Selected on dev" in shown(tmp_path)
-
-
-def test_each_scored_trial_is_a_line_over_the_axes_with_several_values() -> None:
-    space = {"lr": [3e-4, 1e-4], "batch_size": [16], "average": ["none", "swa"]}
-    trials = [
-        {"number": n, "values": {"lr": lr, "batch_size": 16, "average": average}, "score": score}
-        for n, (lr, average, score) in enumerate([(1e-4, "none", 40.0), (3e-4, "swa", 60.0), (1e-4, "swa", None)])
-    ]
-    svg = parallel_coordinates(space, trials, "f<1", {"lr": "learning rate"})
-    paths = [[float(y) for y in re.findall(r"[\d.]+ ([\d.]+)", d)] for d in re.findall(r'd="M([\d. L]+)"', svg)]
-    assert len(paths) == 2 and all(len(path) == 3 for path in paths)  # rate, average, score
-    low, high = sorted(paths, key=lambda path: -path[-1])
-    assert all(up < down for up, down in zip(high, low, strict=True))  # larger values are higher
-    assert "f&lt;1" in svg and "batch" not in svg
-    assert parallel_coordinates({"lr": [1e-4]}, [], "f1", {}).startswith("<svg")

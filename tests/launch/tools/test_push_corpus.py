@@ -23,7 +23,7 @@ from corpus.run import run as clean
 from launch.errors import LaunchError
 from launch.manifest import Head, finish
 from launch.tools.push import corpus_repository, find_repository, upload
-from tests.launch.fake_hub import TOKEN, Hub
+from tests.launch.fake_hub import Hub
 
 PUBLISHED = ["README.md", "decontamination.json", "statistics.json"]
 PHONE = "010-0123-4567"
@@ -59,7 +59,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 def push(folder: Path, name: str = "someone/letters", *, with_personal_data: bool = False, **settings: Any) -> str:
     repository = corpus_repository(folder, with_personal_data=with_personal_data)
-    return upload(repository, name, token=TOKEN, **settings)
+    return upload(repository, name, **settings)
 
 
 def shards_of(folder: Path) -> list[str]:
@@ -119,10 +119,9 @@ def test_a_smaller_corpus_replaces_a_larger_one(hub: Hub, folder: Path, tmp_path
     assert sorted(stored) == sorted([".gitattributes", *PUBLISHED, *shards_of(smaller)])
 
 
-def test_private_and_branch_are_heeded(hub: Hub, folder: Path) -> None:
-    push(folder, private=True, revision="v2")
+def test_private_is_heeded(hub: Hub, folder: Path) -> None:
+    push(folder, private=True)
     assert hub.private == {"someone/letters": True}
-    assert list(hub.files["someone/letters", "main"]) == [".gitattributes"]
     push(folder, "someone/open")
     with pytest.raises(LaunchError, match="someone/open: this repository is public"):
         push(folder, "someone/open", private=True)
@@ -176,7 +175,7 @@ def test_an_unfinished_or_damaged_corpus_is_never_sent(
 ) -> None:
     damage(folder)
     with pytest.raises((LaunchError, BadInput), match=message):
-        upload(find_repository(folder), "someone/letters", token=TOKEN)
+        upload(find_repository(folder), "someone/letters")
     assert hub.requests == []
 
 

@@ -16,7 +16,7 @@ from finetune.saved_models.save import Trained, save_model
 from launch.errors import LaunchError, is_user_error
 from launch.tools.push import find_repository, upload
 from tests.finetune.conftest import build_tiny_encoder
-from tests.launch.fake_hub import TOKEN, Hub
+from tests.launch.fake_hub import Hub
 
 RESULT = {
     "task": "ynat", "model": "/home/somebody/model", "protocol": "malmoi", "precision": "fp32", "headline": "macro_f1",
@@ -42,7 +42,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("kind", ["kept", "pretrained"])
 def test_the_files_of_a_model_arrive_byte_for_byte_and_no_others(kind: str, hub: Hub, folders: dict[str, Path]) -> None:
-    url = upload(find_repository(folders[kind]), "someone/model", token=TOKEN)
+    url = upload(find_repository(folders[kind]), "someone/model")
     stored = hub.files["someone/model", "main"]
     expected = {"README.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
     assert set(stored) - {".gitattributes"} == expected | ({"malmoi.json"} if kind == "kept" else set())
@@ -52,7 +52,7 @@ def test_the_files_of_a_model_arrive_byte_for_byte_and_no_others(kind: str, hub:
 
 
 def test_what_was_pushed_loads_again(hub: Hub, folders: dict[str, Path], tmp_path: Path) -> None:
-    upload(find_repository(folders["kept"]), "someone/topics", private=True, token=TOKEN)
+    upload(find_repository(folders["kept"]), "someone/topics", private=True)
     for name, content in hub.files["someone/topics", "main"].items():
         (tmp_path / name).write_bytes(content)
     assert load_model(tmp_path, "cpu").settings["scores"] == {"macro_f1": 61.25}
@@ -86,6 +86,6 @@ def test_a_damaged_model_is_never_sent(
     with pytest.raises(
         ValueError if message.startswith(("format", "no complete", "expected")) else LaunchError, match=message
     ) as told:
-        upload(find_repository(folder), "someone/model", token=TOKEN)
+        upload(find_repository(folder), "someone/model")
     assert is_user_error(told.value)
     assert hub.requests == []

@@ -55,7 +55,7 @@ def make_folder(folder: Path, *, jamo_fallback: bool) -> Path:
 
 
 def test_exactly_the_repositorys_files_arrive_byte_for_byte(hub: Hub, folder: Path) -> None:
-    url = push(folder, "someone/words", token=TOKEN)
+    url = push(folder, "someone/words")
 
     stored = hub.files["someone/words", "main"]
     assert sorted(stored) == sorted([".gitattributes", *ROOT_FILES])
@@ -65,7 +65,7 @@ def test_exactly_the_repositorys_files_arrive_byte_for_byte(hub: Hub, folder: Pa
 
 
 def test_what_was_pushed_loads_and_encodes_alike(hub: Hub, folder: Path, tmp_path: Path) -> None:
-    push(folder, "someone/words", token=TOKEN)
+    push(folder, "someone/words")
     for name, content in hub.files["someone/words", "main"].items():
         (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "copy" / name).write_bytes(content)
@@ -74,81 +74,60 @@ def test_what_was_pushed_loads_and_encodes_alike(hub: Hub, folder: Path, tmp_pat
 
 
 def test_a_second_push_replaces_the_first(hub: Hub, folder: Path) -> None:
-    push(folder, "someone/words", token=TOKEN)
+    push(folder, "someone/words")
     (folder / "README.md").write_text(CARD + "\n둘째\n", "utf-8")
-    push(folder, "someone/words", token=TOKEN)
+    push(folder, "someone/words")
     stored = hub.files["someone/words", "main"]
     assert stored["README.md"].decode().endswith("둘째\n")
 
 
-def test_the_second_form_of_earlier_versions_goes(hub: Hub, folder: Path) -> None:
-    push(folder, "someone/words", token=TOKEN)
-    stored = hub.files["someone/words", "main"]
-    stored["plain/vocab.txt"] = b""
-    push(folder, "someone/words", token=TOKEN)
-
-    assert sorted(stored) == sorted([".gitattributes", *ROOT_FILES])
-
-
-def test_a_branch_is_made_and_written_to(hub: Hub, folder: Path) -> None:
-    for _ in range(2):
-        push(folder, "someone/words", revision="v2", token=TOKEN)
-
-    assert list(hub.files["someone/words", "main"]) == [".gitattributes"]
-    assert "vocab.txt" in hub.files["someone/words", "v2"]
-
-
 def test_private_is_asked_for_and_never_lost(hub: Hub, folder: Path) -> None:
-    push(folder, "someone/hidden", private=True, token=TOKEN)
-    push(folder, "someone/hidden", private=True, token=TOKEN)
-    push(folder, "someone/open", token=TOKEN)
+    push(folder, "someone/hidden", private=True)
+    push(folder, "someone/hidden", private=True)
+    push(folder, "someone/open")
     before = dict(hub.files["someone/open", "main"])
     (folder / "README.md").write_text(CARD + "secret", "utf-8")
 
     assert hub.private == {"someone/hidden": True, "someone/open": False}
     with pytest.raises(LaunchError, match="someone/open: this repository is public"):
-        push(folder, "someone/open", private=True, token=TOKEN)
+        push(folder, "someone/open", private=True)
     assert hub.files["someone/open", "main"] == before
 
 
 @pytest.mark.parametrize("name", ["a/b/c", "some one/words", "someone/wor--ds", "", "someone/" + "x" * 100])
 def test_a_name_that_cannot_be_is_told(hub: Hub, folder: Path, name: str) -> None:
     with pytest.raises(LaunchError, match="expected NAME/REPOSITORY"):
-        push(folder, name, token=TOKEN)
+        push(folder, name)
     assert hub.requests == []
 
 
-def test_a_refused_token_is_told_and_never_shown(hub: Hub, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_token_is_told_and_never_shown(
+    hub: Hub, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level(logging.DEBUG)
     wrong = "hf_wrongToken"
+    monkeypatch.setenv("HF_TOKEN", wrong)
     with pytest.raises(
         LaunchError, match=r"someone/words: the Hub refuses the access token \(401.*hf auth login"
     ) as told:
-        push(folder, "someone/words", token=wrong)
+        push(folder, "someone/words")
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.refuses["/commit/"] = (403, f"token {TOKEN} may not write")
     with pytest.raises(LaunchError, match=r"\(403, token hf_… may not write\)") as told_too:
-        push(folder, "someone/words", token=TOKEN)
+        push(folder, "someone/words")
 
     for text in (str(told.value), str(told_too.value), caplog.text):
         assert wrong not in text and TOKEN not in text
     assert told.value.__suppress_context__ and told_too.value.__suppress_context__
 
 
-@pytest.mark.parametrize("token", ["", "hf_a b", "hf_secret\n", "hf_한글"])
-def test_a_token_that_cannot_be_is_not_sent(hub: Hub, folder: Path, token: str) -> None:
-    with pytest.raises(LaunchError, match="copy it again") as told:
-        push(folder, "someone/words", token=token)
-    assert hub.requests == []
-    assert "hf_" not in str(told.value)
-
-
 def test_other_answers_of_the_hub_are_passed_on(hub: Hub, folder: Path) -> None:
     hub.refuses["/commit/"] = (409, "A commit has happened since.")
     with pytest.raises(LaunchError, match=r"the Hub answered 409, A commit has happened since;"):
-        push(folder, "someone/words", token=TOKEN)
+        push(folder, "someone/words")
     hub.refuses = {"validate-yaml": (400, "Invalid metadata")}
     with pytest.raises(LaunchError, match=r"the Hub rejects README\.md"):
-        push(folder, "someone/words", token=TOKEN)
+        push(folder, "someone/words")
 
 
 def test_no_network_is_told(monkeypatch: pytest.MonkeyPatch, hub: Hub, folder: Path) -> None:
@@ -156,11 +135,11 @@ def test_no_network_is_told(monkeypatch: pytest.MonkeyPatch, hub: Hub, folder: P
     closed.server_close()
     reach(monkeypatch, f"http://127.0.0.1:{closed.server_port}")
     with pytest.raises(LaunchError, match="the Hub cannot be reached"):
-        push(folder, "someone/words", token=TOKEN)
+        push(folder, "someone/words")
     reach(monkeypatch, hub.url)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(LaunchError, match="HF_HUB_OFFLINE"):
-        push(folder, "someone/words", token=TOKEN)
+        push(folder, "someone/words")
     assert hub.requests == []
 
 
@@ -196,5 +175,5 @@ def test_a_damaged_folder_is_never_sent(hub: Hub, folder: Path, damage: Callable
     damage(folder)
 
     with pytest.raises(BadInput, match=message):
-        push(folder, "someone/words", token=TOKEN)
+        push(folder, "someone/words")
     assert hub.requests == []
