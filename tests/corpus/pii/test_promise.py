@@ -67,7 +67,7 @@ def test_no_original_of_a_document_is_found_in_any_of_its_sentences(mode: Mode, 
     protected = PiiHider(mode, SECRET).hide_in_sentences(sentences, "d")
     kept = [sentence for sentence in protected.sentences if sentence is not None]
     assert all(old.isdisjoint(new) for old, new in zip(found_in(sentences), found_in(kept), strict=True))
-    assert [spans for spans, s in zip(protected.left, protected.sentences, strict=True) if s is not None] == (
+    assert [spans for spans, s in zip(protected.remaining, protected.sentences, strict=True) if s is not None] == (
         find_pii_in_sentences(kept)
     )
 
@@ -221,12 +221,14 @@ def test_what_cannot_be_hidden_otherwise_is_masked(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("mode", ["mask", "tag"])
-def test_what_stands_there_all_the_same_is_an_error_that_says_where_not_what(
+def test_remaining_personal_data_is_an_error_that_names_the_place_but_not_the_text(
     monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     detect_with(monkeypatch, BlindDetector(()))
     monkeypatch.setattr(cover, "_mask", str)
-    with pytest.raises(BadInput, match=r"^document \[TEL\], sentence 1, characters 0 to [0-9]+: a TEL") as caught:
+    with pytest.raises(
+        BadInput, match=r"^document \[TEL\], sentence 1, characters 0 to [0-9]+: TEL is still"
+    ) as caught:
         PiiHider(mode, SECRET).hide_in_sentences(["secret word", "another"], "letter")
     assert not any(word in str(caught.value) for word in ("secret", "word", "letter"))
 
