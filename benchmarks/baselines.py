@@ -11,6 +11,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,18 @@ def load_splitters() -> dict[str, Split]:
     """Kiwi and kss by name, if they are installed."""
     from corpus.sentences.splitters import load_splitter
 
-    return {name: load_splitter(name) for name, package in SPLITTERS.items() if find_spec(package)}
+    loaders = {"kiwi": load_kiwi, "kss": lambda: load_splitter("kss")}
+    return {name: loaders[name]() for name, package in SPLITTERS.items() if find_spec(package)}
+
+
+def load_kiwi() -> Split:
+    """The sentence splitter of Kiwi; like all splitters, it splits at line ends too."""
+    from kiwipiepy import Kiwi
+
+    from corpus.sentences.splitters import split_at_starts
+
+    split = partial(Kiwi(num_workers=1).split_into_sents, return_sub_sents=False)
+    return partial(split_at_starts, starts=lambda line: [sentence.start for sentence in split(line)])
 
 
 def split_at_stops(text: str) -> list[str]:

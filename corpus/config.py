@@ -152,7 +152,7 @@ class CorpusConfig(Section):
 
     noise_rules_off: dict[str, list[str]] = Field({}, description="Names of noise rules to skip, by source.")
     rejoin_lines: bool = Field(True, description="Join the lines of hard-wrapped text before sentences are split.")
-    splitter: Literal["rules", "kiwi", "kss"] = Field("rules", description="Sentence splitter.")
+    splitter: Literal["rules", "kss"] = Field("rules", description="Sentence splitter; kss: as in the paper.")
     min_sentence_chars: dict[str, int] = Field(
         {"CC-100": 200, "NEWSCRAWL": 200}, description="Drop shorter sentences, by source (section 2.3)."
     )

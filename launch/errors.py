@@ -13,7 +13,7 @@ EXTRAS = {  # optional modules, each with the extra of our distribution that ins
     "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
     "optuna": "search", "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
-    "presidio_analyzer": "presidio", "gradio": "demo", "sklearn": "dev", "seqeval": "dev",
+    "gradio": "demo", "sklearn": "dev", "seqeval": "dev",
 }  # fmt: skip
 NEEDED_BY_STAGE = {
     "tokens": ("transformers",),

@@ -1,7 +1,6 @@
-"""Rendering of the data card: number formats, bars, histograms, marked changes, escaping.
+"""Rendering of the data card: number formats, bars, marked changes, escaping.
 
-Markdown and HTML are rendered from the same facts. Charts are SVG and CSS without a plotting library, so equal numbers
-give equal bytes, and colors follow the reader's light or dark theme.
+Markdown and HTML are rendered from the same facts; equal facts give equal bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,20 +17,10 @@ from markupsafe import Markup, escape
 from corpus.documents.escaping import code_block, escape_controls, escape_markdown
 from corpus.documents.templates import load_templates
 
-PLOT_WIDTH, PLOT_HEIGHT = 300, 84
 TAG = re.compile(r"\[[A-Z]{2,10}\]")
 SHOWN_AROUND = 60  # characters before and after what changed
 MAX_SHOWN = 240
 MAX_PAIRS = 150_000  # of equal characters, in which difflib looks; two samples of 1,000 have some 60,000
-
-
-class Bar(NamedTuple):
-    """One bucket of a histogram: ``n`` values from ``low`` to ``high``, a ``share`` (0..1) of all values."""
-
-    low: int
-    high: int
-    n: int
-    share: float
 
 
 class Part(NamedTuple):
@@ -62,56 +50,6 @@ def size(byte_count: float) -> str:
             return f"{byte_count:,.0f} {unit}" if unit == "bytes" else f"{byte_count:.2f} {unit}"
         byte_count /= 1000
     return f"{byte_count:,.2f} TB"
-
-
-def to_bars(histogram: Mapping[str, int]) -> list[Bar]:
-    """Counts by power-of-two lower bound ("1", "2", "4" …) as bars without gaps, ascending."""
-    counts = {int(low): n for low, n in histogram.items() if n}
-    total = sum(counts.values())
-    lows = _buckets(min(counts), max(counts)) if counts else []
-    return [Bar(low, max(2 * low - 1, low), counts.get(low, 0), counts.get(low, 0) / total) for low in lows]
-
-
-def _buckets(lowest: int, highest: int) -> list[int]:
-    return [0] * (lowest == 0) + [1 << k for k in range(highest.bit_length()) if lowest <= 1 << k <= highest]
-
-
-def median_bar(bars: Sequence[Bar]) -> Bar | None:
-    """The bucket that holds the median."""
-    reached = accumulate(bar.share for bar in bars)
-    return next((bar for bar, share in zip(bars, reached, strict=True) if share >= 0.5 - 1e-12), None)
-
-
-def label(bar: Bar) -> str:
-    return str(bar.low) if bar.low == bar.high else f"{bar.low:,}–{bar.high:,}"
-
-
-def short(value: int) -> str:
-    """A short number for axis labels: 4096 is 4k."""
-    return str(value) if value < 1024 else f"{value >> 10}k" if value < 1 << 20 else f"{value >> 20}M"
-
-
-def plot(bars: Sequence[Bar], lowest: int, highest: int, unit: str) -> str:
-    """A histogram as SVG; all plots of a page use the same ``lowest`` and ``highest`` bucket."""
-    lows = _buckets(lowest, highest)
-    step = PLOT_WIDTH / len(lows)
-    by_low = {bar.low: bar for bar in bars}
-    tallest = max((bar.share for bar in bars), default=1.0)
-    shapes = []
-    for n, low in enumerate(lows):
-        bar = by_low.get(low)
-        if bar and bar.n:
-            height = max(1.0, bar.share / tallest * PLOT_HEIGHT)
-            tip = f"{label(bar)} {unit}: {count(bar.n)} ({100 * bar.share:.1f} %)"
-            shapes.append(
-                f'<rect x="{n * step + 1:.1f}" y="{PLOT_HEIGHT - height:.1f}" width="{step - 2:.1f}" '
-                f'height="{height:.1f}" rx="1.5"><title>{tip}</title></rect>'
-            )
-        if n % (2 if len(lows) > 9 else 1) == 0:
-            shapes.append(f'<text x="{n * step + step / 2:.1f}" y="{PLOT_HEIGHT + 13}">{short(low)}</text>')
-    base = f'<path d="M0 {PLOT_HEIGHT}.5H{PLOT_WIDTH}"/>'
-    box = f'viewBox="0 0 {PLOT_WIDTH} {PLOT_HEIGHT + 18}"'
-    return f'<svg class="plot" {box} role="img" aria-label="histogram, {unit}">{base}{"".join(shapes)}</svg>'
 
 
 def width(part: float, whole: float) -> str:
@@ -199,7 +137,7 @@ def render(template: str, facts: Mapping[str, Any]) -> str:
     """
     is_html = template.endswith("html.j2")
     environment = load_templates("corpus.card", autoescape=is_html, finalize=_shown if is_html else None)
-    shown = (stylesheet, count, share, size, label, width, plot, to_bars, median_bar, escape_controls, cut, mark_tags)
+    shown = (stylesheet, count, share, size, width, escape_controls, cut, mark_tags)
     environment.globals |= {function.__name__: function for function in shown}
     environment.filters |= {"md": escape_markdown, "fenced": code_block, "lines": _lines}
     return environment.get_template(template).render(**facts)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from corpus.card.korean import translate_html
-from corpus.card.page import mark_change, mark_replaced, render, to_bars
+from corpus.card.page import mark_change, mark_replaced, render
 from corpus.documents.atomic_files import atomic_write, read_json
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
@@ -25,11 +25,10 @@ from corpus.pii.cover import cover_spans
 from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES, PII_TYPES
 
-SHOWN_SOURCES, SHOWN_PLOTS, SAMPLES_PER_RULE, EXAMPLES_PER_TASK = 12, 8, 3, 2
+SHOWN_SOURCES, SAMPLES_PER_RULE, EXAMPLES_PER_TASK = 12, 3, 2
 CARD_NAME, PAGE_NAME = "README.md", "card.html"
 DATA_FILES = "documents/*.parquet"
 IN_BENCHMARK = "in_benchmark"
-HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
 
 PII_NAMES = {
     "TEL": "telephone number", "RRN": "resident registration number", "FRN": "foreigner registration number",
@@ -115,7 +114,6 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "pii": _personal_data(total["pii"], changed),
         "values": sum(total["pii"].values()),
         "decontamination": _decontamination(out, total),
-        "plots": _plots(sources, total),
         "settings": yaml.safe_dump(publishable(settings), allow_unicode=True, sort_keys=True),
         "is_screened": bool(settings.get("toxicity", {}).get("enabled")),
     }
@@ -243,17 +241,6 @@ def _decontamination(out: Path, total: Mapping[str, Any]) -> dict[str, Any] | No
         "tasks": tasks,
         "dropped": total["dropped_sentences"].get(IN_BENCHMARK, 0),
     }
-
-
-def _plots(sources: Mapping[str, Mapping[str, Any]], total: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Histograms of all text and of the largest sources; None if the statistics have none."""
-    if not all(name in total for name in HISTOGRAMS):
-        return None
-    named = [("all sources", total), *(_largest(sources, SHOWN_PLOTS) if len(sources) > 1 else ())]
-    bars = [(source, {name: to_bars(found.get(name, {})) for name in HISTOGRAMS}) for source, found in named]
-    plots: list[dict[str, Any]] = [{"source": source, **found} for source, found in bars if any(found.values())]
-    lows = {name: [bar.low for plot in plots for bar in plot[name]] for name in HISTOGRAMS}
-    return {"plots": plots, "ranges": {name: (min(low, default=1), max(low, default=1)) for name, low in lows.items()}}
 
 
 def _samples(path: Path) -> dict[str, list[Row]]:

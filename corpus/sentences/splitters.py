@@ -1,8 +1,7 @@
-"""Sentence splitters by name: our rules, Kiwi, or KSS (optional packages).
+"""Sentence splitters by name: our rules, or KSS as in the paper (optional package, 536 times slower).
 
-All three return stripped, non-empty slices of the text in order, and every line end is a boundary. Kiwi and KSS only
-propose boundaries, because KSS drops characters such as U+FEFF and everything after U+0000. They take 40 to 500 times
-as long as the rules.
+Both return stripped, non-empty slices of the text in order, and every line end is a boundary. KSS only proposes
+boundaries, because it drops characters such as U+FEFF and everything after U+0000.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ from corpus.sentences.split import split_sentences
 Splitter = Callable[[str], list[str]]
 
 WHITE = re.compile(r"\s+")
-# Kiwi counts characters of a token with 16 bits, and KSS takes minutes per megabyte: split longer lines
-MAX_LINE_CHARS = 20_000
+MAX_LINE_CHARS = 20_000  # KSS takes minutes per megabyte of one line
 KSS_DROPPED_CHARS = 200  # maximum number of dropped characters to skip in a search
 KSS_MISSED_CHARS = 2_000  # maximum number of characters of sentences that were not found
 
 
 @cache
 def load_splitter(name: str) -> Splitter:
-    """The splitter "rules", "kiwi" or "kss"; loaded once per process, because backends take seconds to load."""
+    """The splitter "rules" or "kss"; loaded once per process, because KSS takes seconds to load."""
     if name not in SPLITTERS:
         raise BadInput(f"unknown sentence splitter {name!r}; expected one of {', '.join(SPLITTERS)}")
     try:
@@ -37,25 +35,17 @@ def load_splitter(name: str) -> Splitter:
         ) from error
 
 
-def _load_kiwi() -> Splitter:
-    from kiwipiepy import Kiwi
-
-    split = partial(Kiwi(num_workers=1).split_into_sents, return_sub_sents=False)
-    # only starts are used: a sentence ends where the next one starts
-    return partial(_slices, starts=lambda line: [sentence.start for sentence in split(line)])
-
-
 def _load_kss() -> Splitter:
     from kss import split_sentences as kss_split
 
     split: Any = partial(kss_split, backend="mecab", num_workers=1, strip=True)
-    return partial(_slices, starts=lambda line: aligned_starts(line, split(line)))
+    return partial(split_at_starts, starts=lambda line: aligned_starts(line, split(line)))
 
 
-SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": lambda: split_sentences, "kiwi": _load_kiwi, "kss": _load_kss}
+SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": lambda: split_sentences, "kss": _load_kss}
 
 
-def _slices(text: str, starts: Callable[[str], Iterable[int]]) -> list[str]:
+def split_at_starts(text: str, starts: Callable[[str], Iterable[int]]) -> list[str]:
     """The text split at line ends and at the positions from ``starts``."""
     sentences = []
     for part in _parts(text):

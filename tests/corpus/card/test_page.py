@@ -1,4 +1,4 @@
-"""How the data card shows figures and text: bars that add up, plots that line up, marks that change nothing."""
+"""How the data card shows figures and text: numbers, sizes, marks that change no text."""
 
 from __future__ import annotations
 
@@ -9,26 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.card.korean import translate, translate_html, translate_markdown
-from corpus.card.page import Part, mark_change, mark_replaced, median_bar, plot, read_templates, share, size, to_bars
+from corpus.card.page import Part, mark_change, mark_replaced, read_templates, share, size
 from corpus.documents.escaping import escape_controls
-
-
-def test_bars_have_no_gaps_and_hold_all() -> None:
-    bars = to_bars({"4": 3, "32": 1, "2": 0})
-    assert [(bar.low, bar.high, bar.n) for bar in bars] == [(4, 7, 3), (8, 15, 0), (16, 31, 0), (32, 63, 1)]
-    assert median_bar(bars) == bars[0]
-    assert to_bars({}) == []
-    assert median_bar([]) is None
-
-
-def test_plots_over_one_range_line_up() -> None:
-    def places(histogram: dict[str, int]) -> dict[str, str]:
-        found = re.findall(r'<rect x="([\d.]+)".*?<title>(\d+)', plot(to_bars(histogram), 1, 64, "characters"))
-        return {low: x for x, low in found}
-
-    wide, narrow = places({"1": 2, "8": 3, "64": 1}), places({"8": 9})
-    assert list(wide) == ["1", "8", "64"]
-    assert narrow["8"] == wide["8"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Splitters by name: one contract for the rules, Kiwi and KSS, whatever a backend does to its text."""
+"""Splitters by name: one contract for the rules and KSS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corpus.documents.errors import BadInput
 from corpus.sentences.split import split_sentences
 from corpus.sentences.splitters import MAX_LINE_CHARS, SPLITTERS, Splitter, aligned_starts, load_splitter
 
-PACKAGES = {"kiwi": "kiwipiepy", "kss": "kss"}
+PACKAGES = {"kss": "kss"}
 
 
 def squeeze(text: str) -> str:
@@ -71,7 +71,7 @@ def test_rules_are_our_own_splitter() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(BadInput, match=r"'mecab'.*rules, kiwi, kss"):
+    with pytest.raises(BadInput, match=r"'mecab'.*rules, kss"):
         load_splitter("mecab")
 
 
@@ -129,6 +129,6 @@ def test_a_long_line_is_cut_at_a_blank(monkeypatch: pytest.MonkeyPatch) -> None:
 
     seen: list[str] = []
     words = "낱말 " * MAX_LINE_CHARS
-    splitters._slices(words, lambda part: seen.append(part) or [])  # type: ignore[func-returns-value]
+    splitters.split_at_starts(words, lambda part: seen.append(part) or [])  # type: ignore[func-returns-value]
     assert "".join(seen) == words
     assert all(len(part) <= MAX_LINE_CHARS and part.endswith(" ") for part in seen)
