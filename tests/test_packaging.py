@@ -34,7 +34,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def test_wheel_holds_every_module_and_nothing_else(names: list[str]) -> None:
     modules = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*.py")}
-    kinds = (".yaml", ".j2", ".css", ".txt")
+    kinds = (".yaml", ".j2", ".css", ".txt", ".jsonl")
     data = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*") if p.suffix in kinds}
     data |= {f"{package}/py.typed" for package in PACKAGES}
     data |= {f"launch/sample/{name}" for name in ("documents.tar.zst", "klue.tar.zst", "SHA256SUMS", "README.md")}

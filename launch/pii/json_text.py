@@ -21,7 +21,7 @@ from corpus.reading import containers
 from corpus.reading.containers import BROKEN_JSON, NOT_AN_OBJECT, TOO_LONG, UnreadableRecord, parse_json
 from corpus.reading.encoding import UNDECODED
 from launch.pii.streams import UNDECODABLE, Line, ReportProblem
-from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, escape_key, nfc, paths_below
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, RecordWork, Work, escape_key, paths_below
 
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|"', re.S)
 SCALAR = re.compile(r"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null|NaN|-?Infinity")
@@ -51,8 +51,8 @@ class Walker:
     keys: dict[str, None] = field(default_factory=dict)  # the first keys, for messages
     spans_at: tuple[int, int] | None = None  # position of the value of a top-level "spans"
 
-    def change(self, raw: str, change: Callable[[str, str], str]) -> str:
-        """The next piece with ``change(text, label)`` applied to its selected strings.
+    def change(self, raw: str, change: Callable[[str, str, str], str]) -> str:
+        """The next piece with ``change(text, label, pointer)`` applied to its selected strings.
 
         Raises:
             UnreadableRecord: the value of a selected key is a number.
@@ -60,7 +60,7 @@ class Walker:
         pieces, position = [], 0
         for start, end, label in self._places(raw):
             text = json.loads(raw[start:end], strict=False)
-            if (new := change(text, label)) != text:
+            if (new := change(text, label, self.pointer())) != text:
                 pieces += [raw[position:start], literal(new)]
                 position = end
         return "".join([*pieces, raw[position:]])
@@ -146,25 +146,14 @@ def change_record(raw: str, walker: Walker, work: Work, position: int, flat: boo
         UnreadableRecord: as ``check_record``.
     """
     record = check_record(raw)
-    if isinstance(work, Hiding):
-        document = str(record.get("id", position))
-        return walker.change(raw, lambda text, label: work.hidden(text, document, label))
-    found: dict[str, list[SpanRow]] = {}
-
-    def find(text: str, label: str) -> str:
-        text = nfc(text)
-        if rows := work.rows(text, label):
-            found.setdefault(walker.pointer(), []).extend(rows)  # keys may repeat
-        return text
-
-    changed = walker.change(raw, find)
-    again = Walker(())
-    if "spans" in record:
-        again.pass_over(changed)
-    return _with_spans(changed, literal([row for rows in found.values() for row in rows] if flat else found), again)
+    strings = RecordWork(work, str(record.get("id", position)))
+    changed = walker.change(raw, strings.change)
+    return changed if isinstance(work, Hiding) else _with_spans(changed, literal(strings.found(flat)))
 
 
-def _with_spans(raw: str, spans: str, walker: Walker) -> str:
+def _with_spans(raw: str, spans: str) -> str:
+    walker = Walker(())
+    walker.pass_over(raw)
     if walker.spans_at:
         start, end = walker.spans_at
         raw = raw[:start] + spans + raw[end:]
@@ -313,7 +302,7 @@ def _change_around(raw: str, around: Walker, work: Work) -> str:
         return ""
     if UNDECODED.search(raw):
         raise UnreadableRecord(UNDECODABLE)
-    return around.change(raw, lambda text, label: work.hidden(text, "0", label))
+    return around.change(raw, RecordWork(work, "0").change)
 
 
 def _whole_or_pieces(pieces: Iterator[Piece], paths: Paths) -> Iterator[Piece]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import date, time
 from pathlib import Path
@@ -16,7 +16,7 @@ from corpus.reading.containers import TOO_LONG, UnreadableRecord
 from corpus.reading.parquet import Rows, cell_value, decode_dictionary, open_parquet, read_rows, stored_schema
 from launch.pii.json_text import NOT_TEXT, literal
 from launch.pii.streams import UNDECODABLE, ReportProblem
-from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, escape_key, map_strings, nfc, paths_below
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, RecordWork, Work, escape_key, map_strings, paths_below
 
 Columns = dict[str, Paths]
 """Selected paths of each selected column."""
@@ -40,17 +40,8 @@ def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, repor
     with _opened(source) as (schema, all_rows):
         columns = _choose(schema, paths)
         for first, rows in all_rows:
-            for place in range(rows.table.num_rows):
-                try:
-                    if place in rows.too_long:
-                        raise UnreadableRecord(TOO_LONG)
-                    row = {name: cell_value(rows.table.column(name), place) for name in rows.table.schema.names}
-                    row |= {name: _text(row[name]) for name in columns}
-                except (UnreadableRecord, UnicodeDecodeError) as error:
-                    reason = UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error)
-                    report(f"row {first + place + 1}", reason, "")
-                else:
-                    yield _with_spans(row, columns, work, flat)
+            for _, row, spans in _changed_rows(rows, first, schema.names, columns, work, report):
+                yield literal(row | {"spans": spans.found(flat)}, default=_as_text) + "\n"
 
 
 @contextmanager
@@ -96,50 +87,44 @@ def _text(value: Any) -> Any:
     return type(value)([_text(inner) for inner in value]) if isinstance(value, list | tuple) else value
 
 
+def _changed_rows(
+    rows: Rows, first: int, names: Collection[str], columns: Columns, work: Work, report: ReportProblem
+) -> Iterator[tuple[int, dict[str, Any], RecordWork]]:
+    """Place, cells (``names``) and spans of each readable row; rows with the same "id" are one document."""
+    table = rows.table
+    has_id = isinstance(work, Hiding) and "id" in table.schema.names
+    ids = table.column("id").to_pylist() if has_id else [None] * table.num_rows
+    for place, name_of_row in enumerate(ids):
+        strings = RecordWork(work, str(first + place if name_of_row is None else name_of_row))
+        try:
+            if place in rows.too_long:
+                raise UnreadableRecord(TOO_LONG)
+            cells = {name: cell_value(table.column(name), place) for name in names}
+            cells |= {name: _text(cells[name]) for name in columns}
+        except (UnreadableRecord, UnicodeDecodeError) as error:
+            reason = UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error)
+            report(f"row {first + place + 1}", reason, "")
+            continue
+        for name, paths in columns.items():
+            cells[name] = map_strings(cells[name], paths, strings.change, name, f"/{escape_key(name)}")
+        yield place, cells, strings
+
+
 def _hidden(
     rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: Hiding, report: ReportProblem
 ) -> pa.RecordBatch:
-    """The rows without personal data; rows with the same "id" are one document."""
+    """The readable rows without personal data."""
     table = rows.table
-    ids = table.column("id").to_pylist() if "id" in table.schema.names else [None] * table.num_rows
-    left_out = dict.fromkeys(rows.too_long, TOO_LONG)
-    changed: dict[str, list[Any]] = {name: [] for name in columns}
-    for place, name_of_row in enumerate(ids):
-        hide = _hide_in(str(first + place if name_of_row is None else name_of_row), work)
-        for name, paths in columns.items():
-            try:
-                value = None if place in left_out else _text(cell_value(table.column(name), place))
-            except UnicodeDecodeError:
-                value, left_out[place] = None, UNDECODABLE
-            changed[name].append(map_strings(value, paths, hide, name))
-    for place, reason in sorted(left_out.items()):
-        report(f"row {first + place + 1}", reason, "")
+    changed = {place: cells for place, cells, _ in _changed_rows(rows, first, columns, columns, work, report)}
+    if len(changed) < table.num_rows:
+        table = table.filter(pa.array([place in changed for place in range(table.num_rows)]))
     arrays = [
-        pa.array(changed[field.name], field.type)
-        if field.name in changed
+        pa.array([cells[field.name] for cells in changed.values()], field.type)
+        if field.name in columns
         else decode_dictionary(table.column(field.name), field.type)
         for field in schema
     ]
-    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return batch.filter(pa.array([place not in left_out for place in range(table.num_rows)])) if left_out else batch
-
-
-def _hide_in(document: str, work: Hiding) -> Callable[[str, str, str], str]:
-    return lambda text, label, pointer: work.hidden(text, document, label)
-
-
-def _with_spans(row: dict[str, Any], columns: Columns, work: Finding, flat: bool) -> str:
-    found: dict[str, list[SpanRow]] = {}
-
-    def find(text: str, label: str, pointer: str) -> str:
-        if rows := work.rows(nfc(text), label):
-            found[pointer] = rows
-        return nfc(text)
-
-    for name, paths in columns.items():
-        row[name] = map_strings(row[name], paths, find, name, f"/{escape_key(name)}")
-    shown: Any = [span for rows in found.values() for span in rows] if flat else found
-    return literal(row | {"spans": shown}, default=_as_text) + "\n"
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _as_text(value: Any) -> str:

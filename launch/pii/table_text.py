@@ -18,7 +18,7 @@ from corpus.reading.containers import TOO_LONG, UnreadableRecord
 from corpus.reading.encoding import UNDECODED
 from launch.pii.json_text import literal
 from launch.pii.streams import UNDECODABLE, ReportProblem
-from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, escape_key, nfc, paths_below
+from launch.pii.work import EVERYTHING, Hiding, Paths, RecordWork, Work, escape_key, nfc, paths_below
 
 MAX_HEAD_CHARS = 60
 DELIMITERS = ",\t;|"
@@ -53,10 +53,10 @@ def change_rows(texts: Iterable[str], delimiter: str, paths: Paths, work: Work, 
             report(f"line {row.line}", UNDECODABLE if UNDECODED.search(row.raw) else "open_quote", row.raw)
             continue
         is_head = not table.is_known and table.learn(row)
-        if isinstance(work, Hiding):
-            yield row.raw if is_head else hide_in_row(table, row, work, position)
-        elif not is_head and any(row.values):
-            yield find_in_row(table, row, work)
+        if isinstance(work, Hiding) and is_head:
+            yield row.raw
+        elif isinstance(work, Hiding) or (not is_head and any(row.values)):
+            yield change_row(table, row, work, position)
 
 
 def choose_delimiter(head: str, is_tsv: bool) -> str:
@@ -147,25 +147,19 @@ def _is_word(value: str) -> bool:
     return 0 < len(value) <= MAX_HEAD_CHARS and not any(sign.isdigit() for sign in value)
 
 
-def hide_in_row(table: Table, row: Row, work: Hiding, position: int) -> str:
-    """The row without personal data."""
+def change_row(table: Table, row: Row, work: Work, position: int) -> str:
+    """The row without personal data, or a JSON line with its cells by column, and spans by JSON pointer."""
+    names = [*table.head, *row.numbers[len(table.head) :]]
+    strings = RecordWork(work, str(position))
     pieces, end = [], 0
     for place, value, label in table.selected_cells(row):
-        if (new := work.hidden(value, str(position), label)) != value:
+        if (new := strings.change(value, label, f"/{escape_key(names[place])}")) != value:
             start, next_end, _ = row.cells[place]
             if row.raw[start : start + 1] == '"' or any(sign in new for sign in f'"\r\n{DELIMITERS}'):
                 new = '"' + new.replace('"', '""') + '"'
             pieces += [row.raw[end:start], new]
             end = next_end
-    return "".join([*pieces, row.raw[end:]])
-
-
-def find_in_row(table: Table, row: Row, work: Finding) -> str:
-    """The row as a JSON line: cells by column, spans by JSON pointer."""
-    names = [*table.head, *row.numbers[len(table.head) :]]
-    found: dict[str, list[SpanRow]] = {}
-    for place, value, label in table.selected_cells(row):
-        if rows := work.rows(nfc(value), label):
-            found[f"/{escape_key(names[place])}"] = rows
+    if isinstance(work, Hiding):
+        return "".join([*pieces, row.raw[end:]])
     record: dict[str, Any] = dict(zip(names, map(nfc, row.values), strict=False))
-    return literal(record | {"spans": found}) + "\n"
+    return literal(record | {"spans": strings.spans}) + "\n"

@@ -41,9 +41,6 @@ class Finding:
     explains: bool = False
     name_model: NameTagger | None = None
 
-    def rows(self, text: str, label: str = "") -> list[SpanRow]:
-        return [self.shown(span) for span in self.find(text, label)]
-
     def find(self, text: str, label: str = "") -> list[Span]:
         return find_pii(text, self.types, label, self.name_model)
 
@@ -69,6 +66,28 @@ class Hiding:
 
 
 Work = Finding | Hiding
+
+
+@dataclass(slots=True)
+class RecordWork:
+    """Processes the strings of one record; a ``Finding`` collects their ``spans`` by JSON pointer."""
+
+    work: Work
+    document: str
+    spans: dict[str, list[SpanRow]] = field(default_factory=dict)
+
+    def change(self, text: str, label: str, pointer: str) -> str:
+        """``text`` without personal data, or in NFC."""
+        if isinstance(self.work, Hiding):
+            return self.work.hidden(text, self.document, label)
+        text = nfc(text)
+        if spans := self.work.find(text, label):
+            self.spans.setdefault(pointer, []).extend(map(self.work.shown, spans))  # keys may repeat
+        return text
+
+    def found(self, flat: bool) -> Any:
+        """The spans by JSON pointer, or as one list if ``flat``."""
+        return [span for spans in self.spans.values() for span in spans] if flat else self.spans
 
 
 def read_types(names: str | None) -> frozenset[str] | None:

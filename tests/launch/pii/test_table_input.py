@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpus.pii.hide import PiiHider
-from launch.pii.table_text import Table, choose_delimiter, hide_in_row, looks_like_a_head, rows_of
+from launch.pii.table_text import Table, change_row, choose_delimiter, looks_like_a_head, rows_of
 from launch.pii.work import Hiding
 
 Malmoi = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -45,7 +45,7 @@ def test_only_cells_with_personal_data_change(rows: list[list[str]], quoting: in
     csv.writer(written, quoting=quoting).writerows(rows)  # type: ignore[arg-type]
     table = Table()
     table.is_known = True
-    out = [hide_in_row(table, row, TAGS, 0) for row in rows_of([written.getvalue()], ",")]
+    out = [change_row(table, row, TAGS, 0) for row in rows_of([written.getvalue()], ",")]
     assert "".join(out) == written.getvalue().replace(TEL, "[TEL]")
 
 
@@ -55,7 +55,7 @@ def test_a_value_that_needs_quotes_gets_them() -> None:
             return 'a "b", c'
 
     [row] = rows_of(["x,y\n"], ",")
-    assert hide_in_row(Table(), row, Odd(PiiHider()), 0) == '"a ""b"", c","a ""b"", c"\n'
+    assert change_row(Table(), row, Odd(PiiHider()), 0) == '"a ""b"", c","a ""b"", c"\n'
 
 
 def test_the_head_of_a_column_announces_its_cells_and_stays(malmoi: Malmoi, tmp_path: Path) -> None:
