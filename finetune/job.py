@@ -36,9 +36,8 @@ from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_best, save_or_remove
 from finetune.saved_models.start_encoder import drop_start, encoder_of, has_start, save_start, start_from_model
-from finetune.score.bootstrap import bootstrap
 from finetune.score.errors import find_errors
-from finetune.score.scores import defined, defined_tables, read_rows
+from finetune.score.scores import defined, defined_tables, read_rows, scores_record
 from finetune.task import MemberRecord, Task, ToRecords
 from finetune.train.averaging import START_EPOCHS
 from finetune.train.batched_prediction import predict
@@ -197,19 +196,8 @@ def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> l
 
 
 def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> dict[str, Any]:
-    scores = task.score(rows)
-    trivial = task.score(to_rows(data.scored, task.inspection.trivial(data.training, data.scored)))
-    groups = [task.group(example) for example in data.scored]
-    intervals = bootstrap(task, rows, groups, config.bootstrap_samples, config.split_seed)
-    return {
-        "headline": next(iter(scores)),
-        "bootstrap_samples": config.bootstrap_samples,
-        "scores": defined(scores),
-        "intervals": {name: intervals.get(name) for name in scores},
-        "trivial": defined(trivial),
-        "paper_dev": {model: dict(figures) for model, figures in task.published.dev_scores.items()},
-        **({"searched_on": config.searched_on} if config.searched_on else {}),
-    }
+    record = scores_record(task, rows, data.training, data.scored, config.bootstrap_samples, config.split_seed)
+    return record | ({"searched_on": config.searched_on} if config.searched_on else {})
 
 
 def origin_of(

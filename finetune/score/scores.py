@@ -45,6 +45,27 @@ def defined(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
 
 
+def scores_record(
+    task: Task, rows: Sequence[Row], training: Sequence[Example], scored: Sequence[Example], samples: int, seed: int
+) -> dict[str, Any]:
+    """The part of ``scores.json`` with scores, intervals, the trivial baseline (null without training examples) and the
+    paper's figures."""
+    scores = task.score(rows)
+    trivial: dict[str, Any] = dict.fromkeys(scores)
+    if training:
+        guesses = task.inspection.trivial(training, scored)
+        trivial = defined(task.score([Row(e.guid, e.gold, *g) for e, g in zip(scored, guesses, strict=True)]))
+    intervals = bootstrap(task, rows, [task.group(example) for example in scored], samples, seed)
+    return {
+        "headline": next(iter(scores)),
+        "bootstrap_samples": samples,
+        "scores": defined(scores),
+        "intervals": {name: intervals.get(name) for name in scores},
+        "trivial": trivial,
+        "paper_dev": {model: dict(figures) for model, figures in task.published.dev_scores.items()},
+    }
+
+
 def defined_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
     """Tables of a task for JSON."""
     return {title: [defined(row) for row in rows] for title, rows in tables.items()}

@@ -31,9 +31,9 @@ from finetune.generative.client.models import check_name, is_local, read_version
 from finetune.generative.klue.prompted_task import PromptedTask
 from finetune.metrics import softmax
 from finetune.queue.jobs import folder_name
-from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
+from finetune.score.bootstrap import SAMPLES, SEED
 from finetune.score.errors import find_errors
-from finetune.score.scores import defined, defined_tables
+from finetune.score.scores import defined_tables, scores_record
 
 log = logging.getLogger(__name__)
 
@@ -169,10 +169,11 @@ def write_result(
         "told_for": sum(one.answer.tokens_in is not None for one in parsed),
     }  # fmt: skip
     prices = evaluation.prices
+    scores = scores_record(task, rows, data.training, data.scored, SAMPLES, SEED)
     result = {
         "task": task.name, "model": client.model, "settings": evaluation.settings, "seed": evaluation.seed,
         "protocol": "malmoi", "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows),
-        "n_train": 0, **_scores(prompted, rows), "tables": defined_tables(task.inspection.tables(rows)),
+        "n_train": 0, **scores, "tables": defined_tables(task.inspection.tables(rows)),
         "method": "likelihood" if client.is_likelihood else "generation", "shots": evaluation.shots,
         "parse_rate": 100 * sum(one.is_parsed for one in parsed) / len(parsed), "unanswered": costs["unanswered"],
         "tokens": tokens, "price": prices and (tokens["in"] * prices[0] + tokens["out"] * prices[1]) / 1e6,
@@ -188,22 +189,6 @@ def _answer_record(guid: str, parsed: ParsedAnswer) -> dict[str, Any]:
     answer = parsed.answer
     return {
         "guid": guid, "answer": answer.text, "is_parsed": parsed.is_parsed, "stop": answer.stop, "error": answer.error,
-    }  # fmt: skip
-
-
-def _scores(prompted: PromptedTask, rows: Sequence[Row]) -> dict[str, Any]:
-    """As for an encoder: scores, intervals, the trivial baseline, the paper's figures."""
-    task, data = prompted.task, prompted.data
-    scores = task.score(rows)
-    trivial: dict[str, Any] = dict.fromkeys(scores)
-    if data.training:
-        guesses = task.inspection.trivial(data.training, data.scored)
-        trivial = defined(task.score([Row(e.guid, e.gold, *g) for e, g in zip(data.scored, guesses, strict=True)]))
-    intervals = bootstrap(task, rows, [task.group(example) for example in data.scored], SAMPLES, SEED)
-    return {
-        "headline": next(iter(scores)), "bootstrap_samples": SAMPLES, "scores": defined(scores),
-        "intervals": {name: intervals.get(name) for name in scores}, "trivial": trivial,
-        "paper_dev": {model: dict(figures) for model, figures in task.published.dev_scores.items()},
     }  # fmt: skip
 
 

@@ -77,19 +77,10 @@ def unparsed(example: Example) -> dict[str, Any]:
 
 KLUE_DP = TaskPrompt(
     task="klue-dp",
-    instruction=(
-        "번호가 붙은 어절들로 이루어진 문장이 있습니다. "
-        "어절마다 그 어절이 꾸미거나 이어지는 지배소 어절의 번호와 의존 관계를 찾으세요.\n"
-        "문장 전체의 중심이 되는 어절은 지배소를 0으로 씁니다.\n"
-        "의존 관계는 구의 종류(NP 체언, VP 용언, VNP 긍정 지정사구, AP 부사, DP 관형사, IP 감탄사, X 의사구, "
-        "L·R 왼쪽·오른쪽 부호)이고, 기능이 있으면 밑줄로 덧붙입니다"
-        "(SBJ 주어, OBJ 목적어, MOD 관형어, AJT 부사어, CMP 보어, CNJ 접속어).\n"
-        f"쓸 수 있는 관계: {', '.join(DP_LABELS)}\n"
-        "어절마다 한 줄씩 ‘번호: 지배소번호 관계’ 꼴로 쓰고 다른 말은 붙이지 마세요. 예: 1: 3 NP_SBJ"
-    ),
     render_input=render_input,
     render_gold=render_gold,
     parse=parse,
     unparsed=unparsed,
     max_tokens=MAX_TOKENS,
+    fields=(("labels", ", ".join(DP_LABELS)),),
 )

@@ -42,9 +42,12 @@ def next_label(labels: Sequence[str], example: Example) -> str:
 
 
 def make_label_prompt(
-    task: str, words: Mapping[str, str], names: Mapping[str, str], instruction: str,
+    task: str,
+    words: Mapping[str, str],
+    names: Mapping[str, str],
     render_input: Callable[[Example], str],
-) -> TaskPrompt:  # fmt: skip
+    fields: tuple[tuple[str, str], ...] = (),
+) -> TaskPrompt:
     """The prompt of a task whose answer is one word of a closed set.
 
     Args:
@@ -53,26 +56,20 @@ def make_label_prompt(
     """
     return TaskPrompt(
         task=task,
-        instruction=instruction,
         render_input=render_input,
         render_gold=partial(render_label, words),
         parse=partial(parse_word, {word: label for label, word in words.items()} | dict(names)),
         unparsed=partial(next_label, tuple(words)),
         choices=tuple(words.values()),
         shot_class=require_gold,
+        fields=fields,
     )
 
 
-YNAT = make_label_prompt(
-    "ynat", YNAT_WORDS, YNAT_NAMES,
-    "뉴스 제목을 읽고 어느 분야의 기사인지 고르세요.\n"
-    "정치, 경제, 사회, 생활문화, 세계, IT과학, 스포츠 가운데 하나만 쓰고 다른 말은 붙이지 마세요.",
-    partial(render_fields, {"title": "제목"}),
-)  # fmt: skip
+YNAT = make_label_prompt("ynat", YNAT_WORDS, YNAT_NAMES, partial(render_fields, {"title": "제목"}))
 KLUE_NLI = make_label_prompt(
-    "klue-nli", NLI_WORDS, {label: label for label in NLI_LABELS},
-    "전제가 참이라고 할 때 가설이 어떻게 되는지 고르세요.\n"
-    "함의: 가설도 반드시 참이다.\n모순: 가설은 참일 수 없다.\n중립: 전제만으로는 가설이 참인지 거짓인지 정할 수 없다.\n"
-    "함의, 모순, 중립 가운데 하나만 쓰고 다른 말은 붙이지 마세요.",
+    "klue-nli",
+    NLI_WORDS,
+    {label: label for label in NLI_LABELS},
     partial(render_fields, {"premise": "전제", "hypothesis": "가설"}),
-)  # fmt: skip
+)

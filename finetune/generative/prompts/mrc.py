@@ -134,10 +134,6 @@ def has_answer(example: Example) -> str:
 
 KLUE_MRC = TaskPrompt(
     task="klue-mrc",
-    instruction=(
-        "지문을 읽고 질문에 답하세요. 답은 지문에 있는 말을 바꾸지 말고 필요한 부분만 짧게 옮겨 적습니다.\n"
-        f"지문에서 답을 찾을 수 없으면 ‘{NO_ANSWER}’이라고만 쓰세요. 다른 설명은 붙이지 마세요."
-    ),
     render_input=render_input,
     render_gold=render_gold,
     parse=parse,

@@ -127,12 +127,6 @@ def first_kind(example: Example) -> str:
 
 KLUE_NER = TaskPrompt(
     task="klue-ner",
-    instruction=(
-        "문장에 나오는 개체를 모두 찾아 나오는 순서대로 한 줄에 하나씩 '개체: 종류' 꼴로 쓰세요.\n"
-        "종류는 사람, 장소, 기관, 날짜, 시간, 수량 가운데 하나입니다. "
-        "개체는 조사를 빼고 문장에 쓰인 글자 그대로 옮기고, 같은 개체가 여러 번 나오면 나올 때마다 쓰세요.\n"
-        "개체가 없으면 없음이라고만 쓰세요. 다른 말은 붙이지 마세요."
-    ),
     render_input=render_input,
     render_gold=render_gold,
     parse=parse,

@@ -14,9 +14,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from random import Random
 from typing import Any, Literal
+
+import yaml
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example
@@ -44,7 +48,6 @@ class TaskPrompt:
 
     Fields:
         task: full name, such as ``klue-ner``.
-        instruction: in Korean: what to do, and the form of the answer.
         render_input: the inputs of an example as text.
         render_gold: the gold as an answer of the demanded form; ``ValueError`` without a gold.
         parse: an answer as a prediction, in the form of ``predictions.jsonl``; None if it cannot be parsed.
@@ -53,10 +56,10 @@ class TaskPrompt:
         choices: all answers of a closed set; () for an open one.
         max_tokens: limit on the length of an answer.
         shot_class: the class over which few-shot examples are balanced; None: not balanced.
+        fields: values of the ``{names}`` in the instruction.
     """
 
     task: str
-    instruction: str
     render_input: Callable[[Example], str]
     render_gold: Callable[[Example], str]
     parse: Callable[[str, Example], Any | None]
@@ -64,6 +67,22 @@ class TaskPrompt:
     choices: tuple[str, ...] = ()
     max_tokens: int = 32
     shot_class: Callable[[Example], str] | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def instruction(self) -> str:
+        """In Korean: what to do, and the form of the answer."""
+        text: str = korean_texts("instructions")[self.task]
+        for name, value in self.fields:
+            text = text.replace(f"{{{name}}}", value)
+        return text
+
+
+@cache
+def korean_texts(part: str) -> Mapping[str, Any]:
+    """A part of ``korean.yaml``: "instructions" by task, "relations" of KLUE-RE, or "judge" of MT-Bench."""
+    texts: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("korean.yaml").read_text("utf-8"))
+    return texts[part]
 
 
 class _Prompts(Mapping[str, TaskPrompt]):

@@ -70,11 +70,6 @@ def integer_part(example: Example) -> str:
 
 KLUE_STS = TaskPrompt(
     task="klue-sts",
-    instruction=(
-        "두 문장의 뜻이 얼마나 비슷한지 0에서 5 사이의 수로 매기세요. "
-        "5는 뜻이 같은 것, 3은 중요한 내용은 같고 세부만 다른 것, 0은 아무 관련이 없는 것입니다.\n"
-        "3.5처럼 소수로 써도 됩니다. 수 하나만 쓰고 다른 말은 붙이지 마세요."
-    ),
     render_input=partial(render_fields, {"sentence1": "문장 1", "sentence2": "문장 2"}),
     render_gold=render_gold,
     parse=parse,

@@ -102,19 +102,11 @@ def _list_slots() -> str:
 
 WOS = TaskPrompt(
     task="wos",
-    instruction=(
-        "예약을 돕는 상담원과 손님의 대화를 읽고, 손님이 지금까지 바란 조건을 모두 적으세요. "
-        "앞에서 말한 조건도 바뀌지 않았으면 다시 적습니다.\n"
-        f"영역마다 쓸 수 있는 슬롯은 다음과 같습니다.\n{_list_slots()}\n"
-        "조건마다 한 줄씩 ‘영역-슬롯: 값’ 꼴로 쓰세요. 예: 식당-예약 시간: 18:30\n"
-        f"되는지 묻는 슬롯의 값은 ‘{SAID['yes']}’나 ‘{SAID['no']}’로, "
-        f"아무래도 좋다고 한 값은 ‘{SAID['dontcare']}’으로 쓰고, "
-        f"시각은 24시간제(18:30)로, 명수와 기간은 숫자로만 씁니다. 바란 조건이 없으면 ‘{EMPTY}’이라고만 쓰세요."
-    ),
     render_input=render_input,
     render_gold=render_gold,
     parse=parse,
     unparsed=unparsed,
     max_tokens=MAX_TOKENS,
     shot_class=domains_of,
+    fields=(("slots", _list_slots()),),
 )
