@@ -1,4 +1,4 @@
-"""What a page of the report consists of: sections of texts, tables, bars and pictures.
+"""What a page of the report consists of: sections of texts, tables and pictures.
 
 Both pages (Markdown and HTML) render the same blocks, so they cannot disagree.
 """
@@ -30,29 +30,7 @@ class Pictures:
     kind: str = "pictures"
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A value with its 95 % interval and a baseline, as shares (0..1) of the longest possible bar."""
-
-    name: str
-    detail: str  # in small print after the name
-    value: float
-    label: str
-    small_label: str = ""
-    interval: tuple[float, float] | None = None
-    baseline: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Horizontal bars. The Markdown page leaves out those with ``keys``, because a table has the same numbers."""
-
-    rows: Sequence[Bar]
-    keys: Sequence[tuple[str, str]] = ()
-    kind: str = "bars"
-
-
-Block = Text | Pictures | Bars | Table
+Block = Text | Pictures | Table
 
 
 @dataclass(frozen=True, slots=True)

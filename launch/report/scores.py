@@ -1,4 +1,4 @@
-"""The section "Scores": warnings, bars, scores by model, single results; and scores by settings.
+"""The section "Scores": warnings, scores by model, single results; and scores by settings.
 
 Facts that all results share are stated once, below the tables; facts that differ become a column. With many results
 the page shows means over seeds and ``results.csv`` has every score.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from launch.numbers import count, number
-from launch.recipe import OWN_MODEL
-from launch.report.blocks import Bar, Bars, Block, Section, Table, Text
+from launch.report.blocks import Block, Section, Table, Text
 from launch.report.differences import differences
 from launch.report.results import (
     LAST_WEIGHTS,
@@ -33,7 +32,6 @@ FACTS = {  # column, and how a value is stated that all results share
     "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
     "data": "data version {}",
 }  # fmt: skip
-MAX_BARS = 16  # more groups are in the table only
 MAX_RESULTS = 64  # whose single scores are on the page
 NUMBERS = ("score", "95 % interval", "trivial", "gain", "trained on", "scored on", PAPER_HEAD)
 NOTE = (
@@ -110,7 +108,7 @@ def _gains(groups: Sequence[Group]) -> str:
 
 
 def scores_section(results: Results) -> Section:
-    """Warnings, bars, the main table and, if there are not too many, single scores."""
+    """Warnings, the main table and, if there are not too many, single scores."""
     scores = results.scores
     is_compared = len(results.groups) > len({r["task"] for r in scores}) or len(scores) > len(results.groups)
     facts = [_facts_of(result) for result in scores]
@@ -132,7 +130,6 @@ def scores_section(results: Results) -> Section:
     return Section("Scores", [
         *_warnings(scores),
         *([Text(results.stale_note, "warning")] if results.stale else []),
-        *_bars(results.main),
         *(means if is_compared else []),
         *differences(results.groups),
         *([Text(f"All results: {shared}.")] if shared else []),
@@ -161,28 +158,6 @@ def _warnings(scores: Sequence[Result]) -> list[Text]:
         names = ", ".join(dict.fromkeys(tasks)) if len(tasks) < len(scores) else "all results"
         warnings += [Text(text.format(names), "warning")] if tasks else []
     return warnings
-
-
-def _bars(groups: Sequence[Group]) -> list[Block]:
-    """Bars of the headline metric of each group with interval and trivial baseline; none if there are too many."""
-    rows = []
-    for group in groups:
-        metric = group.first["headline"]
-        value, interval = group.mean(metric), group.interval(metric)
-        if value is None:
-            continue
-        low, high = (min(max(end, 0.0), 100.0) for end in interval or (0.0, 0.0))
-        rows.append(Bar(
-            name=group.task,
-            detail=metric if group.name == group.model == OWN_MODEL else f"{metric}, {group.name}",
-            value=min(max(value, 0.0), 100.0) / 100,
-            label=f"{value:.1f}",
-            small_label=f"{low:.0f} to {high:.0f}" if interval else "",
-            interval=(low / 100, high / 100) if interval else None,
-            baseline=(group.trivial(metric) or 0.0) / 100,
-        ))  # fmt: skip
-    keys = [("", "score, 0 to 100"), ("interval", "95 % interval"), ("base", "trivial baseline")]
-    return [Bars(rows, keys)] if 0 < len(rows) <= MAX_BARS else []
 
 
 def printed_table(scores: Sequence[Result]) -> Table:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,8 +37,10 @@ MANIFEST, PREDICTIONS, SCORES = "package.json", "predictions.jsonl", "scores.jso
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of the format
 MAX_BYTES = 4 << 30  # unpacked; 64 trainings of all eight tasks have about 2 GB
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OverflowError, UnicodeError)
-KEYS_WITH_PATHS = ("members", "recipe", "hyperparameters")  # of a result
-LOCAL_PATH = re.compile(r"(?P<fresh>fresh:)?(?:/|~|\.{1,2}/).+")
+PUBLIC_KEYS = (  # of a result: what has no paths and no texts
+    "task", "settings", "seed", "protocol", "split", "is_official_dev", "n", "n_train", "headline", "scores",
+    "intervals", "bootstrap_samples", "trivial", "tables", "data", "own", "method", "selected", "versions", "device", "seconds",
+)  # fmt: skip
 RESULT_TYPES: Mapping[str, type] = {  # of the keys that scoring needs
     "task": str, "model": str, "seed": int, "n": int, "split": str, "protocol": str, "scores": dict, "data": dict,
     "recipe": dict,
@@ -105,9 +106,9 @@ def write_package(run: Path, target: Path, *, with_golds: bool = False) -> int:
         place = "/".join(("finetune", task, folder_name(names[result["model"]]), *rest))
         places.append(place)
         files[f"{place}/{PREDICTIONS}"] = _predictions(result, with_golds)
-        public = {key: value for key, value in result.items() if key not in ("folder", "errors")}
-        public |= {key: without_paths(result[key]) for key in KEYS_WITH_PATHS if key in result}
-        files[f"{place}/{SCORES}"] = _json({**public, "model": names[result["model"]]})
+        public = {key: result[key] for key in PUBLIC_KEYS if key in result}
+        recipe = {key: value for key, value in result.get("recipe", {}).items() if key == "held_out_share"}
+        files[f"{place}/{SCORES}"] = _json({"model": names[result["model"]], **public, "recipe": recipe})
     manifest = {
         "format": FORMAT, "malmoi": version("malmoi"), "run": run.resolve().name, "golds": with_golds,
         "licence": LICENCE, "results": places,
@@ -132,16 +133,6 @@ def _public_names(models: Sequence[str]) -> dict[str, str]:
         candidates = [name, *(f"{name}-{n}" for n in range(2, len(models) + 2))]
         names[model] = next(candidate for candidate in candidates if candidate not in names.values())
     return names
-
-
-def without_paths(value: Any) -> Any:
-    """Settings in which the paths of files and encoders are cut to their last part."""
-    if isinstance(value, Mapping):
-        return {key: without_paths(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_paths(inner) for inner in value]
-    match = LOCAL_PATH.fullmatch(value) if isinstance(value, str) else None
-    return f"{match['fresh'] or ''}{Path(value).name}" if match else value
 
 
 def _predictions(result: Mapping[str, Any], with_golds: bool) -> bytes:

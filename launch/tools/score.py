@@ -147,9 +147,3 @@ def export_model(
     from finetune.saved_models.export import export_onnx
 
     typer.echo(f"{out}: outputs differ by {export_onnx(folder, out):.1e} at most")
-
-
-@model_app.command("push", hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def push_is_one_command() -> None:
-    """Moved to `malmoi push`."""
-    raise LaunchError("model push: use `malmoi push FOLDER NAME/REPOSITORY`")

@@ -35,7 +35,6 @@ NOTES = (
     "Hangul: only those that replace text with a Hangul syllable or jamo.",
     "Rényi: entropy of order 2.5 of the pieces that occur, divided by its maximum (Zouhar et al. 2023).",
     "Usable: entries that are neither special nor unused slots. Never used, under five times: of the usable entries.",
-    "Unknown words: BERT words with an [UNK], by the kind of the first unknown character.",
     "Boundaries: places inside words where a morpheme starts. F1 within words ignores those at punctuation and Han "
     "characters. All kept: share of words with boundaries in which every boundary is also one of pieces. Crossing "
     "pieces: share of pieces with a boundary inside. Words left out: their morphemes do not add up to the word.",
@@ -84,12 +83,6 @@ def comparison_tables(comparisons: Sequence[Comparison]) -> list[Table]:
             [[c.name, *map(count, (f.vocab_size, f.pieces, f.never_used, f.rarely_used))]
              for c in comparisons for f in [c.whole.fit]],
         ),
-        Table(
-            ("tokenizer", "words", "by kind of unknown character"),
-            [[c.name, *_kinds(c.whole.fit.unknown_words)] for c in comparisons],
-            numbers=[1],
-            title="What makes words [UNK]",
-        ),
     ]  # fmt: skip
     if comparisons[0].texts:
         tables.append(_by_text(comparisons))
@@ -122,10 +115,6 @@ def _rare(value: float, digits: int) -> str:
     """A small share: ``<0.0001`` for a positive value that would be rounded to 0."""
     smallest = 10**-digits
     return f"<{smallest:.{digits}f}" if 0 < value < smallest else number(value, digits if value else 0)
-
-
-def _kinds(kinds: Mapping[str, int]) -> tuple[str, str]:
-    return count(sum(kinds.values())), ", ".join(f"{kind} {count(words)}" for kind, words in kinds.items())
 
 
 def _by_text(comparisons: Sequence[Comparison]) -> Table:

@@ -44,7 +44,6 @@ def extend_tokenizer(
     texts: Annotated[list[Path], typer.Argument(help="Text or .jsonl files, or the corpus folder of a run.")],
     out: Annotated[Path, typer.Option(help="Output folder; it must not exist.")],
     pieces: Annotated[int, typer.Option(min=1, help="Number of new pieces.")] = 1000,
-    multiple: Annotated[int, typer.Option(min=1, help="Add pieces until the size is a multiple of this.")] = 1,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = os.cpu_count() or 1,
 ) -> None:
     """Add pieces of a domain to a WordPiece vocabulary. Existing ids do not change.
@@ -58,7 +57,7 @@ def extend_tokenizer(
     from launch.report.stages import extension_tables
 
     folder = _corpus_folder(texts)
-    record = _extend(out, base, folder or chain.from_iterable(map(_read_texts, texts)), pieces, multiple, workers)
+    record = _extend(out, base, folder or chain.from_iterable(map(_read_texts, texts)), pieces, workers)
     console = PlainConsole()
     for table in extension_tables(record):
         print_table(table, console)
@@ -86,9 +85,7 @@ def _corpus_folder(texts: Sequence[Path]) -> Path | None:
     return None
 
 
-def _extend(
-    out: Path, base: Path, texts: Path | Iterable[str], pieces: int, multiple: int, workers: int
-) -> dict[str, Any]:
+def _extend(out: Path, base: Path, texts: Path | Iterable[str], pieces: int, workers: int) -> dict[str, Any]:
     """Write the extended tokenizer to the new folder ``out``; return the content of its extension.json.
 
     Args:
@@ -107,7 +104,7 @@ def _extend(
             if not isinstance(texts, Path):
                 documents = (Document("", "text", tuple(text.splitlines())) for text in texts)
                 write_shard(corpus / "documents" / "shard-00000.parquet", documents)
-            return extend_vocabulary(base, corpus, folder, pieces, multiple=multiple, workers=workers)
+            return extend_vocabulary(base, corpus, folder, pieces, workers=workers)
     except BaseException:
         shutil.rmtree(out.with_name(out.name + PARTIAL_SUFFIX), ignore_errors=True)
         raise

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from corpus.card.korean import translate, translate_html
 from finetune.queue.fingerprint import digest
 from launch.config import LaunchConfig
-from launch.report.blocks import Bars, Block, Pictures, Section, Table, Text
+from launch.report.blocks import Block, Pictures, Section, Table, Text
 from launch.report.charts import SMALL, Line, line_chart, ticks
 from launch.report.results import Results, read_results, read_scores
 from launch.report.run import render, result_sections
@@ -153,16 +153,6 @@ def test_the_verdict_names_each_model() -> None:
     ours, other = verdict_on([*SEEDS, OTHER | {"intervals": {"accuracy": [60.0, 80.0]}}])
     assert ours == "model: no clear difference from the trivial baseline: ynat (accuracy +58.0)."
     assert other.startswith("klue/roberta-base: better than the trivial baseline on 1 of 1 tasks")
-
-
-def test_bars_show_interval_and_baseline_unless_there_are_too_many() -> None:
-    def bars(models: int) -> list[Bars]:
-        found = [result("ynat", 50.0, 4.0, model=f"m{n}", intervals={"accuracy": [40.0, 104.0]}) for n in range(models)]
-        return [block for block in blocks_of(*found) if isinstance(block, Bars)]
-
-    (row,) = bars(1)[0].rows
-    assert (row.value, row.interval, row.baseline) == (0.5, (0.4, 1.0), 0.04)
-    assert len(bars(16)) == 1 and not bars(17)
 
 
 def test_each_training_has_its_loss_curve() -> None:

@@ -65,32 +65,26 @@ def test_markdown_has_every_number_once_per_tokenizer() -> None:
     assert "| tokenizer | pieces per word | words in several | \\[UNK\\] per piece | over Hangul |" in page
 
 
-def test_unknown_words_are_listed_by_kind() -> None:
-    table = comparison_tables(FOUND)[2]
-
-    assert table.rows == [["klue", "9", "syllable 5, Han 4"], ["a|b", "1", "emoji 1"]]
-
-
 def test_each_gold_file_has_a_table() -> None:
     titles = [table.title for table in comparison_tables([comparison("klue", 2.3, 0.8, golds=2)])]
-    assert titles[3:] == [
+    assert titles[2:] == [
         "Boundaries of morphemes in news, by mecab-ko (1,100 in 900 words; 10.00 % of the words left out)",
         "Boundaries of morphemes in klue-dp-v1.1_dev (KLUE-DP), annotated (1,100 in 900 words; 10.00 % of the words "
         "left out)",
         "Boundaries of morphemes in 한국어 (CoNLL-U), annotated (1,100 in 900 words; 10.00 % of the words left out)",
     ]
-    assert len(comparison_tables([comparison("klue", 2.3, 0.8, golds=0)])) == 4
+    assert len(comparison_tables([comparison("klue", 2.3, 0.8, golds=0)])) == 3
 
 
 def test_several_texts_have_their_own_rows() -> None:
     both = [comparison(name, 2.3, 0.8, texts=2) for name in ("klue", "other")]
     figures = ["2.300", "0.0045", "<0.00001", "0.571", "0.457", "0.800 ±.005"]
 
-    assert [row[0] for row in comparison_tables(both)[3].rows] == [
+    assert [row[0] for row in comparison_tables(both)[2].rows] == [
         "text 0 (1,000)", "  klue", "  other", "text 1 (1,000)", "  klue", "  other",
     ]  # fmt: skip
-    assert comparison_tables(both)[3].rows[1][1:] == figures
-    assert comparison_tables(both[:1])[3].rows == [[f"text {number} (1,000)", *figures] for number in range(2)]
+    assert comparison_tables(both)[2].rows[1][1:] == figures
+    assert comparison_tables(both[:1])[2].rows == [[f"text {number} (1,000)", *figures] for number in range(2)]
     assert comparison_tables(both)[0].title == "Fit to all 2 texts (1,000 words, 3,500 characters)"
 
 
@@ -104,7 +98,7 @@ def test_tables_of_ten_tokenizers_fit_a_terminal_of_80_columns() -> None:
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= 80
     for name in names:  # in every table, by text three times
-        assert sum(name in line for line in lines) == 3 + 3 + 3
+        assert sum(name in line for line in lines) == 2 + 3 + 3
     assert sum("0.863 ±.005" in line for line in lines) == 10 * (3 + 3)
     assert sum("12.345" in line for line in lines) == 10 * (1 + 3)
 
