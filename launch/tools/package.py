@@ -39,11 +39,11 @@ MAX_BYTES = 4 << 30  # unpacked; 64 trainings of all eight tasks have about 2 GB
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OverflowError, UnicodeError)
 PUBLIC_KEYS = (  # of a result: what has no paths and no texts
     "task", "settings", "seed", "protocol", "split", "is_official_dev", "n", "n_train", "headline", "scores",
-    "intervals", "bootstrap_samples", "trivial", "tables", "data", "own", "method", "selected", "versions", "device", "seconds",
+    "intervals", "bootstrap_samples", "trivial", "tables", "data", "own", "method", "selected", "versions", "device",
+    "seconds",
 )  # fmt: skip
 RESULT_TYPES: Mapping[str, type] = {  # of the keys that scoring needs
     "task": str, "model": str, "seed": int, "n": int, "split": str, "protocol": str, "scores": dict, "data": dict,
-    "recipe": dict,
 }  # fmt: skip
 MANIFEST_TYPES: Mapping[str, type] = {"format": int, "golds": bool, "results": list, "files": dict}
 LICENCE = (
@@ -257,7 +257,8 @@ def _rescore(
     if data is None:
         rows = read_rows(predictions, task)
     else:
-        split = "train" if stated["recipe"].get("held_out_share") else "dev"  # a part of train may be scored
+        recipe = stated.get("recipe")  # a part of train may have been scored
+        split = "train" if isinstance(recipe, dict) and recipe.get("held_out_share") else "dev"
         scored = stated["data"].get(split) or {}
         name = Path(str(scored.get("file", ""))).name if task.custom else task.files.of(split)
         gold = find_file(data, name) if name else None

@@ -44,9 +44,6 @@ def predict(
         str, typer.Argument(metavar="[OUTPUT]", help="Output file (.jsonl: JSON lines), or - for stdout.")
     ] = "-",
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines, one for each result.")] = False,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Maximum texts in a batch. Default: by number of tokens.")
-    ] = None,
     device: Annotated[str, typer.Option(help="auto: the accelerator if there is one; or cpu.")] = "auto",
 ) -> None:
     """Predict new text with a fine-tuned model: one result for each line, in order.
@@ -69,10 +66,10 @@ def predict(
 
     kept = load_model(model, device)
     check_task(kept, task, model)
-    predict_file(kept, path, None if target == "-" else Path(target), as_json, batch_size)
+    predict_file(kept, path, None if target == "-" else Path(target), as_json)
 
 
-def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: bool, batch_size: int | None) -> None:
+def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: bool) -> None:
     """Predict all of a file, or of standard input, and write the results; how many there were goes to the user."""
     from corpus.reading.files import file_format
     from finetune.inference.predict import format_lines
@@ -81,7 +78,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
     inference, counts = kept.task.inference, Counter[str]()
     as_json = as_json or (target is not None and file_format(target).kind in (".jsonl", ".ndjson"))
     with open_output(target) as out:
-        for results in results_of(kept, path, batch_size, counts):
+        for results in results_of(kept, path, counts):
             for result in results:
                 counts["results"] += 1
                 counts["blank"] += result["prediction"] is None
@@ -100,9 +97,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
         print_note(f"{target or 'standard output'}: {counts['results']:,} results{blank}")
 
 
-def results_of(
-    kept: Any, path: Path | None, batch_size: int | None, counts: Counter[str]
-) -> Iterator[list[dict[str, Any]]]:
+def results_of(kept: Any, path: Path | None, counts: Counter[str]) -> Iterator[list[dict[str, Any]]]:
     """Results in order, a block of lines at a time; an official file is one block. ``counts`` gets the lines "changed",
     which were not in NFC."""
     from corpus.reading.encoding import AUTO, decode_blocks
@@ -116,12 +111,12 @@ def results_of(
         kept.task.custom is not None and path is not None and is_table(head, kept.task.custom, path)
     ):
         with official_file(path, blocks, kept.task.files.suffix) as file:
-            yield predict_official(kept, file, batch_size)
+            yield predict_official(kept, file)
         return
     number = 1
     for lines in line_blocks(blocks, name):
         given = [given_of(line, form, f"{name}, line {i}") for i, line in enumerate(lines, start=number)]
-        results = predict_texts(kept, given, batch_size, place=f"{name}, line", first=number)
+        results = predict_texts(kept, given, place=f"{name}, line", first=number)
         yield [{"line": i, **result} for i, result in enumerate(results, start=number)]
         number += len(lines)
         counts["changed"] += sum(not unicodedata.is_normalized("NFC", line) for line in lines)

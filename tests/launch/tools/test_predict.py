@@ -46,8 +46,8 @@ def model(folder: Path) -> SavedModel:
     return load_model(folder, "cpu")
 
 
-def results(model: Any, path: Path | None, target: Path, batch_size: int | None = None) -> list[dict[str, Any]]:
-    predict_file(model, path, target, True, batch_size)
+def results(model: Any, path: Path | None, target: Path) -> list[dict[str, Any]]:
+    predict_file(model, path, target, True)
     return [json.loads(line) for line in target.read_text("utf-8").splitlines()]
 
 
@@ -99,7 +99,7 @@ def test_official_files_are_told_by_their_content(model: Any, tmp_path: Path) ->
         assert [result["guid"] for result in found] == ["g0", "g1", "g3", "g4"]
     (tmp_path / "broken.json.gz").write_bytes(gzip.compress(json.dumps(official)[:-9].encode()))
     with pytest.raises(BadInput, match=r"broken\.json\.gz: "):
-        predict_file(model, tmp_path / "broken.json.gz", None, False, None)
+        predict_file(model, tmp_path / "broken.json.gz", None, False)
 
 
 def test_tables_of_an_own_task_are_read_as_in_training(model: SavedModel, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_what_comes_through_a_pipe_is_answered_before_more_is_read(model: Any, m
         return next(pieces)
 
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=SimpleNamespace(read1=read1)))
-    for block in results_of(model, None, None, Counter()):
+    for block in results_of(model, None, Counter()):
         answered += block
     assert [result["title"] for result in answered] == ["비가 온다", "눈이 온다"]
     assert answered_before == [0, 1, 2]
@@ -172,7 +172,7 @@ def test_wrong_content_is_one_sentence_and_leaves_no_output(
 ) -> None:
     (tmp_path / "in.txt").write_bytes(content)
     with pytest.raises(BadInput) as error:
-        predict_file(model, tmp_path / "in.txt", tmp_path / "out.txt", False, None)
+        predict_file(model, tmp_path / "in.txt", tmp_path / "out.txt", False)
     for word in ("in.txt", *words):
         assert word in str(error.value)
     assert not list(tmp_path.glob("out*"))
@@ -180,7 +180,7 @@ def test_wrong_content_is_one_sentence_and_leaves_no_output(
 
 def test_people_get_a_line_a_title_and_no_control_characters(model: Any, tmp_path: Path, capfd: Any) -> None:
     (tmp_path / "in.txt").write_text("비 \x1b[31m소식\n\n", "utf-8")
-    predict_file(model, tmp_path / "in.txt", None, False, None)
+    predict_file(model, tmp_path / "in.txt", None, False)
     shown = capfd.readouterr()
     label, share, title = shown.out.splitlines()[0].split("\t")
     assert label in ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
@@ -201,7 +201,7 @@ def test_the_command_takes_a_folder_and_a_name_on_the_hub(
         assert run_command(capfd, "predict", "tc", name, "in.txt", "out.jsonl", "--device", "cpu").code == 0
         outputs.append((tmp_path / "out.jsonl").read_text("utf-8"))
     assert outputs[0] == outputs[1]
-    told = run_command(capfd, "predict", "ynat", str(folder), "in.txt", "--json", "--batch-size", "1")
+    told = run_command(capfd, "predict", "ynat", str(folder), "in.txt", "--json", "--device", "cpu")
     for line, expected in zip(told.output.splitlines(), outputs[0].splitlines(), strict=True):
         assert json.loads(line)["prediction"] == json.loads(expected)["prediction"]
 
