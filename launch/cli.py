@@ -19,9 +19,8 @@ from launch.console import PlainConsole, run_app, set_up_console
 from launch.demo.page import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
-from launch.tools.compare import compare_results
+from launch.tools.compare import compare_results, ensemble
 from launch.tools.copies import copy
-from launch.tools.ensemble import ensemble
 from launch.tools.llm import llm_app
 from launch.tools.package import package
 from launch.tools.predict import predict

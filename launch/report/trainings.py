@@ -118,31 +118,22 @@ def _value(value: Any) -> str:
 def costs(scores: Sequence[Result]) -> list[Block]:
     """For CPUs and GPUs: time of the trainings of each task and model, and peak memory if it is known."""
     timed = [r for r in scores if r.get("seconds") is not None and not r.get("members") and "method" not in r]
-    by_device: dict[str, list[Result]] = {}
+    on_cpu, on_gpu = ([r for r in timed if (r.get("device", "cpu") == "cpu") is is_cpu] for is_cpu in (True, False))
+    units = (("GPU hours", on_gpu), ("CPU hours (one thread each)", on_cpu))
+    return [_cost_table(unit, results) for unit, results in units if results]
+
+
+def _cost_table(unit: str, timed: Sequence[Result]) -> Table:
+    by_model: dict[tuple[str, str], list[Result]] = {}
     for result in timed:
-        kind = "CPU" if result.get("device", "cpu") == "cpu" else "GPU"
-        by_device.setdefault(kind, []).append(result)
-    return [_cost_table(device, results) for device, results in by_device.items()]
-
-
-def _cost_table(device: str, timed: Sequence[Result]) -> Table:
-    tasks, models = (list(dict.fromkeys(result[key] for result in timed)) for key in ("task", "model"))
+        by_model.setdefault((result["task"], result["model"]), []).append(result)
     rows = []
-    for task in [*tasks, *(["all"] if len(tasks) > 1 else [])]:
-        of_task = [result for result in timed if task in (result["task"], "all")]
-        cells = [_time([result for result in of_task if result["model"] == model]) for model in models]
-        rows.append([task, *cells, *([_time(of_task)] if len(models) > 1 else [])])
-    heads = ["task", *models, *(["all"] if len(models) > 1 else [])]
+    for (task, model), results in by_model.items():
+        seconds = [result["seconds"] for result in results]
+        memory = max(result.get("peak_mib") or 0 for result in results)
+        peak = f"{count(memory)} MiB" if memory else "–"
+        rows.append([task, model, count(len(results)), duration(sum(seconds)), duration(fmean(seconds)), peak])
     hours = sum(result["seconds"] for result in timed) / 3600
-    unit = "CPU hours (one thread each)" if device == "CPU" else "GPU hours"
     title = f"Cost: {number(hours, 2 if hours >= 0.1 else 4)} {unit}, {count(len(timed))} trainings including scoring"
-    return Table(heads, rows, numbers=range(1, len(heads)), title=title)
-
-
-def _time(results: Sequence[Result]) -> str:
-    if not results:
-        return "–"
-    seconds = [result["seconds"] for result in results]
-    several = f"\n{len(seconds)} × {duration(fmean(seconds))}" if len(seconds) > 1 else ""
-    memory = [result["peak_mib"] for result in results if result.get("peak_mib")]
-    return duration(sum(seconds)) + several + (f"\n{count(max(memory))} MiB" if memory else "")
+    heads = ["task", "model", "trainings", "time", "each", "peak memory"]
+    return Table(heads, rows, numbers=range(2, 6), title=title)

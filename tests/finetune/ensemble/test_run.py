@@ -163,7 +163,7 @@ def test_a_recipe_makes_its_ensembles_and_trains_again_what_kept_no_scores(
 
 def test_ensembles_need_no_torch() -> None:
     code = (
-        "import sys, finetune.ensemble.run, launch.tools.ensemble\nfrom finetune.registry import TASKS\n"
+        "import sys, finetune.ensemble.run, launch.tools.compare\nfrom finetune.registry import TASKS\n"
         "[task.ensembling for task in TASKS.values()]\nsys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
