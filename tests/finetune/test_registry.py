@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,16 @@ def test_a_misspelt_task_is_answered_with_the_nearest(name: str, hint: str) -> N
         find_task(name)
     with pytest.raises(ValueError, match=hint.replace("?", r"\?")):
         FinetuneConfig(tasks=(name,))
+
+
+def test_a_folder_of_a_result_gives_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ner").mkdir()
+    (tmp_path / "ner" / "scores.json").write_text(json.dumps({"task": "ynat"}), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert find_task("./ner").name == "ynat"
+    assert find_task("ner").name == "klue-ner"  # a name without a slash is a task, even if there is a folder
+    with pytest.raises(BadInput, match="no such task"):
+        find_task("./summary")
 
 
 def test_two_names_of_one_task_are_one_task_twice() -> None:

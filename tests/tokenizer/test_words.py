@@ -23,6 +23,7 @@ from tokenizer.words import bert_words, is_own_word, split_separated, split_word
         ("가\x00나\u200b다", ["가나다"]),
         ("Café", ["Café"]),
         ("\ufeff", []),
+        ("가\x7f나", ["가나"]),
     ],
 )
 def test_eojeol_is_cut_as_bert_cuts_it(eojeol: str, words: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from rich.console import Console
@@ -55,3 +56,13 @@ def test_time_left_and_cost_follow_the_tasks_that_are_done(
     console.print(progress._table())
     shown = console.export_text()
     assert shown.startswith("finetune: 5 of 8 done, 1 failed, eta") and "0 running, 2 left" in shown
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_live_table_is_for_terminals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
+    live = MagicMock()
+    monkeypatch.setattr(module, "Live", live)
+    monkeypatch.setattr(module.sys, "stderr", MagicMock(isatty=lambda: is_terminal))
+    progress = Progress([job("ynat", 1)], found=0, slots=1, log_file=tmp_path / "jobs.log", price=None)
+    with progress.shown():
+        assert live.called is is_terminal

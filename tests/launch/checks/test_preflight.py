@@ -90,6 +90,9 @@ def test_a_search_with_optuna_needs_it_before_it_starts(tmp_path: Path, monkeypa
     recipe = load_recipe("smoke", ["finetune.search.method=tpe", "finetune.search.trials=3"])
     found = find_problems("search", stages_of("search", recipe), recipe, tmp_path / "run", LAPTOP)
     assert "finetune.search.method=tpe needs optuna: pip install 'malmoi[search]'" in found
+    recipe = load_recipe("smoke", ["finetune.search.trials=3"])
+    assert find_problems("search", stages_of("search", recipe), recipe, tmp_path / "run", LAPTOP) == found[:-1]
+    assert "optuna" not in problems_of(tmp_path, "finetune.search.method=tpe", "finetune.search.trials=3")
 
 
 def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
