@@ -209,7 +209,10 @@ def importers() -> Mapping[str, set[str]]:
 
 
 def find_tests(module: str) -> list[str]:
-    """Test files of a module: the mirrored one, its importers, its neighbors, those of its importers and so on."""
+    """Test files of a module: the mirrored one, its importers, its neighbors, those of its importers and so on.
+
+    A module without importers gets all test files of its folder.
+    """
     folder, _, name = module.rpartition("/")
     mirrored = ROOT / "tests" / folder / f"test_{name}"
     tests = [mirrored.relative_to(ROOT).as_posix()] if mirrored.is_file() else []
@@ -221,7 +224,7 @@ def find_tests(module: str) -> list[str]:
         seen |= level
         near = sorted(filter(_is_test, level | neighbors), key=lambda test: (-_mentions(test, names), _size(test)))
         tests += [test for test in near if test not in tests]
-    return tests[:MAX_TEST_FILES]
+    return (tests or sorted(folder_tests, key=lambda test: (-_mentions(test, names), _size(test))))[:MAX_TEST_FILES]
 
 
 def _is_test(file: str) -> bool:
