@@ -125,10 +125,11 @@ class ToxicityConfig(Section):
 class CardConfig(Section):
     """Facts of the data card that the corpus itself does not contain."""
 
+    removed: ClassVar = {"pretty_name": "edit the title in README.md; the default names the number of sentences"}
+
     licence: str | None = Field(
         None, pattern=r"^[a-z0-9][a-z0-9.+-]*$", description="Hub identifier of the license, for example cc-by-sa-4.0."
     )
-    pretty_name: str | None = Field(None, min_length=1, description="Title of the data set.")
 
 
 class CorpusConfig(Section):

@@ -4,9 +4,8 @@
 texts ─ clean ─▶ units ─ find repeats ─ decide ─▶ drops ─ assemble ─▶ documents/shard-00000.parquet …
 benchmarks ─▶ index ─┘   (by fingerprint)                               statistics.json, README.md …
 ```
-Every arrow is a parallel, resumable map over units. Intermediate files are in a hidden folder whose name is a digest of
-settings and inputs, so runs with other settings never use them. Only its owner can read it, because it contains the
-secret of the run and fingerprints of the original text. It is deleted after the final check of all output.
+Every arrow is a parallel, resumable map over units. Intermediate files are in a hidden folder that is named by a digest
+of settings and inputs. Only its owner can read it, because it contains the secret of the run. It is deleted at the end.
 """
 
 from __future__ import annotations

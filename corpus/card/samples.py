@@ -1,10 +1,8 @@
 """Samples for the reader of a run: dropped sentences, and text before and after a change.
 
-At most ``SAMPLES_PER_RULE`` per rule, those with the smallest hashes, so the order of work does not matter. For dropped
-text, ``note`` gives details and ``text`` is the sentence. For changed text, they are the text before and after.
-
-Personal data is shown as ``[TEL]``. The detector runs on the text in its original context and before it is cut, because
-half a number is not detected but may still be personal data; it runs once more on the result.
+At most ``SAMPLES_PER_RULE`` per rule, those with the smallest hashes, so the order of work does not matter. Personal
+data is shown as ``[TEL]``. The detector runs before a text is cut, because half a number is not detected but may still
+be personal data, and once more on the result.
 """
 
 from __future__ import annotations
@@ -34,10 +32,9 @@ CONTEXT_CHARS = 300  # labels are at most 30 characters before a value
 
 
 class Sample(NamedTuple):
-    """A sample; only the first five fields are published.
+    """A sample; only the first five fields are published. ``note`` and ``text`` of a changed text: before and after.
 
-    ``order`` is a hash of the original text, ``replacements`` are fingerprints of the replacements in the text, and
-    ``context`` is the sentence before a dropped sentence.
+    ``order`` is a hash of the original text, ``replacements`` are fingerprints, ``context`` is the sentence before.
     """
 
     rule: str

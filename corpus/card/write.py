@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from corpus.card.korean import translate_html
-from corpus.card.page import mark_change, mark_replaced, render
+from corpus.card.page import excerpts, render
 from corpus.documents.atomic_files import atomic_write, read_json
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
@@ -64,9 +64,6 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
     """Write ``out/README.md`` and ``out/card.html``; the same folder and settings give the same bytes.
 
     Args:
-        out: output folder of the corpus stage with statistics.json and, if present, decontamination.json and the tables
-            of samples.
-        settings: settings of the stage as plain values.
         language: language of card.html, "en" or "ko"; README.md is always English.
 
     Raises:
@@ -86,7 +83,7 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     total, sources = statistics["total"], statistics["sources"]
     dropped, changed = (_samples(out / name / "samples.parquet") for name in ("dropped", "changed"))
     mode, pii, card = settings.get("pii", {}).get("mode", "replace"), settings.get("pii"), settings.get("card", {})
-    pretty_name = card.get("pretty_name") or f"Korean text, {total['sentences']:,} sentences"
+    pretty_name = f"Korean text, {total['sentences']:,} sentences"
     duplicates = {
         kind: {rule: n for rule, n in sorted(total[f"dropped_{kind}"].items()) if "duplicate" in rule}
         for kind in ("documents", "sentences")
@@ -106,7 +103,7 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "duplicates": duplicates,
         "looked_for_duplicates": any(settings.get("deduplicate", {}).get(kind, True) for kind in duplicates),
         "unaccounted": total["sentences_split"] - total["sentences"] - sum(total["dropped_sentences"].values()),
-        "noise": _rules(total["changed"], changed, lambda row: mark_change(hide(row["before"]), hide(row["after"]))),
+        "noise": _rules(total["changed"], changed, lambda row: excerpts(hide(row["before"]), hide(row["after"]))),
         "unreadable": dict(sorted(statistics.get("records", {}).get("rejected", {}).items())),
         "is_protected": mode in TREATMENTS,
         "treatment": TREATMENTS.get(mode, ""),
@@ -207,7 +204,7 @@ def _personal_data(counts: Mapping[str, int], changed: Mapping[str, list[Row]]) 
     """The 16 types in the order of Table 29, then the extra types of the run."""
 
     def shown(rows: Sequence[Row]) -> list[Any]:
-        return [mark_replaced(hide(row["before"]), row["after"]) for row in rows[:SAMPLES_PER_RULE]]
+        return [excerpts(hide(row["before"]), row["after"]) for row in rows[:SAMPLES_PER_RULE]]
 
     return [
         {"type": name, "name": PII_NAMES[name], "count": counts.get(name, 0), "samples": shown(changed[f"pii.{name}"])}

@@ -59,8 +59,7 @@ def map_units(
 
     Args:
         work: a picklable function (module level, or ``functools.partial`` of one).
-        units: picklable descriptions of work, taken one by one; results do not depend on the number of workers.
-        workers: number of processes; 1 runs in this process.
+        units: picklable descriptions of work, taken one by one.
         size_of, total: bytes of a unit and of all units, for the progress bar; default: count units.
 
     Returns:

@@ -1,11 +1,8 @@
 """Hide the personal data of documents in one step: sentences, names of people by the model, ids and sources.
 
-``DocumentHider.hide`` returns the sentences and what the final check (``final_check``) needs: a digest of the sentences
-as the detector last saw them, and fingerprints of the replacements. Fingerprints are keyed 64-bit hashes; their random
-salt is in the private folder of the run and is deleted with it. Fingerprints of the original values are written per
-unit, for the check of pages and statistics.
-
-With ``corpus.pii.mode=keep`` every method returns its input.
+For the final check of the stage, a digest of the sentences and fingerprints of replacements and original values are
+kept. Fingerprints are keyed 64-bit hashes; their random salt is in the private folder of the run and is deleted with
+it. With ``corpus.pii.mode=keep`` every method returns its input.
 """
 
 from __future__ import annotations

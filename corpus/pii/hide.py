@@ -6,10 +6,9 @@
                             tag      문의 [TEL]입니다.
                             drop     (the sentence is dropped)
 ```
-The detector runs again on the result, because its decisions depend on context: after the first number of a list has
-changed, it may find the second one too. New spans that are not our replacements are hidden in the next round. Every
-round starts from the original, so a value is replaced once. The number of rounds is limited; the last rounds mask the
-value, then its sentence, then the document.
+The detector runs again on the result, because its decisions depend on context. New spans that are not our replacements
+are hidden in the next round, which starts from the original. The last rounds mask the value, then its sentence, then
+the document.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""How the data card shows figures and text: numbers, sizes, marks that change no text."""
+"""How the data card shows figures and text: numbers, sizes, excerpts."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from corpus.card.korean import translate, translate_html, translate_markdown
-from corpus.card.page import Part, mark_change, mark_replaced, read_templates, share, size
-from corpus.documents.escaping import escape_controls
+from corpus.card.page import excerpts, read_templates, share, size
 
 
 @pytest.mark.parametrize(
@@ -24,34 +21,12 @@ def test_sizes_are_decimal_as_in_the_paper() -> None:
     assert [size(n) for n in (999, 1_000, 62_650_000_000)] == ["999 bytes", "1.00 kB", "62.65 GB"]
 
 
-TEXT = st.text(alphabet=st.sampled_from("가나 [TEL]01\n\u200b"), max_size=50)
-
-
-@given(TEXT, TEXT)
-def test_marking_changes_no_text(before: str, after: str) -> None:
-    for mark in (mark_change, mark_replaced):
-        left, right = mark(before, after)
-        assert "".join(part.text for part in left) == escape_controls(before)
-        assert "".join(part.text for part in right) == escape_controls(after)
-
-
-def test_values_are_marked_whole_where_letters_agree() -> None:
-    left, right = mark_replaced("주소 [EMAIL], 전화 [TEL]", "주소 EMILY@example.com, 전화 010-0000-0000")
-    assert left == [Part("주소 "), Part("[EMAIL]", True), Part(", 전화 "), Part("[TEL]", True)]
-    assert right == [Part("주소 "), Part("EMILY@example.com", True), Part(", 전화 "), Part("010-0000-0000", True)]
-
-
-def test_long_text_is_shown_around_what_changed() -> None:
-    left, right = mark_change("가" * 900 + "#바다 " + "나" * 900, "가" * 900 + "나" * 900)
-    assert [part.text for part in left if part.is_marked] == ["#바다 "]
-    assert sum(len(part.text) for part in left) < 250
-    assert sum(len(part.text) for part in right) < 250
-
-
-def test_texts_of_few_characters_are_marked_from_the_first_difference_to_the_last() -> None:
-    left, right = mark_change("가 " * 40_000, "가 " * 20_000 + "나 나 " + "가 " * 19_990)
-    assert [part.text for part in (*left, *right) if part.is_marked][1].startswith("나 나")
-    assert mark_change("가" * 9_000, "가" * 9_000)[0] == [Part("가" * 240), Part("…")]
+def test_excerpts_start_shortly_before_the_first_difference() -> None:
+    left, right = excerpts("가" * 900 + "#바다 " + "나" * 900, "가" * 900 + "나" * 900)
+    assert left.startswith("…" + "가" * 60 + "#바다 나") and right.startswith("…" + "가" * 60 + "나")
+    assert len(left) < 250 and len(right) < 250
+    assert excerpts("전화 [TEL]", "전화 010-0000-0000") == ("전화 [TEL]", "전화 010-0000-0000")
+    assert excerpts("가나", "가나") == ("가나", "가나")
 
 
 def test_every_fixed_text_of_the_page_has_its_korean() -> None:
