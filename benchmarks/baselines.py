@@ -45,21 +45,16 @@ DETECTORS = {"ko-pii": "ko_pii", "Presidio": "presidio_analyzer"}
 
 
 def load_splitters() -> dict[str, Split]:
-    """Kiwi and kss by name, if they are installed."""
-    from corpus.sentences.splitters import load_splitter
+    """Kiwi and kss by name, if they are installed; like ours, they split at line ends too."""
+    from corpus.sentences.splitters import load_splitter, split_at_starts
 
-    loaders = {"kiwi": load_kiwi, "kss": lambda: load_splitter("kss")}
-    return {name: loaders[name]() for name, package in SPLITTERS.items() if find_spec(package)}
+    splitters = {"kss": load_splitter("kss")} if find_spec("kss") else {}
+    if find_spec("kiwipiepy"):
+        from kiwipiepy import Kiwi
 
-
-def load_kiwi() -> Split:
-    """The sentence splitter of Kiwi; like all splitters, it splits at line ends too."""
-    from kiwipiepy import Kiwi
-
-    from corpus.sentences.splitters import split_at_starts
-
-    split = partial(Kiwi(num_workers=1).split_into_sents, return_sub_sents=False)
-    return partial(split_at_starts, starts=lambda line: [sentence.start for sentence in split(line)])
+        split = partial(Kiwi(num_workers=1).split_into_sents, return_sub_sents=False)
+        splitters["kiwi"] = partial(split_at_starts, starts=lambda line: [sentence.start for sentence in split(line)])
+    return splitters
 
 
 def split_at_stops(text: str) -> list[str]:

@@ -93,10 +93,7 @@ def run_corpus_bench(
 
 
 def bench_splitting(documents: list[str], gold: list[list[str]]) -> dict[str, Any]:
-    """Scores on ``gold`` and MB/s on ``documents`` of ours, the plain rule, and kiwi and kss if they are installed.
-
-    Kiwi and kss are hundreds of times slower, so they and ours are timed on a small part of the text.
-    """
+    """Scores on ``gold`` and MB/s on ``documents``; kiwi and kss, hundreds of times slower, on a small part of them."""
     from corpus.sentences.split import split_sentences
 
     fast: dict[str, Split] = {"ours": split_sentences, PLAIN_RULE: split_at_stops}

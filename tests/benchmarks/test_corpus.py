@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.baselines import load_detectors, load_kiwi, split_at_stops
+from benchmarks.baselines import load_detectors, load_splitters, split_at_stops
 from benchmarks.corpus import run_corpus_bench
 from benchmarks.gold import read_gold, read_labelled, score_spans, score_splits
 from benchmarks.texts import GIVEN, SAMPLE, read_texts, spread
@@ -48,7 +48,7 @@ def test_split_scores_of_the_plain_rule_are_the_published_ones(shared: Callable[
 
 def test_split_scores_of_kiwi_are_the_published_ones(shared: Callable[[str], Path]) -> None:
     pytest.importorskip("kiwipiepy")
-    scores = score_splits(read_gold(shared("data/sentences")), load_kiwi())
+    scores = score_splits(read_gold(shared("data/sentences")), load_splitters()["kiwi"])
     assert scores == pytest.approx((0.778, 0.901, 0.865, 1_223), abs=0.003)
 
 
