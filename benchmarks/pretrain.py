@@ -31,14 +31,14 @@ from launch.console import PlainConsole, Table, print_table, record_table
 from pretrain.batching.batches import TrainingBatches
 from pretrain.batching.held_out_split import Split, split_rows
 from pretrain.batching.masking import IGNORED, Pieces, describe_pieces
-from pretrain.config import PretrainConfig, in_sections
+from pretrain.config import PretrainConfig
 from pretrain.engine.start import ready_for_engine, start_engine
 from pretrain.engine.world import join_world
 from pretrain.interruption import StopRequest
 from pretrain.loop import Monitors, train
 from pretrain.metrics.meter import Meter
 from pretrain.model.isolation import isolate_documents
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
 
@@ -48,9 +48,12 @@ OURS = "malmoi, order to tensors"
 PLAIN, WHOLE_WORDS = "transformers, single pieces", "transformers, whole words"
 MALMOI, STOCK, TRAINER = "malmoi", "stock step", "Trainer"
 SIZES: dict[str, dict[str, Any]] = {  # layers x hidden; the large one has few held-out rows, to save time
-    "2x128": {"layers": 2, "hidden": 128, "heads": 2, "intermediate": 512},
+    "2x128": {"model": {"layers": 2, "hidden": 128, "heads": 2, "intermediate": 512}},
     "4x256": {},
-    "12x768": {"layers": 12, "hidden": 768, "heads": 12, "intermediate": 3072, "held_out_share": 0.002},
+    "12x768": {
+        "model": {"layers": 12, "hidden": 768, "heads": 12, "intermediate": 3072},
+        "rows": {"held_out_share": 0.002},
+    },
 }
 LOADER_BATCHES, LOADER_LENGTH = 16, 512
 LOADER_ROWS = 64  # per call; more do not make the collator faster
@@ -143,8 +146,9 @@ def measure_loading(order: tuple[str, str, int, int, int]) -> dict[str, Any]:
     """
     tokens, tokenizer, length, batches, rounds = order
     torch.set_num_threads(1)
-    fields = {"sequence_length": length, "global_batch": LOADER_ROWS, "micro_batch": LOADER_ROWS, "steps": batches}
-    data = TrainingData.open(tokens, tokenizer, PretrainConfig.model_validate(in_sections(fields)))
+    config = PretrainConfig(steps=batches, global_batch=LOADER_ROWS)
+    config = config.replaced("rows", sequence_length=length).replaced("engine", micro_batch=LOADER_ROWS)
+    data = TrainingData.open(tokens, tokenizer, config)
     ours, pieces = data.batches(), data.pieces
     places = [places_of(ours, step) for step in range(1, batches + 1)]
     rows = [data.split.training.gather(*place) for place in places]
@@ -188,14 +192,21 @@ def places_of(batches: TrainingBatches, step: int) -> tuple[NDArray[np.int64], N
 
 
 def comparison_config(steps: int, **changes: Any) -> PretrainConfig:
-    """4 layers x 256, 16 rows of 128 tokens per step, float32, no dropout as in the recipes of this size."""
-    fields: dict[str, Any] = {
-        "layers": 4, "hidden": 256, "heads": 4, "intermediate": 1024, "positions": 128, "sequence_length": 128,
-        "steps": steps, "global_batch": 16, "micro_batch": 16, "lr": 5e-4, "warmup_share": 0.1, "dropout": 0.0,
-        "precision": "fp32", "engine": "plain", "held_out_share": 0.01, "measure_every": steps + 1,
-        "log_every": max(1, steps // 10),
+    """4 layers x 256, 16 rows of 128 tokens per step, float32, no dropout as in the recipes of this size.
+
+    ``changes``: settings, or sections with the settings that differ.
+    """
+    sections: dict[str, dict[str, Any]] = {
+        "model": {
+            "layers": 4, "hidden": 256, "heads": 4, "intermediate": 1024, "positions": 128, "dropout": 0.0,
+        },
+        "rows": {"sequence_length": 128, "held_out_share": 0.01},
+        "optimizer": {"lr": 5e-4, "warmup_share": 0.1},
+        "engine": {"name": "plain", "precision": "fp32", "micro_batch": 16},
+        "watch": {"measure_every": steps + 1, "log_every": max(1, steps // 10)},
     }  # fmt: skip
-    return PretrainConfig.model_validate(in_sections(fields | changes))
+    merged = {name: values | changes.pop(name, {}) for name, values in sections.items()}
+    return PretrainConfig.model_validate({"steps": steps, "global_batch": 16, **merged, **changes})
 
 
 def bench_trainer(tokens: Path, tokenizer: Path, config: PretrainConfig, rounds: int) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from finetune.config import FRESH
 from launch import manifest
+from launch.adopt_tokenizer import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
 from launch.errors import LaunchError
-from launch.init_from import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
 from launch.manifest import Head, fingerprints
 from launch.recipe import OWN_MODEL, SEARCH_FOLDER, Recipe
 from launch.stage_inputs import (

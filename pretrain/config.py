@@ -370,22 +370,6 @@ PLACES = {"engine": "engine.name"} | {
 }
 
 
-def in_sections(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by key, sorted into their sections.
-
-    >>> in_sections({"steps": 7, "lr": 1e-3, "engine": "plain"})
-    {'steps': 7, 'optimizer': {'lr': 0.001}, 'engine': {'name': 'plain'}}
-    """
-    found: dict[str, Any] = {}
-    for key, value in fields.items():
-        section, _, inner = PLACES.get(key, key).partition(".")
-        if inner:
-            found.setdefault(section, {})[inner] = value
-        else:
-            found[section] = value
-    return found
-
-
 def by_path(settings: Mapping[str, Any], above: str = "", sign: str = ".") -> dict[str, Any]:
     """Values without nesting: "optimizer.lr"."""
     found: dict[str, Any] = {}

@@ -1,10 +1,8 @@
-"""Stopping on a signal: the step is finished, a checkpoint is saved, and the process exits with a special code.
+"""Stopping on a signal: the step is finished, a checkpoint is saved, and the process exits with ``REQUEUE_CODE``.
 
-Slurm sends SIGTERM or SIGUSR1 before a job reaches its time limit, cloud machines before they are preempted, and Ctrl-C
-is SIGINT. The exit code ``REQUEUE_CODE`` (EX_TEMPFAIL of sysexits.h) means that the same command resumes the run. A
-second Ctrl-C quits at once, without a checkpoint.
-
-The end of torchrun or deepspeed stops a run too, because no process would be left to restart or stop the workers.
+Slurm sends SIGTERM or SIGUSR1 before the time limit, cloud machines before preemption, and Ctrl-C is SIGINT; a second
+Ctrl-C quits at once, without a checkpoint. The end of torchrun or deepspeed stops a run too. The exit code (EX_TEMPFAIL
+of sysexits.h) means that the same command resumes the run.
 """
 
 from __future__ import annotations

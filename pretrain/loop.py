@@ -21,7 +21,7 @@ from pretrain.engine.world import World
 from pretrain.interruption import RESUME_ADVICE, Interrupted, StopRequest
 from pretrain.metrics.meter import Meter
 from pretrain.metrics.watchdog import SAVING
-from pretrain.model.module import mean_loss
+from pretrain.model.loss import mean_loss
 from pretrain.rng import derive_key
 from pretrain.schedule import learning_rate
 

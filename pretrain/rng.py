@@ -1,9 +1,8 @@
 """Random numbers and shuffles as pure functions of a key and a place, so there is no state to save.
 
 Keys are blake2b of the seed and a name; random numbers are the splitmix64 finalizer over key and place (Steele et al.
-2014), vectorized. Shuffles are a keyed Feistel network over the next power of two, repeated until the image is inside
-the range (Black and Rogaway 2002), so nothing is stored for any size of corpus. Any rank, batch size or restart sees
-the same numbers; the cost is one chain of multiplications per number.
+2014). Shuffles are a keyed Feistel network over the next power of two, repeated until the image is inside the range
+(Black and Rogaway 2002), so nothing is stored for any size of corpus.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ out/model/              the finished Hugging Face folder
 out/origin.json         for a branch: the checkpoint it started from (see pretrain/checkpoint/branch_origin.py)
 out/result.json         data, training and held-out scores
 ```
-It runs in one process, or in several started by torchrun, deepspeed or Slurm: all of them call ``run`` with the same
-arguments.
+All processes (one, or those that torchrun, deepspeed or Slurm started) call ``run`` with the same arguments.
 """
 
 from __future__ import annotations
@@ -64,11 +63,11 @@ from pretrain.metrics.held_out import measure
 from pretrain.metrics.meter import Meter
 from pretrain.metrics.trackers import require_trackers
 from pretrain.metrics.watchdog import Watchdog
+from pretrain.model.existing_model import check_init_from, with_sizes_of
 from pretrain.model.extended import NewRows, read_new_rows
-from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.initialization import count_initial_values, write_initial_values
 from pretrain.model.isolation import isolate_documents
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.local_copy import cached_store
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces

@@ -1,12 +1,8 @@
 """Extension of a published WordPiece vocabulary with pieces of a domain, after its last id; old ids do not change.
 
-```
-shards ─ count ─▶ eojeol types + windows ─ analyse ─▶ words, morphemes apart ─ choose ─▶ pieces ─▶ the folder, longer
-```
 The folder keeps the class, the normalizer and all settings of the old one. New pieces are entries of its model and not
-added tokens, so they follow ``##``. extension.json lists the old pieces of each, from which pretraining initializes the
-embeddings. An encoder must be trained further to use the new pieces. The pieces are chosen in
-``tokenizer.building.new_pieces``.
+added tokens, so they follow ``##``. extension.json lists the old pieces of each (``tokenizer.building.new_pieces``),
+from which pretraining initializes the embeddings. An encoder must be trained further to use the new pieces.
 """
 
 from __future__ import annotations

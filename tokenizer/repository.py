@@ -1,7 +1,7 @@
-"""An exported tokenizer as a repository of the Hugging Face Hub: which files it is, and that they say the same.
+"""Check of an exported tokenizer before it is published on the Hugging Face Hub (``launch.tools.push`` uploads it).
 
-It is checked before anything is sent, because a tokenizer whose files disagree loads without complaint and encodes
-wrongly. statistics.json stays at home: it lists words of the corpus. ``launch.tools.push`` does the sending.
+A tokenizer with inconsistent files loads without an error and encodes wrongly. statistics.json is not published,
+because it lists words of the corpus.
 """
 
 from __future__ import annotations

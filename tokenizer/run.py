@@ -3,8 +3,7 @@
 ```
 shards ─ count ─▶ eojeol types + windows ─ weigh ─▶ segmented words, units ─ merges ─▶ pieces ─ prune ─▶ vocab.txt
 ```
-Each arrow except the merges is a parallel map, on this machine or on a cluster. Each is resumable, and intermediate
-files are kept in ``work/`` until the export is complete. The merges are one unit and run in this process.
+Each arrow except the merges is a resumable parallel map; intermediate files are in ``work/`` until the export.
 """
 
 from __future__ import annotations

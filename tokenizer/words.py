@@ -1,11 +1,8 @@
-"""Words of BERT before WordPiece: eojeols, split at punctuation and Han characters, and the morphemes inside them.
+"""BERT words of an eojeol, cut at punctuation and Han characters, and the morphemes inside them.
 
-The rules for words are the normalizer and the pre-tokenizer of the library, so trainer and encoder agree. With
-jamo_fallback a vocabulary is written in jamo (``decompose``), because every reader of BERT vocabularies can decompose
-syllables: stripping accents does so. Characters that are neither ASCII nor Hangul are then separated from words.
-
-Morphemes are slices of the text by mecab-ko (paper section 4.1) or another analyser. The input of mecab-ko is cleaned
-first, because of its problems with some characters (``corpus.documents.mecab``).
+The normalizer and the pre-tokenizer of the library make the words, so trainer and encoder agree. Morphemes are slices
+of the text by mecab-ko (paper section 4.1) or another analyser. With jamo_fallback, a vocabulary is written in jamo
+(``decompose``), and characters that are neither ASCII nor Hangul are separated from words.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from launch.pipeline import require_stage
 from pretrain.batching.batches import Batch, as_batch
 from pretrain.batching.masking import Pieces, describe_pieces, mask_rows
 from pretrain.batching.sources import Blocks, RowSource, total_blocks
-from pretrain.config import MaskingConfig, PackConfig, PretrainConfig, in_sections
+from pretrain.config import MaskingConfig, PackConfig, PretrainConfig
 from pretrain.metrics.baselines import count_baselines, score_baselines
 from pretrain.metrics.held_out import choose_rows, held_out_keys
 from pretrain.pack.run import PackInputs
@@ -113,9 +113,8 @@ class Evaluation:
 
     def __init__(self, text: Text, rows: int) -> None:
         self._source, self.pieces = open_blocks(text.held_out, text.tokenizer, rows)
-        self._config = PretrainConfig.model_validate(
-            in_sections({"seed": SEED, "measure_rows": rows, "sequence_length": LENGTH})
-        ).replaced("rows", masking=AllMasked())
+        config = PretrainConfig(seed=SEED).replaced("watch", measure_rows=rows)
+        self._config = config.replaced("rows", sequence_length=LENGTH, masking=AllMasked())
         self._chosen = choose_rows(self._source, self._config)
 
     def batches(self, config: PretrainConfig) -> list[tuple[float, Batch]]:

@@ -32,7 +32,7 @@ from pretrain.engine.world import World
 from pretrain.interruption import StopRequest
 from pretrain.loop import Monitors, train
 from pretrain.model.last_layer import pick
-from pretrain.model.module import PretrainingModule, loss_and_hits
+from pretrain.model.loss import PretrainingModule, loss_and_hits
 from pretrain.schedule import learning_rate
 
 

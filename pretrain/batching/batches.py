@@ -1,9 +1,7 @@
-"""The masked batches of every step.
+"""The batches of every step, each a pure function of (config, step, rank, ranks), prepared two steps ahead.
 
-A batch is a pure function of (config, step, rank, ranks)
-and is prepared two steps ahead. Order, masks and pairs depend only on the number of a sequence, so any number of ranks,
-any micro-batch and any restart see the same global batches, and jumping to a step takes milliseconds (with pairs, the
-time to lay out the passes before it).
+Order, masks and pairs depend only on the number of a sequence, so any number of ranks, any micro-batch and any restart
+see the same global batches.
 
 Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence.
 """

@@ -1,8 +1,7 @@
 """Whole-word masking with an exact budget, as a pure function of (seed, epoch, row, position).
 
 A word is a piece and the pieces that continue it (KLUE paper 4.1). Words are taken in random order while they fit,
-until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word that is longer than the rest of the
-budget is skipped, as in google-research/bert. Vectorized over rows; equal to the plain loop.
+until round(share x tokens) pieces are chosen; a longer word is skipped, as in google-research/bert.
 
 Shapes: B rows, L positions, M most predictions in a row, N words (of all rows, in one flat list), K candidates, W most
 candidates in a row, V vocabulary. A place is a position counted over all rows: row x L + column.

@@ -1,8 +1,7 @@
-"""Several documents or sentence pairs in one row.
+"""Several documents or sentence pairs in one row, by best fit on the histogram of lengths (Krell et al. 2021).
 
-Rows are filled by best fit on the histogram of lengths (Krell et al. 2021, arXiv 2107.02027, longest-pack-first): the
-longest segment first, each into the fullest row that still has room. Which segment takes which slot of its length is
-shuffled in every epoch. The cost: a process keeps a list of all segments (6 bytes each) and 8 bytes per row.
+The longest segment first, each into the fullest row that still has room (arXiv 2107.02027, longest-pack-first). Which
+segment takes which slot of its length is shuffled in every epoch. Memory: 6 bytes per segment and 8 per row.
 
 Shapes: B rows, L positions, S segments of a row, N segments.
 """

@@ -1,9 +1,8 @@
 """Sentence pairs for next sentence prediction, by the rules of google-research/bert (create_pretraining_data.py).
 
 Sentences of a document are collected up to a target length and split into A and B at a random sentence. With chance
-1/2, and always if there is only one sentence, B comes from a random other document and the sentences it replaced are
-used again; so more than half of the pairs are random. The longer side loses pieces at a random end until the pair fits.
-A pass is a pure function of (seed, pass) and is laid out before it is read: 25 bytes of memory per pair.
+1/2, and always if there is only one sentence, B comes from a random other document, and the sentences it replaced are
+used again. The longer side loses pieces at a random end until the pair fits. Memory: 25 bytes per pair of a pass.
 
 Shapes: D chosen documents, P pairs, B rows, L positions, S segments of a row (one).
 """

@@ -1,8 +1,7 @@
-"""Unmasked training rows of the token store: full blocks (RoBERTa), or one document a row.
+"""Unmasked training rows of the token store: full blocks (FULL-SENTENCES of RoBERTa), or one document a row.
 
-Blocks are FULL-SENTENCES of RoBERTa: the corpus as one stream with a separator after each document, cut every
-``length - 2`` pieces, so no position is padding; the tail that does not fill a block is dropped. Shorter blocks, of the
-first steps, are cut from the same long ones, so the same text is held out at both lengths.
+Blocks are cut every ``length - 2`` pieces from the corpus as one stream with a separator after each document. Shorter
+blocks are cut from the same long ones, so the same text is held out at both lengths.
 
 Shapes: B rows, L positions, S segments (documents or sentence pairs) of a row, N segments, D documents.
 """

@@ -1,8 +1,7 @@
 """Branches: runs that start from the weights and optimizer of a checkpoint of another run (``pretrain.continue_from``).
 
-A branch has its own steps, schedule, data and masks; the other run is not changed. It starts with an epoch that the
-other run never reached, so on the same store it has a new order and new masks, while the held-out rows and their masks
-are the same. The origin is written to ``out/origin.json`` before the first step; after the first checkpoint of the
+A branch has its own steps, schedule and data, and starts with an epoch that the other run never reached; the held-out
+rows stay the same. ``out/origin.json`` records the origin before the first step; after the first checkpoint of the
 branch, the other run is not needed any more.
 """
 

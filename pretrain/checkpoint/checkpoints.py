@@ -2,16 +2,12 @@
 
 ```
 checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
-checkpoints/step-000000100/optimizer.safetensors  Adam's moments; with ZeRO 1 to 3 and several processes, one file per
-                                                  process (see pretrain/checkpoint/slices.py)
-checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, scales of exported weights,
-                                                  size and sha256 of each file and of itself
+checkpoints/step-000000100/optimizer.safetensors  Adam's moments; with ZeRO 1 to 3, one file per process (slices.py)
+checkpoints/step-000000100/loop.json              step, meter, scores, settings, export scales, digests of the files
 checkpoints/best                                  name of the checkpoint with the lowest held-out loss
 ```
-Order, masks and dropout are functions of the step, so nothing else is saved. The state is copied within the step; a
-thread writes it under a temporary name and renames it when it is complete. The copy takes memory: the full state in the
-first process, or with ZeRO each process's own part. A checkpoint whose files have changed is skipped, and the one
-before is used. Disk space is checked before training, because a full disk hours later would cost those hours.
+Order, masks and dropout are functions of the step, so nothing else is saved. The state is copied within the step, and
+a thread writes it. A checkpoint whose files have changed is skipped, and the one before is used.
 """
 
 from __future__ import annotations

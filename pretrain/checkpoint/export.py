@@ -1,13 +1,9 @@
 """Trained weights and their tokenizer as a Hugging Face model folder, in every checkpoint and at the end.
 
-``AutoModel.from_pretrained`` and ``AutoTokenizer.from_pretrained`` load the folder: config.json, model.safetensors, the
-files of the tokenizer and a model card. If the model has one token type, the tokenizer gives no token types (the second
-type of a pair crashes the released KLUE-RoBERTa).
-
-The last norm of a ModernBERT initialized from counts (``pretrain.model.attention_init``) is about a tenth of that of
-other models, but heads of tasks learn best from hidden states of the usual size. So an exported model has a power of
-two moved from that norm into the matrix of the vocabulary head, and back when training resumes: all scores stay the
-same, bit for bit (``export_scales``).
+If the model has one token type, the tokenizer gives no token types (a second type crashes the released KLUE-RoBERTa).
+The last norm of a ModernBERT initialized from counts is about a tenth of the usual size, which heads of tasks learn
+badly from. So a power of two is moved from it into the matrix of the vocabulary head (``export_scales``), and back when
+training resumes; all scores stay the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -27,8 +23,8 @@ from pretrain.checkpoint.card import CARD_NAME, model_card
 from pretrain.checkpoint.find_checkpoint import MODEL_NAME
 from pretrain.checkpoint.slices import StoredTensors, write_tensors
 from pretrain.config import ModelConfig, PretrainConfig
+from pretrain.model.existing_model import TOKENIZER_NAMES
 from pretrain.model.families import FAMILIES, longest_input, readable_by_older
-from pretrain.model.init_from import TOKENIZER_NAMES
 from pretrain.pack.store import VOCABULARY_NAME, vocabulary_digest
 
 if TYPE_CHECKING:

@@ -1,13 +1,11 @@
 """Tensors written in slices, by each process its own part, and read in full by any number of processes.
 
 ```
-optimizer-00001-of-00002.safetensors    one-dimensional slices; the metadata of the header has the shape of each full
-optimizer-00002-of-00002.safetensors    tensor and the index at which the slice begins
+optimizer-00001-of-00002.safetensors    one-dimensional slices; the header has the shape of each full tensor and the
+optimizer-00002-of-00002.safetensors    index at which the slice begins
 weights-00001-of-00002.safetensors      the same, until the first process has joined them as model.safetensors
 ```
-Slices are joined tensor by tensor, on the disk: a process needs memory for its own part and one tensor. The cost is
-that the weights are written twice. All nodes must share one folder; the file system must only guarantee that a process
-that opens a file sees what was written before the file was closed, as on NFS.
+A process needs memory for its own part and one tensor; the weights are written twice. All nodes must share the folder.
 """
 
 from __future__ import annotations

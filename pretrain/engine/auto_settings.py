@@ -1,11 +1,8 @@
 """Values for settings that are "auto": precision, micro-batch and compilation, found on this machine.
 
-The precision is chosen before anything is built. Micro-batch and compilation of an accelerator are found by trial
-steps: they train a copy of the model, in one process without the others, with a random generator of their own, so the
-run itself does not change. Batches do not depend on the result, and all processes use the smallest one.
-
-The identity of a run keeps the "auto" of the recipe, so a run may move to another machine. The values found are written
-to engine.json, and a run that resumes in another precision logs it.
+On an accelerator, micro-batch and compilation are found by trial steps on a copy of the model, so the run itself does
+not change; all processes use the smallest micro-batch. The identity of a run keeps the "auto" of the recipe, so a run
+may move to another machine. The values are written to engine.json.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from pretrain.engine.memory import is_out_of_memory, memory_of, needed_memory, o
 from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.start import choose_engine, start_engine
 from pretrain.engine.world import World, peak_memory, wait_for_device
-from pretrain.model.module import PretrainingModule, mean_loss
+from pretrain.model.loss import PretrainingModule, mean_loss
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,8 @@
 """The memory that training needs, computed before the first step, and the advice if it is not enough.
 
-Counted are 16 bytes per parameter (float32 weights, gradients and Adam's two moments; sharded over the processes with
-ZeRO; in fp16 DeepSpeed has two bytes of weights, two of gradients and twelve of float32 weights and moments, as in
-arXiv 1910.02054), the activations that the backward pass needs (after arXiv 2205.05198, equation 2, without the
-attention matrices, which the kernels do not store), the scores over the vocabulary at the predictions, and buffers of
-the engines. The sum shows whether a model fits; it is not exact to 20 %. On CPUs, freed memory is kept for the next
-step.
+Counted are 16 bytes per parameter (sharded with ZeRO; fp16 as in arXiv 1910.02054), activations (arXiv 2205.05198,
+equation 2, without attention matrices), the scores at the predictions, and buffers of the engines. The sum shows
+whether a model fits; its error may exceed 20 %.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ GIB = 1 << 30
 MODEL_BYTES, CHECKPOINT_BYTES, TRAINING_BYTES = 4, 12, 16
 ACTIVATION_BYTES = {"fp32": 68, "bf16": 42, "fp16": 34}  # per token, layer and hidden unit; autocast copies inputs
 SCORE_BYTES = 8  # per prediction and piece: the score and its share
-MAX_CAUSAL_SCORES = 1 << 27  # scores at once if every token predicts (pretrain.model.module)
+MAX_CAUSAL_SCORES = 1 << 27  # scores at once if every token predicts (pretrain.model.loss)
 BUCKET = 500_000_000  # gradients that DeepSpeed reserves buffers for from stage 1 on, for any size of model
 KEEP = {-4: 0, -1: (1 << 31) - 1, -2: 1 << 26}  # glibc's M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # messages of torch on GPUs and CPUs

@@ -1,10 +1,8 @@
 """The engines: what the training loop needs of them, which one is used, and how it starts.
 
-There are three: torch alone for one process (``plain``) and for several (``ddp``), and DeepSpeed (``deepspeed``). All
-compute the same. Weights are float32; gradients are summed in float32, over micro-batches and processes; bf16 concerns
-matrix products only. A step whose gradient norm is not finite changes nothing, and the next line of the log names it.
-State is saved by the parameter names of the Hugging Face model, so a checkpoint of one engine resumes with another,
-with any number of processes.
+All engines compute the same: weights and sums of gradients are float32, and bf16 is for matrix products only. A step
+whose gradient norm is not finite changes nothing. State is saved by the parameter names of the Hugging Face model, so a
+checkpoint of one engine resumes with another, with any number of processes.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from pretrain.engine.optimizer import Slice
 from pretrain.engine.torch_engine import DdpEngine, PlainEngine, process_group
 from pretrain.engine.world import World
 from pretrain.engine.zero import ZeroEngine, deepspeed_group, zero_settings
-from pretrain.model.module import PretrainingModule, Sums
+from pretrain.model.loss import PretrainingModule, Sums
 
 
 class Engine(Protocol):

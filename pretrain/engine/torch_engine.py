@@ -1,11 +1,8 @@
 """Training with torch alone: in one process, or in many with a copy of the model in each (DDP).
 
-Weights, gradients and updates are float32. In bf16, only matrix products are bf16 (torch autocast): the residual
-stream, LayerNorm and the sums over micro-batches stay float32, so the error of the gradient against float64 is a fifth
-of that of a pure bf16 model (docs/pretrain.md). The cost is a bf16 copy of each matrix, made in every micro-batch.
-
-DDP sums the float32 gradients of all processes once per step, with the last micro-batch. It needs 16 bytes per
-parameter on every device.
+In bf16, only matrix products are bf16 (torch autocast), so the error of the gradient against float64 is a fifth of that
+of a pure bf16 model (docs/pretrain.md). DDP sums the float32 gradients of all processes once per step, with the last
+micro-batch, and needs 16 bytes per parameter on every device.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import MOMENTS, UPDATES, adamw, fit_micro_batch, skip_unless_finite
 from pretrain.engine.world import World
-from pretrain.model.module import PretrainingModule, Sums
+from pretrain.model.loss import PretrainingModule, Sums
 
 SHORT_ROW = 128  # tokens; at 512 the blockwise attention of torch is faster
 

@@ -1,11 +1,8 @@
 """Training with DeepSpeed (``deepspeed.initialize`` with torch's AdamW): several processes, ZeRO stages 0 to 3, fp16.
 
-DeepSpeed sees float32 only, and so sums and reduces in float32; bf16 is autocast inside the module. DeepSpeed's own
-checks of the gradient wait for the device in every step, so norm and clipping are computed here. At stage 3 and in fp16
-its checks cannot be avoided.
-
-State is saved by parameter, in full or as each process's slice, and restored from full tensors, so checkpoints do not
-depend on the stage or the number of processes and need no conversion.
+DeepSpeed sees float32 only; bf16 is autocast inside the module. Its checks of the gradient wait for the device in every
+step, so norm and clipping are computed here, except at stage 3 and in fp16. State is saved by parameter, in full or in
+slices, so checkpoints do not depend on the stage or the number of processes.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from torch.nn.utils import get_total_norm
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import MODEL, MOMENTS, UPDATES, Slice, adamw, fit_micro_batch, skip_unless_finite
 from pretrain.engine.world import World
-from pretrain.model.module import PretrainingModule, Sums
+from pretrain.model.loss import PretrainingModule, Sums
 
 SCALER_NAMES = ("cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis")
 

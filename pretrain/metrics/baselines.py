@@ -1,8 +1,7 @@
 """Counting baselines: how many predictions are right with frequency tables alone, for comparison with a model.
 
-Three tables count training text: the most frequent piece, the most frequent piece after its left neighbor, and the most
-frequent piece between its two neighbors. If the neighbors are masked or do not occur in the table, the next smaller
-table is used. A counted piece takes about 70 bytes of memory, so at most ``max_tokens`` pieces are counted.
+Three tables count training text: the most frequent piece, the most frequent one after its left neighbor, and the most
+frequent one between its two neighbors. If the neighbors are masked or not in the table, the next smaller one is used.
 
 Shapes: B sequences, L positions, V vocabulary, N counted pieces, C contexts, P predictions.
 """

@@ -128,7 +128,7 @@ def _measure(probe: PretrainConfig, rows: int, vocab_size: int) -> CpuSpeed:
 
     from pretrain.engine.start import start_engine
     from pretrain.engine.world import World
-    from pretrain.model.module import PretrainingModule, mean_loss
+    from pretrain.model.loss import PretrainingModule, mean_loss
     from pretrain.model.networks import build_network
 
     ids = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}

@@ -1,10 +1,8 @@
-"""Floating-point operations (FLOP) to train on one token.
+"""Floating-point operations (FLOP) to train on one token: matrix products of forward and backward pass (3 x forward).
 
-Counted are the matrix products of forward and backward pass (three times the forward pass). The vocabulary head and the
-last layer without its keys and values count on the predicted positions only (with isolated documents, the last layer
-without its attention); local attention counts the tokens in its window; the sentence-pair head (below 0.1 %), norms and
-activations count nothing. This is the useful work of PaLM (arXiv 2204.02311, appendix B). As there, a causal token
-counts as if it attended to its full row, twice what it does. Peaks are in ``pretrain.metrics.device_speed``.
+The vocabulary head and the last layer without its keys and values count on the predicted positions only; local
+attention counts the tokens in its window; norms, activations and the sentence-pair head count nothing. As in PaLM
+(arXiv 2204.02311, appendix B), a causal token counts as if it attended to its full row.
 """
 
 from __future__ import annotations

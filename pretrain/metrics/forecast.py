@@ -43,6 +43,34 @@ class Mark:
         return self._event.elapsed_time(later._event) / 1000
 
 
+class OwnTime:
+    """Seconds of this process's own part of the steps since the last ``take``.
+
+    Processes end a step together. A process's own part ends where it first waits for others: with the last forward
+    pass. ZeRO 3 gathers weights in the forward pass, which hides a slow process.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._marks: list[Mark] = []  # begin and end of each step's part, alternating
+        self._waited = 0.0
+
+    def mark(self) -> None:
+        """Mark the begin or the end of this process's part of a step."""
+        self._marks.append(Mark(self._device))
+
+    def add_waiting(self, seconds: float) -> None:
+        """Add the time the step waited for its batch."""
+        self._waited += seconds
+
+    def take(self) -> float:
+        """The mean per step, 0 without a step; the device must have finished them."""
+        begins, ends = self._marks[::2], self._marks[1::2]
+        total = self._waited + sum(a.seconds_to(b) for a, b in zip(begins, ends, strict=False))
+        self._marks, self._waited = [], 0.0
+        return total / max(len(ends), 1)
+
+
 class Forecast:
     """Logs both estimates of a run, in the first process.
 

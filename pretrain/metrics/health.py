@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
-from pretrain.model.module import mean_loss
+from pretrain.model.loss import mean_loss
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,7 @@
-"""Loss, accuracy and perplexity on held-out text, in total and by source.
+"""Loss, accuracy and perplexity on held-out text (``pretrain.batching.held_out_split``), in total and by source.
 
-The split itself is in ``pretrain.batching.held_out_split``. Sources are measured one after the other. A small
-source gets more rows than its share, and its rows have less weight in the total. The masks are always those of epoch 0,
-so two measurements differ by the model only.
+A small source gets more rows than its share, and its rows have less weight in the total. The masks are always those of
+epoch 0, so two measurements differ by the model only.
 
 Shapes: B sequences, S segments of a sequence, K measured sources, C sums (``_COLUMNS``).
 """
@@ -23,7 +22,7 @@ from pretrain.batching.sources import Numbers, Rows, RowSource
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World, widest_float
-from pretrain.model.module import Sums
+from pretrain.model.loss import Sums
 from pretrain.rng import Bits, derive_key, permute
 
 MAX_SOURCES = 16  # the largest sources have their own figures, all others share one set

@@ -12,10 +12,11 @@ import logging
 import math
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -28,11 +29,10 @@ from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.memory import GIB
 from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
 from pretrain.metrics.device_speed import Speed, peak_flops
-from pretrain.metrics.forecast import Forecast
+from pretrain.metrics.forecast import Forecast, OwnTime
 from pretrain.metrics.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
-from pretrain.metrics.ranks import OwnTime, Stragglers, spread
 from pretrain.metrics.trackers import Tracker, open_trackers
-from pretrain.model.module import Sums
+from pretrain.model.loss import Sums
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,6 @@ class Meter:
         self._forecast = Forecast(config, world, last_step + 1, flops_of_step, speed)
         self._is_first_line = True
         self._own = OwnTime(world.device)
-        self._stragglers = Stragglers()
         self._start_clock()
         self._trackers: list[Tracker] = []
         if world.is_first:
@@ -92,7 +91,7 @@ class Meter:
         self._counts = (before[0] + predictions, before[1] + tokens, before[2] + others)
 
     def mark(self) -> None:
-        """Mark the begin or the end of this process's own part of a step (``pretrain.metrics.ranks``)."""
+        """Mark the begin or the end of this process's own part of a step (``OwnTime``)."""
         self._own.mark()
 
     def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
@@ -130,8 +129,6 @@ class Meter:
         if self._world.is_first:
             warn_of_jump(self._steps, self._norms, self._config, self._names_of_step)
             log.info(_readable(line, self._config, self._timed_steps, self._is_first_line))
-            if "slowest_rank" in line:
-                self._stragglers.note(int(line["slowest_rank"]), line["slowest_factor"], self._hosts)
             self._append(step, line, line)
         self._norms = remember_norms(self._norms, self._steps)
         self._tokens_before = line["tokens"]
@@ -198,8 +195,7 @@ class Meter:
 
     def _timing(self, step: int) -> dict[str, float]:
         """Timing since the last line, or since the start; the first line includes start-up and compilation."""
-        parts = self._world.gathered((self._waited, self._own.take(), socket.gethostname()))
-        waited, own, self._hosts = zip(*parts, strict=True)
+        waited, own = zip(*self._world.gathered((self._waited, self._own.take())), strict=True)
         seconds = max(time.monotonic() - self._clock, 1e-9)
         speed = self._timed_tokens / seconds
         timing = {
@@ -211,6 +207,24 @@ class Meter:
         if self._peak is not None:
             timing["mfu"] = round(speed * self._flops_of_step(step) / (self._peak * self._world.size), 4)
         return timing | (spread(own) if self._world.size > 1 else {})
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float]:
+    """Figures of each process's seconds for its part; ``slowest_factor``: compared with the median of the others.
+
+    >>> spread([0.2, 0.2, 0.3])
+    {'rank_seconds_least': 0.2, 'rank_seconds_median': 0.2, 'rank_seconds_most': 0.3, 'slowest_rank': 2, \
+'slowest_factor': 1.5}
+    """
+    slowest = max(range(len(seconds)), key=seconds.__getitem__)
+    others = median([*seconds[:slowest], *seconds[slowest + 1 :]])
+    return {
+        "rank_seconds_least": round(min(seconds), 6),
+        "rank_seconds_median": round(median(seconds), 6),
+        "rank_seconds_most": round(seconds[slowest], 6),
+        "slowest_rank": slowest,
+        "slowest_factor": round(seconds[slowest] / max(others, 1e-9), 3),
+    }
 
 
 def _averages(steps: list[StepSums], tokens: int, config: PretrainConfig) -> dict[str, float]:

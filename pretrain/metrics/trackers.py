@@ -1,7 +1,6 @@
-"""Who else gets the lines of metrics.jsonl: TensorBoard and Weights & Biases, both optional.
+"""Optional trackers that also receive the lines of metrics.jsonl: TensorBoard and Weights & Biases.
 
-Readers of the same numbers, so nothing depends on them. After a resume TensorBoard hides the points after the
-checkpoint; W&B resumes the same run and keeps the points it has, which a resumed run only repeats.
+After a resume, TensorBoard hides the points after the checkpoint. W&B resumes the same run and keeps its points.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""A rank that hangs would let all others wait for it without end: it is named, and the job ends, to be started again.
+"""Finds a process that hangs, names it, and ends the job, which can then be started again.
 
 ```
-ranks/rank-00003.json        written by every process every few seconds: its place (step, what it is at), its host
+ranks/rank-00003.json        written by every process every few seconds: its place (step and activity) and host
 hang-20261123-142005/        of the start of the run that hung
-    rank-00003.txt           place, rows of the step, and Python stacks of a process that still lives
-    hang.json                the sentence, and the places of all
+    rank-00003.txt           place, rows of the step, and Python stacks of a process that still runs
+    hang.json                the message, and the places of all processes
 ```
-A background thread of each process sees that its own place stays the same for ``watch.hang_minutes``. Who is
-behind the others hangs, or who is silent: a process whose file no longer changes is stopped, or its host is gone. No
-clocks are compared, as hosts differ. The price is one small file a process, and a thread that nothing waits for.
+A thread of each process notices that its place has not changed for ``watch.hang_minutes``. The process with the
+earliest place hangs, or one whose file no longer changes: it was stopped, or its host is down. No clocks are compared.
 """
 
 from __future__ import annotations

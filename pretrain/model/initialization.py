@@ -1,10 +1,8 @@
 """Initialization from counts: the bias of the vocabulary head, and the embeddings of the pieces.
 
-The bias is initialized with the log frequency of each piece, so no step is spent on learning frequencies. Embeddings
-are initialized with the left singular vectors of the positive pointwise mutual information (PPMI) of pieces and their
-neighbors, so pieces with similar contexts start close together (Levy, Goldberg and Dagan 2015: context frequencies to
-the power of .75, singular values to the power of .5). The matrix is counted a few rows at a time and only its positive
-cells are kept: memory grows with the sample, never with the corpus or the square of the vocabulary.
+The bias is the log frequency of each piece. Embeddings are the left singular vectors of the positive pointwise mutual
+information (PPMI) of pieces and their neighbors (Levy, Goldberg and Dagan 2015: context frequencies to the power of
+.75, singular values to the power of .5). Memory grows with the sample, not with the square of the vocabulary.
 
 Shapes: V vocabulary, N sampled tokens, P places among them, R rows of the matrix at once, C its positive cells, H
 hidden.

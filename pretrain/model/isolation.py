@@ -1,11 +1,11 @@
-"""Attention that stays within segments: none of the documents or pairs of a packed row sees another.
+"""Attention that stays within the segments (documents or pairs) of a packed row, and local attention in linear time.
 
-A function registered with transformers takes the place of its own. In half precision on GPUs it is torch's kernel for
-sequences of any length, which knows no attention dropout; hence there is none on any path. CPUs attend segment by
-segment; what is left, float32 on GPUs and compiled code on CPUs, takes a block-diagonal mask. Layers that see near
-tokens only (ModernBERT's local ones) do so in time linear in the row; where documents are not kept apart as well.
+The functions are registered with transformers. GPUs in half precision use torch's kernel for variable lengths, which
+has no attention dropout, so no path has it. CPUs attend to one segment at a time; float32 on GPUs and compiled code on
+CPUs use a block-diagonal mask. Local layers of ModernBERT compare neighboring blocks of tokens only.
 
-Shapes: B rows, L positions, S segments of a row, A attention heads, D size of a head, N borders.
+Shapes: B rows, L positions, S segments of a row, A attention heads, D size of a head, N borders or blocks of a row, C
+tokens of a block, K keys.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from pretrain.model.windows import attend_nearby
-
 NAME = "isolated_segments"
 NAME_OF_WINDOWS = "near_tokens"
 NAME_WITHOUT_MASKS = "sdpa_without_masks"
+OUTSIDE = -1  # segment number of the places before and after a row
 FIRST_WITH_FLASH = (8, 0)  # compute capability that the kernel needs (Ampere)
 
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values, B x A x L x D
@@ -159,6 +158,50 @@ def _attend_by_mask(heads: Heads, borders: Borders, scaling: float | None, is_ca
     if is_causal:
         mask_B1LL = mask_B1LL.tril()
     return scaled_dot_product_attention(*heads, attn_mask=mask_B1LL, scale=scaling).transpose(1, 2)
+
+
+def attend_nearby(
+    heads: tuple[Tensor, Tensor, Tensor], reach: int, scaling: float | None, segments_BL: Tensor | None = None
+) -> Tensor:
+    """Attended values, B x L x A x D, of queries, keys and values, each B x A x L x D.
+
+    ``segments_BL`` are numbers from 0; tokens of different ones do not see each other (None: a row is one segment).
+    """
+    count, _, length, _ = heads[0].shape
+    if segments_BL is None:
+        segments_BL = torch.zeros(count, length, dtype=torch.long, device=heads[0].device)
+    if length <= 3 * reach:  # blocks would spare nothing
+        mask_BLL = _sees(segments_BL, segments_BL, reach, 0)
+        return scaled_dot_product_attention(*heads, attn_mask=mask_BLL[:, None], scale=scaling).transpose(1, 2)
+    blocks = -(-length // reach)
+    after = blocks * reach - length
+    query_BNACD = pad(heads[0], (0, 0, 0, after)).unflatten(2, (blocks, reach)).transpose(1, 2)
+    key_BNAKD, value_BNAKD = (
+        _with_neighbours(pad(head_BALD, (0, 0, reach, after + reach)).unflatten(2, (-1, reach)).transpose(1, 2))
+        for head_BALD in heads[1:]
+    )
+    queries_BNC = pad(segments_BL, (0, after), value=OUTSIDE).unflatten(1, (blocks, reach))
+    keys_BNK = _with_neighbours(pad(segments_BL, (reach, after + reach), value=OUTSIDE).unflatten(1, (-1, reach)))
+    attended_BNACD = scaled_dot_product_attention(
+        query_BNACD.flatten(0, 1),
+        key_BNAKD.flatten(0, 1),
+        value_BNAKD.flatten(0, 1),
+        attn_mask=_sees(queries_BNC, keys_BNK, reach, -reach).flatten(0, 1)[:, None],
+        scale=scaling,
+    ).unflatten(0, (count, blocks))
+    return attended_BNACD.transpose(2, 3).flatten(1, 2)[:, :length]
+
+
+def _with_neighbours(blocks: Tensor) -> Tensor:
+    """All but the first and last block, with their neighbours; B x (N + 2) x C or B x (N + 2) x A x C x D."""
+    return torch.cat([blocks[:, :-2], blocks[:, 1:-1], blocks[:, 2:]], dim=2 if blocks.ndim == 3 else 3)
+
+
+def _sees(queries: Tensor, keys: Tensor, reach: int, first: int) -> Tensor:
+    """Which keys each query sees, by their segments; ``first`` is the place of the first key, seen from the query."""
+    places_C, places_K = (torch.arange(part.shape[-1], device=part.device) for part in (queries, keys))
+    is_near_CK = (places_K + first - places_C[:, None]).abs() <= reach
+    return (queries[..., :, None] == keys[..., None, :]) & is_near_CK
 
 
 def _find_kernel() -> Callable[..., Any] | None:

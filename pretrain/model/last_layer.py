@@ -1,8 +1,7 @@
 """The last layer, computed at the predicted positions only; its keys and values still need all tokens.
 
 Losses, gradients, model classes and weight names stay the same: only the layer object gets another ``forward``. This
-saves 6 % of the operations of a base model, and 5 % with isolated segments, whose kernels need the queries of all
-tokens.
+saves 6 % of the operations of a base model, and 5 % with isolated segments, which need the queries of all tokens.
 
 Shapes: B sequences, L positions, P requested positions, H hidden, A attention heads, D size of a head.
 """

@@ -16,9 +16,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from pretrain.config import PretrainConfig
+from pretrain.model.existing_model import load_init_from
 from pretrain.model.extended import NewRows
 from pretrain.model.families import FAMILIES
-from pretrain.model.init_from import load_init_from
 from pretrain.model.isolation import attend_in_windows
 from pretrain.rng import derive_key
 

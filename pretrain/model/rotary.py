@@ -1,11 +1,10 @@
-"""ModernBERT's rotary positions (RoFormer, arXiv 2104.09864) in fewer passes over memory: the gradient is turned back.
+"""ModernBERT's rotary positions (RoFormer, arXiv 2104.09864) with fewer passes over memory than in transformers.
 
-transformers turns by several whole tensors, each of which autograd keeps and turns again. Values and gradients are
-the same except for the last bit of float32, the model classes and the names of their weights, too: the attention
-objects alone get another ``forward``.
+The backward pass rotates the gradient by the negative angle, so nothing of the forward pass is stored. Results equal
+those of transformers except for the last bit of float32; only the attention objects get another ``forward``.
 
 Shapes: B sequences, L positions, A attention heads, D size of a head, H hidden; cosines and sines are B x L x D, or
-1 x L x D where all rows count alike.
+1 x L x D if all rows have the same positions.
 """
 
 from __future__ import annotations

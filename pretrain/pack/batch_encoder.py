@@ -1,13 +1,9 @@
-"""Encoding of many eojeols in one call, with the same result as one call for each.
+"""Encoding of many eojeols in one call, 2.5 to 3 times as fast as tokenizers 0.23, with the same result.
 
-The tokenizers library spends most of its time on the call per eojeol and on tracking characters through the normalizer.
-Eojeols whose characters the normalizer keeps, or only decomposes (NFD), need neither: they are split where the
-pre-tokenizer would split them, joined by spaces into long strings and decomposed, and only WordPiece runs on the
-strings. The behavior of a character is found once, by asking the tokenizer. All other eojeols, and tokenizers with
-another pipeline than BERT's, are encoded by the library.
-
-This is 2.5 to 3 times as fast as tokenizers 0.23. Version 1 of the library is faster (docs/tokenizer.md), so this file
-can go when transformers supports it.
+Eojeols whose characters the normalizer keeps, or only decomposes (NFD), are split where the pre-tokenizer would split
+them and joined into long strings, on which only WordPiece runs. The behavior of a character is found once, by asking
+the tokenizer. The library encodes all other eojeols. Version 1 of the library is faster (docs/tokenizer.md), so this
+file can go when transformers supports it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""A copy of the token store on the local disk of each node, because rows are random reads, which network disks do
-slowly.
+"""A copy of the token store on the local disk of each node, because network disks are slow at random reads.
 
 ```
 CACHE/malmoi-1000/tokens-1f0c…/            the copy; its name is a hash of the path of the store
 CACHE/malmoi-1000/tokens-1f0c….checked     record of a successful check (see ``check_store``)
 CACHE/malmoi-1000/tokens-1f0c….lock        held by the process that makes or checks the copy
 ```
-The first process of a node makes the copy and checks it against the sha256 of the store; the others use it. If there is
-no copy, because the disk is full or copying takes too long, a warning says why and the store itself is read.
+If there is no copy, because the disk is full or copying takes too long, a warning says why, and the store is read.
 """
 
 from __future__ import annotations

@@ -6,11 +6,9 @@ tokens.bin     uint16, or uint32 for vocabularies above 32,768; the top bit mark
 documents.idx  int64: start of each document, then the total number of tokens
 sentences.idx  int64: start of each sentence, then the total number of tokens
 sources.idx    uint16: for each document, the index of its source in the sorted names of meta.json
-meta.json      counts, type, special ids, tokens by source, sha256 of the tokenizer's pieces, size and sha256 of each
-               file, and the sha256 of all of these
+meta.json      counts, type, special ids, tokens by source, sha256 of the vocabulary, of each file and of all of these
 ```
-One array serves every sequence length, and a block is found by multiplication. The paper's corpus of about 14 billion
-pieces takes 28 GB. Opening a store checks meta.json and the file sizes; ``check_store`` reads every byte.
+Opening a store checks meta.json and the file sizes; ``check_store`` reads every byte.
 """
 
 from __future__ import annotations

@@ -26,13 +26,13 @@ from benchmarks.texts import SPECIAL_PIECES, invent_vocabulary, write_invented_s
 from corpus.documents.errors import BadInput
 from pretrain.batching.batches import TrainingBatches, mask_batch
 from pretrain.batching.masking import IGNORED
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.pack.store import TokenStore, open_store, piece_ids, read_pieces
 
 VOCABULARY, TOKENS = 400, 30_000
 SMALL = {
-    "layers": 1, "hidden": 16, "heads": 2, "intermediate": 32, "sequence_length": 32, "positions": 32,
-    "global_batch": 4, "micro_batch": 4, "held_out_share": 0.02,
+    "model": {"layers": 1, "hidden": 16, "heads": 2, "intermediate": 32, "positions": 32},
+    "rows": {"sequence_length": 32, "held_out_share": 0.02}, "engine": {"micro_batch": 4}, "global_batch": 4,
 }  # fmt: skip
 
 

@@ -9,10 +9,11 @@ import pytest
 from transformers import BertTokenizer
 
 from corpus.documents.shards import Document, write_shard
-from pretrain.config import PackConfig, PretrainConfig, in_sections
+from pretrain.config import PackConfig, PretrainConfig
 from pretrain.model import sizes
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
+from tests.pretrain.settings import in_sections
 
 SPECIAL_PIECES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")  # KLUE-RoBERTa's order
 NAMES = ("윤슬", "가람", "도담", "새벽", "한별", "미르")

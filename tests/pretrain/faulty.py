@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrain.batching.batches import TrainingBatches
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 
 SLOWER_S, HANGS_AT, BAD_AT = 0.15, 14, 5
 

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from corpus.documents.errors import BadInput
 from pretrain.checkpoint.export import ExportInputs
 from pretrain.checkpoint.export import run as export
-from pretrain.model.init_from import check_init_from
+from pretrain.model.existing_model import check_init_from
 from tests.pretrain.runs import TORCHRUN, assert_same_training, finish, go_on_from, launch, lines_without_timing, train
 
 GPT: dict[str, Any] = {"architecture": "gpt"}

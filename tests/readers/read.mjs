@@ -1,4 +1,4 @@
-// The same in @huggingface/transformers:  node tests/readers/read.mjs OUT/hardened-*
+// The same in @huggingface/transformers:  node tests/readers/read.mjs OUT/jamo_fallback-*
 import { AutoTokenizer, env } from "@huggingface/transformers";
 import fs from "node:fs";
 import path from "node:path";

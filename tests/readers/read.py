@@ -1,6 +1,6 @@
 """Ids of sentences from every Python class that reads a tokenizer's folder; needs nothing but transformers, 4 or 5.
 
-    python tests/readers/read.py OUT/hardened-*
+    python tests/readers/read.py OUT/jamo_fallback-*
 
 compares them with what ``write.py`` left and says how many are equal; exit code 1 where not all are.
 """

@@ -18,7 +18,7 @@ from tests.readers.write import main as write
 from tests.readers.write import read_alone
 
 HERE = Path(__file__).parent
-FOLDERS = ("hardened-bert", "hardened-roberta", "plain-bert", "plain-roberta")
+FOLDERS = ("jamo_fallback-bert", "jamo_fallback-roberta", "plain-bert", "plain-roberta")
 COUNT = 500  # sentences; .ci/readers takes 2,000
 
 
@@ -40,7 +40,7 @@ def test_all_classes_of_python_give_the_same_ids(home: Path, name: str, capsys: 
 def test_a_folder_that_is_read_differently_is_told(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = shutil.copytree(home / "hardened-bert", tmp_path / "damaged")
+    folder = shutil.copytree(home / "jamo_fallback-bert", tmp_path / "damaged")
     shutil.copy(home / "sentences.json", tmp_path)
     settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
     (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "strip_accents": False}), "utf-8")
@@ -52,9 +52,9 @@ def test_a_folder_that_is_read_differently_is_told(
 @pytest.mark.parametrize("order", ["bert", "roberta"])
 def test_a_tokenizer_that_was_saved_again_gives_the_same_ids(home: Path, tmp_path: Path, order: str) -> None:
     sentences = make_sentences(COUNT)[::2]
-    AutoTokenizer.from_pretrained(home / f"hardened-{order}").save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(home / f"jamo_fallback-{order}").save_pretrained(tmp_path)
 
-    expected = read_alone(home / f"hardened-{order}", sentences)
+    expected = read_alone(home / f"jamo_fallback-{order}", sentences)
     for name, ids in read_in_all_classes(tmp_path, sentences):
         assert ids == expected, name
 
@@ -63,8 +63,8 @@ def test_real_sentences_and_what_other_programs_read_differently(home: Path, sha
     real = shared("data/sentences/tweets.txt").read_text("utf-8").splitlines()
     sentences = [*real, *(text for texts in READ_DIFFERENTLY.values() for text in texts)]
 
-    expected = read_alone(home / "hardened-bert", sentences)
-    for name, ids in read_in_all_classes(home / "hardened-bert", sentences):
+    expected = read_alone(home / "jamo_fallback-bert", sentences)
+    for name, ids in read_in_all_classes(home / "jamo_fallback-bert", sentences):
         assert ids == expected, name
 
 

@@ -2,7 +2,8 @@
 
     python -m tests.readers.write OUT
 
-writes OUT/sentences.json, and OUT/hardened-bert, hardened-roberta, plain-bert and plain-roberta with ids.json in each.
+writes OUT/sentences.json, and the folders jamo_fallback-bert, jamo_fallback-roberta, plain-bert and plain-roberta with
+ids.json in each.
 """
 
 from __future__ import annotations

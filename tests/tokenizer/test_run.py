@@ -87,7 +87,7 @@ def test_rare_eojeols_are_counted_and_teach_nothing(
     assert counts["lowest_frequency"] > 2
 
 
-def test_hardened_vocabulary_reads_any_hangul(
+def test_a_vocabulary_with_jamo_fallback_reads_any_hangul(
     tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]
 ) -> None:
     train(make_corpus(documents), tmp_path / "out", vocab_size=1_600, jamo_fallback=True, builder="malmoi")

@@ -1,13 +1,8 @@
 """The characters of a vocabulary: each is a piece, so a word of these characters is never [UNK].
 
-| | plain (KLUE's) | with jamo_fallback |
-|---|---|---|
-| always | nothing | ASCII, modern jamo, both with ``##``; other jamo and emoji, which are separate words |
-| by frequency | characters, most of them syllables, with ``##`` | Han, symbols, foreign letters |
-| a syllable that is not in the text | [UNK] for its whole word | its jamo |
-
-A character that is always a word (punctuation, Han) or is separated from words (``tokenizer.words.is_separated``) never
-continues a word and has no ``##`` form.
+Plain vocabularies (KLUE's) have the most frequent characters, each with its ``##`` form. With jamo_fallback, ASCII, all
+jamo and emoji are always pieces, and other characters are added by frequency. Characters that are always a word of
+their own (``tokenizer.words.is_separated``) have no ``##`` form.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Export of a vocabulary as a Hugging Face folder that all readers encode in the same way.
 
-Readers of BERT vocabularies support one normalizer, one pre-tokenizer and one model, and many rebuild them from the
-settings (BertTokenizer, ports that read vocab.txt only); anything else would be lost silently. So both forms use only
-these: plain, like KLUE's, and with jamo_fallback, where ``strip_accents`` decomposes syllables and pieces are in jamo.
-Separated characters are ordinary added tokens, which all readers look up first.
+Many readers rebuild BERT's normalizer, pre-tokenizer and model from the settings, so both forms use only these: plain,
+like KLUE's, and with jamo_fallback, where ``strip_accents`` decomposes syllables and pieces are in jamo. Separated
+characters are ordinary added tokens, which all readers look up first.
 """
 
 from __future__ import annotations

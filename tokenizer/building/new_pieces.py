@@ -1,16 +1,13 @@
 """Choice of new pieces for an existing WordPiece vocabulary: those that shorten a text most (see ``tokenizer.extend``).
 
-The symbols that are merged are the pieces of the old vocabulary, inside one morpheme. Half more candidates are learned
-than needed, because some are only steps to longer ones. Then the words are encoded with all of them, and those that
-save least are dropped; this is done twice, because each removal changes the uses of others.
-
 ```
 words, morphemes apart      갑상선 암 이      (thyroid cancer)
 old pieces                  갑 ##상 ##선 | ##암 | ##이
 new ones                    갑상선 = 갑 ##상 ##선, saves 2 a use
 ```
-A new piece consists of the old pieces that greedy matching gives for it alone, so its embedding can be initialized with
-their mean. Text in which no new piece is the longest match is encoded as before.
+Old pieces are merged inside one morpheme. Half more candidates are learned than needed; words are encoded with all of
+them, and those that save least are dropped, twice. A new piece consists of the old pieces that greedy matching gives
+for it, so its embedding can be initialized with their mean.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Eojeol types to weighted words and training units; this is where the builders differ.
 
-A segmented word is a BERT word with its morphemes set apart by spaces: ``연구자 이 다``. A unit is a run of text inside
+A segmented word is a BERT word with spaces between its morphemes: ``연구자 이 다``. A unit is a run of text inside
 which pieces may be learned, written as pieces are: ``##는`` may only continue a word.
 
 | builder | 연구자이다. becomes | pieces learned |
 |---|---|---|
 | bpe | 연구자이다 · . | across morphemes: 연구 ##자이 ##다 |
 | klue | 연구자 · 이 · 다 · . | within morphemes, particles as starts of words: 으로, not ##으로 |
-| malmoi | 연구자 · ##이 · ##다 · . | within morphemes, particles as what they are: ##으로 |
-
-(KLUE's released vocabulary is of the second kind: its particles are without ``##`` at the start of the merges.)
-
-With jamo_fallback, words and units are written in jamo after the analyser has split them.
+| malmoi | 연구자 · ##이 · ##다 · . | within morphemes, particles as ``##`` pieces: ##으로 |
 """
 
 from __future__ import annotations

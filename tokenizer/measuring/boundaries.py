@@ -1,11 +1,8 @@
-"""Does a tokenizer cut where morphemes begin? Its cuts against a person's (gold) or mecab-ko's (silver).
+"""How well the pieces of a tokenizer agree with morpheme boundaries: of annotators (gold) or of mecab-ko (silver).
 
-A boundary is a place between two characters of one eojeol, and only there: white space is given to everybody. So
-연구자이다. cut as 연구자|이|다|. has three. A piece that ends inside a character (byte-level vocabularies, jamo of one
-syllable) makes none. Gold is read by ``measuring.gold``. Silver is an analyser's opinion, and its price is known:
-against the people of KLUE-DP its F1 is 0.93 without context.
-
-Every distinct eojeol is counted once (``count_boundaries``); a sample gives the counts by place.
+A boundary is a place between two characters of one eojeol: 연구자이다. cut as 연구자|이|다|. has three. A piece that
+ends inside a character (byte-level vocabularies, jamo) makes none. Against the annotators of KLUE-DP, the F1 of
+mecab-ko is 0.93 without context. Every distinct eojeol is counted once; a sample gives its counts by place.
 """
 
 from __future__ import annotations

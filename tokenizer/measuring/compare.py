@@ -1,7 +1,7 @@
-"""Several tokenizers side by side over the same texts: Table 35's figures, mecab-ko's boundaries, and people's.
+"""Comparison of several tokenizers on the same texts: figures of Table 35, boundaries of mecab-ko and of gold files.
 
-Each text is read once and each eojeol analysed once, however many tokenizers and texts there are. All texts are in
-memory, and all eojeol types, about 0.5 KB each: this is for samples, not for 62 GB.
+Each text is read once and each eojeol analysed once. All texts and eojeol types (about 0.5 KB each) are in memory, so
+this is for samples, not for 62 GB.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Somebody's tokenizer, made to say one thing only: which pieces the words of a running text become.
+"""Any tokenizer as an encoder of the words of a running text.
 
-Saved tokenizers bring habits that would spoil counting (they pad, cut at 512, read "[MASK]" in a text as the special
-token), and some keep the space in front of a word in its first piece. Both are settled here, for any kind of model.
+Padding, truncation and special tokens in the text ("[MASK]") are switched off, and words are encoded after a space if
+the tokenizer keeps the space in the first piece of a word.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Morpheme boundaries that people set: KLUE-DP files (paper section 3.6) and CoNLL-U (UD_Korean-Kaist, UD_Korean-GSD).
+"""Morpheme boundaries by annotators: KLUE-DP files (paper section 3.6) and CoNLL-U (UD_Korean-Kaist, UD_Korean-GSD).
 
-Both hold the morphemes of a word in the column LEMMA, KLUE-DP with spaces and CoNLL-U with ``+`` between them. Where
-they join to the word (눈물을 is 눈물 을) they are boundaries; where they do not (했다 is 하 었 다) no place in the text
-is one, and nobody is judged by the word: it is counted as skipped. Words are those of the file: eojeols with their
-punctuation in KLUE-DP, without it in CoNLL-U.
+Both have the morphemes of a word in the column LEMMA, KLUE-DP with spaces and CoNLL-U with ``+`` between them. Words
+whose morphemes do not join to the word (했다 is 하 었 다) are counted as skipped. KLUE-DP has eojeols with their
+punctuation, CoNLL-U without it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""How far a figure could be off: 95 % intervals by the bootstrap, over sentences.
+"""95 % confidence intervals by bootstrap over sentences.
 
-Words of one sentence resemble each other, so sentences are drawn and not words: drawing words would give intervals that
-are too narrow. Of a long text, runs of neighbouring sentences are drawn, as many as ``MOST_BLOCKS``, so that the cost
-stays the same. Every tokenizer is judged on the same draws. What is not in an interval: that another kind of text would
-give other figures; for that there is a row for each text.
+Words of one sentence are similar, so resampling words would give intervals that are too narrow. In a long text, at most
+``MOST_BLOCKS`` runs of neighboring sentences are drawn. All tokenizers are measured on the same draws. The intervals do
+not cover other kinds of text.
 """
 
 from __future__ import annotations

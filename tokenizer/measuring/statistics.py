@@ -1,8 +1,7 @@
 """How well a vocabulary fits a text: the columns of paper Table 35 and more, for any Hugging Face tokenizer.
 
-A word is an eojeol, cut at white space; the paper's figures fit no other unit (per BERT word they would be a fifth
-lower). Every distinct eojeol is encoded once, as it is encoded after a space, and weighed by its count: the sums are
-those of the whole text, except for the first word of a text where a vocabulary has a piece for the space.
+A word is an eojeol, as in the paper (per BERT word, the figures would be a fifth lower). Every distinct eojeol is
+encoded once, as after a space, and weighted by its count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Why words are [UNK], by the first character to blame in each, and how many [UNK] hide Hangul.
+"""Why words are [UNK], by the first character that causes it, and how many [UNK] replace Hangul.
 
-WordPiece gives up a whole word for one character. One is to blame that is [UNK] alone, or that follows another
-and has no ``##`` form; the first such is where greedy matching had to stop.
+WordPiece replaces a whole word if one character has no piece: one that is [UNK] by itself, or that follows another and
+has no ``##`` form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The GPUs that a plan knows, and in which precision each would train. Peaks are ``pretrain.metrics.flops``'s."""
+"""The GPUs that ``malmoi plan`` knows; their peaks are in ``pretrain.metrics.device_speed``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as tables for people and as one record for programs."""
+"""A plan as tables and as one JSON record."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from launch.errors import LaunchError
 from pretrain.engine.start import start_engine
 from pretrain.engine.world import World
 from pretrain.metrics.held_out import measure
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store
 from tests.benchmarks.speedrun.small_run import OURS, RULES, SIZE, THEIRS

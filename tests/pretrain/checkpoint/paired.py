@@ -31,7 +31,7 @@ from pretrain.checkpoint.slices import write_tensors
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine, ready_for_engine, start_engine
 from pretrain.engine.world import World, join_world
-from pretrain.model.module import PretrainingModule, mean_loss
+from pretrain.model.loss import PretrainingModule, mean_loss
 from pretrain.model.networks import build_network
 
 ROUNDS, VOCABULARY = 5, 32_000

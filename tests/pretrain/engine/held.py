@@ -16,7 +16,7 @@ import torch
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import ready_for_engine, start_engine
 from pretrain.engine.world import World, join_world
-from pretrain.model.module import PretrainingModule, mean_loss
+from pretrain.model.loss import PretrainingModule, mean_loss
 from pretrain.model.networks import build_network
 
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}

@@ -16,7 +16,7 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import adamw, fit_micro_batch
 from pretrain.engine.start import Engine, choose_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.schedule import learning_rate
 

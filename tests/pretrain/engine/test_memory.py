@@ -23,7 +23,7 @@ from pretrain.engine.memory import (
 )
 from pretrain.engine.torch_engine import PlainEngine
 from pretrain.engine.world import World
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 
 from ..runs import TORCHRUN, train

@@ -26,7 +26,7 @@ from pretrain.engine.world import World
 from pretrain.metrics.meter import Meter
 from pretrain.model import isolation
 from pretrain.model.isolation import isolate_documents
-from pretrain.model.module import PretrainingModule, mean_loss
+from pretrain.model.loss import PretrainingModule, mean_loss
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
 

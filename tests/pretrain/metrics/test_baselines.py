@@ -18,7 +18,7 @@ from pretrain.config import MaskingConfig, PretrainConfig
 from pretrain.engine.world import World
 from pretrain.metrics.baselines import Baselines, count_baselines, score_baselines
 from pretrain.metrics.held_out import choose_rows, held_out_keys, measure
-from pretrain.model.module import Sums
+from pretrain.model.loss import Sums
 from pretrain.pack.store import open_store, read_pieces
 
 SMALL = describe_pieces(["[CLS]", "[SEP]", "[MASK]", "가", "나", "다"], {"cls": 0, "sep": 1, "mask": 2})

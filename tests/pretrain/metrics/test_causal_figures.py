@@ -25,7 +25,7 @@ from pretrain.metrics.baselines import count_baselines, score_baselines
 from pretrain.metrics.flops import flops_per_token
 from pretrain.metrics.held_out import choose_rows, measure
 from pretrain.model.isolation import isolate_documents
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
 

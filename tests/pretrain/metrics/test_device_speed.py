@@ -21,7 +21,7 @@ from pretrain.engine.world import World
 from pretrain.metrics import device_speed
 from pretrain.metrics.device_speed import MFU, cpu_speed, gpu_speed, peak_flops
 from pretrain.metrics.flops import flops_by_phase
-from pretrain.model.module import PretrainingModule, mean_loss
+from pretrain.model.loss import PretrainingModule, mean_loss
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
 

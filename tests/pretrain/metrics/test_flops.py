@@ -10,12 +10,13 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from pretrain.config import PretrainConfig, in_sections
+from pretrain.config import PretrainConfig
 from pretrain.metrics.flops import attended_length, flops_per_token
 from pretrain.model import sizes
 from pretrain.model.isolation import isolate_documents
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
+from tests.pretrain.settings import in_sections
 
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 

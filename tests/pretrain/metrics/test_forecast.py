@@ -12,7 +12,7 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.metrics import forecast
 from pretrain.metrics.device_speed import Speed
-from pretrain.metrics.forecast import Forecast
+from pretrain.metrics.forecast import Forecast, OwnTime
 
 CPU = World(0, 1, torch.device("cpu"))
 GPUS = World(0, 8, torch.device("cuda", 0))
@@ -61,3 +61,16 @@ def test_longer_rows_to_come_take_longer(tiny, caplog, now: list[float]) -> None
         told.end_step(step)
         now[0] += 1
     assert "the other 94 will take 0:07:24" in caplog.text  # 44 s, and 50 steps of eight times the work
+
+
+def test_own_time_is_the_time_between_two_marks_and_the_wait_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([1.0, 1.5, 10.0, 10.7, 20.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    own = OwnTime(torch.device("cpu"))
+    assert own.take() == 0.0
+    for waited in (0.1, 0.2):
+        own.mark()
+        own.mark()
+        own.add_waiting(waited)
+    assert own.take() == pytest.approx((0.5 + 0.7 + 0.1 + 0.2) / 2)
+    assert own.take() == 0.0

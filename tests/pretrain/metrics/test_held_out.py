@@ -19,7 +19,7 @@ from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_row
 from pretrain.batching.sources import Rows, RowSource
 from pretrain.config import PretrainConfig
 from pretrain.metrics.held_out import MAX_SOURCES, MIN_ROWS, choose_rows, held_out_keys, measure
-from pretrain.model.module import PretrainingModule, Sums
+from pretrain.model.loss import PretrainingModule, Sums
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
 

@@ -16,8 +16,8 @@ import torch
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
-from pretrain.metrics.meter import TIMING_KEYS, Meter
-from pretrain.model.module import Sums
+from pretrain.metrics.meter import TIMING_KEYS, Meter, spread
+from pretrain.model.loss import Sums
 from pretrain.run import PretrainInputs, run
 
 Configure = Callable[..., PretrainConfig]
@@ -329,3 +329,12 @@ def test_a_missing_tracker_stops_every_process_before_training(
     with pytest.raises(BadInput, match="pip install wandb"):
         run(tiny(trackers=["wandb"]), PretrainInputs(tmp_path / "tokens", tmp_path / "tokenizer"), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_slowest_rank_is_compared_with_the_median_of_the_others() -> None:
+    assert spread([0.1, 0.3])["slowest_factor"] == 3.0
+    assert spread([0.2] * 7 + [0.5]) == {
+        "rank_seconds_least": 0.2, "rank_seconds_median": 0.2, "rank_seconds_most": 0.5, "slowest_rank": 7,
+        "slowest_factor": 2.5,
+    }  # fmt: skip
+    assert spread([0.0, 0.0])["slowest_rank"] == 0

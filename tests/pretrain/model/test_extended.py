@@ -19,9 +19,10 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from pretrain.config import PretrainConfig, in_sections
+from pretrain.config import PretrainConfig
 from pretrain.model.extended import read_new_rows
 from pretrain.model.networks import build_network
+from tests.pretrain.settings import in_sections
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 ROWS = {60: [7, 9, 9], 61: [11], 62: [12, 5]}

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from pretrain.batching.masking import IGNORED
 from pretrain.model import isolation
 from pretrain.model.isolation import NAME, find_borders, isolate_documents
-from pretrain.model.module import PretrainingModule
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 
 BERT_IDS = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
@@ -130,7 +130,7 @@ def test_packed_segments_learn_what_each_alone_does(tiny, monkeypatch, family: s
 
 def test_the_proof_notices_positions_that_run_through(tiny, monkeypatch) -> None:
     isolated, stock, ids = two_networks(tiny, "roberta")
-    monkeypatch.setattr("pretrain.model.module.first_position", lambda network: 0)
+    monkeypatch.setattr("pretrain.model.loss.first_position", lambda network: 0)
     batch = packed_batch(ROWS, ids, nsp=False)
     assert PretrainingModule(isolated)(*batch).mlm_loss.item() != pytest.approx(
         sums_of_each_alone(stock, batch)[0].item(), rel=1e-3

@@ -16,15 +16,15 @@ from transformers.models.modernbert.modeling_modernbert import ModernBertRotaryE
 
 from corpus.documents.errors import BadInput
 from pretrain.batching.masking import IGNORED
-from pretrain.config import PretrainConfig, in_sections
+from pretrain.config import PretrainConfig
 from pretrain.model import families, sizes
+from pretrain.model.existing_model import check_init_from, with_sizes_of
 from pretrain.model.families import readable_by_older
-from pretrain.model.init_from import check_init_from, with_sizes_of
-from pretrain.model.isolation import _attend_by_kernel, find_borders, isolate_documents
-from pretrain.model.module import PretrainingModule
+from pretrain.model.isolation import _attend_by_kernel, attend_nearby, find_borders, isolate_documents
+from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.model.rotary import turned
-from pretrain.model.windows import attend_nearby
+from tests.pretrain.settings import in_sections
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 LENGTH = 40

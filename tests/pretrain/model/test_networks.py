@@ -25,11 +25,12 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from pretrain.config import OptimizerConfig, PretrainConfig, in_sections
+from pretrain.config import OptimizerConfig, PretrainConfig
+from pretrain.model.existing_model import check_init_from, init_from_folder, with_sizes_of
 from pretrain.model.families import longest_input
-from pretrain.model.init_from import check_init_from, init_from_folder, with_sizes_of
 from pretrain.model.networks import build_network
 from pretrain.pack.store import read_pieces
+from tests.pretrain.settings import in_sections
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 40,
@@ -175,7 +176,7 @@ def test_pickles_broken_files_and_half_checkpoints_are_refused(saved, tmp_path: 
     for target in (pickled, broken, half):
         shutil.copytree(folder, target)
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
-    with pytest.raises(BadInput, match="a pickle, which is never loaded; convert it once with AutoModelForMaskedLM"):
+    with pytest.raises(BadInput, match="a pickle, which is never loaded; convert it with AutoModelForMaskedLM"):
         build_network(settings(pickled), 64, IDS)
     (broken / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-100])
     with pytest.raises(BadInput, match="its weights cannot be loaded"):

@@ -153,7 +153,7 @@ def test_characters_that_never_continue_a_word_take_one_entry() -> None:
     assert single_pieces("漢a가", jamo_fallback=False) == ["a", "漢", "가", "##a", "##가"]
 
 
-def test_the_hardened_alphabet_chooses_what_is_not_hangul() -> None:
+def test_the_jamo_fallback_alphabet_chooses_what_is_not_hangul() -> None:
     """Syllables are jamo there, and those are always known; accents are not encoded."""
     counts = {"한": 900, "é": 9, "漢": 5, "→": 4, "が": 4, "α": 3}
     chosen = choose_alphabet(counts, 3, 4_000, jamo_fallback=True)

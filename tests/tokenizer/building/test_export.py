@@ -1,4 +1,4 @@
-"""Every loader must encode alike, plain and hardened; the layout is that of the released KLUE vocabularies."""
+"""Every loader must encode alike, with jamo fallback or without; the layout is that of KLUE's released vocabularies."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_loader_encodes_alike(tmp_path: Path, order: str, jamo_fallback: b
 
 
 @pytest.mark.parametrize("order", ["bert", "roberta"])
-def test_the_hardened_form_survives_beside_a_models_config(tmp_path: Path, order: str) -> None:
+def test_jamo_fallback_survives_next_to_the_config_of_a_model(tmp_path: Path, order: str) -> None:
     """A model's config.json names a model type, whose own tokenizer class would drop the rules."""
     folder = exported(tmp_path, order, jamo_fallback=True)
     (folder / "config.json").write_text(json.dumps({"model_type": order}), "utf-8")
@@ -132,7 +132,7 @@ def test_exporting_again_writes_the_same_bytes(tmp_path: Path) -> None:
     assert all((first / name).read_bytes() == (second / name).read_bytes() for name in names)
 
 
-def test_a_vocabulary_without_jamo_is_not_called_hardened(tmp_path: Path) -> None:
+def test_a_vocabulary_without_jamo_cannot_have_jamo_fallback(tmp_path: Path) -> None:
     vocabulary = [piece for piece in entries(jamo_fallback=True) if piece != "##ᅰ"]
 
     with pytest.raises(

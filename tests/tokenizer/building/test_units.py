@@ -51,7 +51,7 @@ def test_only_malmoi_drops_pieces_that_cross_morphemes() -> None:
     assert [name for name, builder in BUILDERS.items() if builder.prunes] == ["malmoi"]
 
 
-def test_words_of_a_hardened_vocabulary_are_in_jamo_and_without_symbols() -> None:
+def test_words_of_a_vocabulary_with_jamo_fallback_are_in_jamo_and_without_symbols() -> None:
     row = EojeolType("연구자♥\ufe0f이다café가が", 3, "저명한", "")
     found = segment([row], BUILDERS["malmoi"], jamo_fallback=True)
 

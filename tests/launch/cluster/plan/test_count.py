@@ -7,9 +7,10 @@ import pytest
 from launch.cluster.plan.count import ENGINES, Memory, Work, bytes_sent, disk_of, memory, micro_batches, speed, work_of
 from launch.cluster.plan.gpus import GPUS
 from launch.recipe import Recipe, load_recipe
-from pretrain.config import PretrainConfig, in_sections
+from pretrain.config import PretrainConfig
 from pretrain.engine.memory import CHECKPOINT_BYTES, MODEL_BYTES
 from pretrain.metrics.flops import flops_per_token
+from tests.pretrain.settings import in_sections
 
 NAMED = {engine.name: engine for engine in ENGINES}
 BASE = load_recipe("klue-roberta-base")

@@ -14,9 +14,9 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenize
 
 from corpus.documents.errors import BadInput
 from launch import manifest
+from launch.adopt_tokenizer import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.conduct import run_stage
 from launch.errors import LaunchError
-from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.pipeline import STAGES, head_of
 from launch.recipe import Recipe, load_recipe
 from launch.report.stages import vocabulary_sections

@@ -7,10 +7,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from pretrain.batching.masking import IGNORED
-from pretrain.config import ModelConfig, PretrainConfig, in_sections
+from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.isolation import isolate_documents
-from pretrain.model.module import PretrainingModule, loss_and_hits
+from pretrain.model.loss import PretrainingModule, loss_and_hits
 from pretrain.model.networks import build_network
+from tests.pretrain.settings import in_sections
 
 BERT_IDS = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 ROBERTA_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}

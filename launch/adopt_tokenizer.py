@@ -41,7 +41,7 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
         LaunchError: its tokenizer cannot be used: missing, no fast backend, no special token, or pieces that depend on
             more than their eojeol.
     """
-    from pretrain.model.init_from import check_ids, init_from_folder
+    from pretrain.model.existing_model import check_ids, init_from_folder
 
     name = str(settings.init_from)
     folder = init_from_folder(name)
@@ -95,7 +95,7 @@ def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
     """
     if settings.init_from is None:
         return {}
-    from pretrain.model.init_from import CONFIG_NAME, TOKENIZER_NAMES
+    from pretrain.model.existing_model import CONFIG_NAME, TOKENIZER_NAMES
 
     return _files(settings, CONFIG_NAME, *TOKENIZER_NAMES)
 
@@ -108,7 +108,7 @@ def model_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
 def _files(settings: PretrainConfig, *patterns: str) -> dict[str, Callable[[], str]]:
     if settings.init_from is None:
         return {}
-    from pretrain.model.init_from import check_init_from, init_from_folder
+    from pretrain.model.existing_model import check_init_from, init_from_folder
 
     check_init_from(settings)
     folder = init_from_folder(settings.init_from)

@@ -1,9 +1,7 @@
-"""A thin module around an unchanged Hugging Face model that computes the sums of losses and hits for the loop.
+"""A module around an unchanged Hugging Face model that computes the sums of losses and hits for the training loop.
 
 The vocabulary head and most of the last layer run on the chosen positions only (77 of 512): same gradients, fewer
-operations. Causal rows predict at all positions; if the scores are too many for memory, they are computed in parts, and
-once more for the gradient. Rows of several segments need a network prepared by ``isolate_documents``: attention stays
-within a segment, positions restart in each, and the pooler reads the first token of each.
+operations. Rows of several segments need a network prepared by ``isolate_documents``.
 
 Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence, P = M, or M + S with
 sentence pairs, H hidden; N predictions, V vocabulary.
