@@ -47,13 +47,11 @@ VOCABULARY, TOKENS = 32_000, 4_000_000  # of the invented store
 OURS = "malmoi, order to tensors"
 PLAIN, WHOLE_WORDS = "transformers, single pieces", "transformers, whole words"
 MALMOI, STOCK, TRAINER = "malmoi", "stock step", "Trainer"
-SIZES: dict[str, dict[str, Any]] = {  # layers x hidden; the large one has few held-out rows, to save time
+FEW_HELD_OUT = {"held_out_share": 0.002}  # of the large model, to save time
+SIZES: dict[str, dict[str, Any]] = {  # layers x hidden
     "2x128": {"model": {"layers": 2, "hidden": 128, "heads": 2, "intermediate": 512}},
     "4x256": {},
-    "12x768": {
-        "model": {"layers": 12, "hidden": 768, "heads": 12, "intermediate": 3072},
-        "rows": {"held_out_share": 0.002},
-    },
+    "12x768": {"model": {"layers": 12, "hidden": 768, "heads": 12, "intermediate": 3072}, "rows": FEW_HELD_OUT},
 }
 LOADER_BATCHES, LOADER_LENGTH = 16, 512
 LOADER_ROWS = 64  # per call; more do not make the collator faster
@@ -133,16 +131,8 @@ class TrainingData(NamedTuple):
 def measure_loading(order: tuple[str, str, int, int, int]) -> dict[str, Any]:
     """Time all loaders over the same ``batches`` of 64 rows of ``length`` tokens, in turns, with one thread.
 
-    Ours includes everything between token store and model: shuffled order, gathering, exact whole-word masks, tensors.
-    The collator gets prepared lists. Its whole-word masking needs offsets, which are prepared so that its words equal
-    ours; with real text they also need storage.
-
-    Args:
-        order: paths of the token store and of the tokenizer, ``length``, ``batches``, rounds.
-
-    Returns:
-        "rows": for each loader "m_tokens_per_s" (million tokens per CPU second) and "times" (relative to the whole
-        words of transformers); "tokens" of a round; "length"; "rounds".
+    Ours includes everything between token store and model. The collator gets prepared lists, and offsets with which
+    its words equal ours. ``order``: paths of token store and tokenizer, ``length``, ``batches``, rounds.
     """
     tokens, tokenizer, length, batches, rounds = order
     torch.set_num_threads(1)
@@ -192,19 +182,14 @@ def places_of(batches: TrainingBatches, step: int) -> tuple[NDArray[np.int64], N
 
 
 def comparison_config(steps: int, **changes: Any) -> PretrainConfig:
-    """4 layers x 256, 16 rows of 128 tokens per step, float32, no dropout as in the recipes of this size.
-
-    ``changes``: settings, or sections with the settings that differ.
-    """
+    """4 layers x 256, 16 rows of 128 tokens per step, float32, no dropout as in the recipes of this size."""
     sections: dict[str, dict[str, Any]] = {
-        "model": {
-            "layers": 4, "hidden": 256, "heads": 4, "intermediate": 1024, "positions": 128, "dropout": 0.0,
-        },
+        "model": {"layers": 4, "hidden": 256, "heads": 4, "intermediate": 1024, "positions": 128, "dropout": 0.0},
         "rows": {"sequence_length": 128, "held_out_share": 0.01},
         "optimizer": {"lr": 5e-4, "warmup_share": 0.1},
         "engine": {"name": "plain", "precision": "fp32", "micro_batch": 16},
         "watch": {"measure_every": steps + 1, "log_every": max(1, steps // 10)},
-    }  # fmt: skip
+    }
     merged = {name: values | changes.pop(name, {}) for name, values in sections.items()}
     return PretrainConfig.model_validate({"steps": steps, "global_batch": 16, **merged, **changes})
 
