@@ -70,9 +70,6 @@ def run_pretrain_bench(
 
     Returns:
         "loader", "trainer" (by size), "machine", "versions".
-
-    Raises:
-        BadInput: an option cannot be used.
     """
     if unknown := sorted(set(parts) - set(PARTS)):
         raise BadInput(f"--only {unknown[0]}: expected {' or '.join(PARTS)}")
