@@ -48,7 +48,6 @@ SLIVERS = {
     "finetune/tasks/wos/ensemble.py": "every task folder has the same files",
     "finetune/train/memory.py": "peak memory, found by its name; its importer is long",
     "launch/cluster/hosts.py": "one file per launcher",
-    "launch/tools/ensemble.py": "one command per file, imported when it runs",
 }
 
 # limits of lines that are not met yet
