@@ -139,8 +139,6 @@ def _stage_command(verb: str) -> Callable[..., None]:
         verbose: Verbose = False,
     ) -> None:
         set_up_console(verbose=verbose)
-        if recipe == "push":  # the spelling before `malmoi push`
-            raise LaunchError(f"{verb} push: use `malmoi push FOLDER NAME/REPOSITORY`, such as runs/smoke/{verb}")
         from launch.conduct import conduct
 
         conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)
@@ -171,12 +169,6 @@ app.command("copy", rich_help_panel=TOOLS)(copy)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
 app.command("status", rich_help_panel=STATUS)(show_status)
-
-
-@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def bench() -> None:
-    """Benchmarks are not part of the installed package."""
-    raise LaunchError("benchmarks are not part of the package; in a checkout, run `python -m benchmarks NAME`")
 
 
 @app.command(rich_help_panel=STATUS)

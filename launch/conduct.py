@@ -151,12 +151,9 @@ def exit_on_ctrl_c(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
 
 
 def _how_to_resume(run: Path, stages: Sequence[Stage]) -> str:
-    made = {path.parent.name for path in run.glob(f"*/{MANIFEST_NAME}") if not (path.parent / STARTED_NAME).exists()}
-    done = [stage.name for stage in stages if stage.name in made]
-    current = next((stage.name for stage in stages if stage.name not in done), "the end")
-    kept = f"{', '.join(done)} and the finished parts of {current}" if done else f"the finished parts of {current}"
+    current = next((s.name for s in stages if (run / s.name / STARTED_NAME).exists()), "the checks")
     command = shlex.join(["malmoi", *sys.argv[1:]])
-    return f"stopped in {current}; {run} keeps {kept}; run `{command}` to resume"
+    return f"stopped in {current}; {run} keeps all finished stages and parts; run `{command}` to resume"
 
 
 def show_search(run: Path) -> None:

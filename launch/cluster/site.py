@@ -6,8 +6,9 @@ code; modules, files to source and variables are data.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -63,10 +64,11 @@ class FinetuneTask(Task, frozen=True, extra="forbid"):
 
 
 class Container(Section):
-    """An image with malmoi, used instead of the environment of the command."""
+    """An image with malmoi, used instead of the environment of the command; Apptainer runs it on Slurm and hosts."""
+
+    removed: ClassVar[Mapping[str, str]] = {"runtime": "Apptainer runs the image; srun's own containers need no malmoi"}
 
     image: Line = Field("", description="File or address of the image; empty: no container.")
-    runtime: Literal["apptainer", "pyxis"] = Field("apptainer", description="Runtime under Slurm and on hosts.")
     mounts: list[File] = Field([], description="Folders to mount in addition to shared, local and the run's folder.")
 
 

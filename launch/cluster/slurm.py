@@ -43,7 +43,6 @@ def _job(launch: Launch, job: str, verbs: Sequence[str]) -> str:
         directives=_directives(launch, job, task),
         commands={verb: launch.arguments(verb, task) for verb in verbs},
         binaries=environment_binaries(),
-        srun=["srun", "--kill-on-bad-exit=1", *_pyxis(launch)],
         prefix=container_prefix(launch),
         max_restarts=MAX_RESTARTS,
         max_hangs=MAX_HANGS,
@@ -74,30 +73,17 @@ def _directives(launch: Launch, job: str, task: Task) -> list[str]:
 
 
 def container_prefix(launch: Launch) -> list[str]:
-    """Words before a command that run it in the site's image; none for pyxis, where srun does it, or no image."""
-    container = launch.site.container
-    if not container.image or container.runtime == "pyxis":
+    """Words before a command that run it in the site's image, with every folder that it needs; none without image.
+
+    ``LaunchError`` for a path with a separator of the option.
+    """
+    site, container = launch.site, launch.site.container
+    if not container.image:
         return []
-    gpus = ["--nv"] if launch.site.pretrain.gpus else []
-    mounts = [word for folder in _mounts(launch) for word in ("--bind", folder)]
-    return ["apptainer", "exec", *gpus, *mounts, "--pwd", str(launch.directory), container.image]
-
-
-def _pyxis(launch: Launch) -> list[str]:
-    container = launch.site.container
-    if not container.image or container.runtime != "pyxis":
-        return []
-    mounts = ",".join(f"{folder}:{folder}" for folder in _mounts(launch))
-    where = f"--container-workdir={launch.directory}"
-    return [f"--container-image={container.image}", f"--container-mounts={mounts}", where]
-
-
-def _mounts(launch: Launch) -> list[str]:
-    """Folders that a container needs, each once; ``LaunchError`` for a path with a separator of the option."""
-    site = launch.site
     own = filter(None, (site.shared, site.local, str(launch.runs), str(launch.directory)))
-    folders = list(dict.fromkeys([*own, *site.container.mounts]))
-    for folder in folders:
-        if "," in folder or ":" in folder:
-            raise LaunchError(f"{folder}: the path of a mounted folder cannot hold ',' or ':'")
-    return folders
+    folders = list(dict.fromkeys([*own, *container.mounts]))
+    if unsafe := [folder for folder in folders if "," in folder or ":" in folder]:
+        raise LaunchError(f"{unsafe[0]}: the path of a mounted folder cannot hold ',' or ':'")
+    mounts = [word for folder in folders for word in ("--bind", folder)]
+    gpus = ["--nv"] if site.pretrain.gpus else []
+    return ["apptainer", "exec", *gpus, *mounts, "--pwd", str(launch.directory), container.image]

@@ -7,14 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from launch.cluster.run_state import BEGUN, COMPLETE, EMPTY, KILLED, RUNNING, SILENT
+from launch.cluster.run_state import COMPLETE, EMPTY, KILLED, RUNNING, SILENT
 from launch.console import Table
 from launch.numbers import duration
 
 ADVICE = {
     KILLED: "the process has ended without recording a reason; the same command resumes the run",
     SILENT: "the process is on a host that cannot be asked from here, and has written nothing for a while; check there",
-    BEGUN: "unknown whether it is running: there are no events of it",
 }
 
 
@@ -28,13 +27,11 @@ def run_lines(state: Mapping[str, Any]) -> Iterator[str]:
     if units := stage.get("units_done"):
         yield f"units       {units:,} finished"
     if state["stage"] == "pretrain" or stage.get("state") == COMPLETE:
-        yield from _training_lines(state.get("training", {}), stage.get("state"))
-    if "jobs" in state:
-        yield from _job_lines(state["jobs"])
-    warnings = state["warnings"]
-    if warnings["count"]:
-        yield f"warnings    {warnings['count']} since its start; the last:"
-        yield from (f"  {text}" for text in warnings["last"])
+        yield from _training_lines(state.get("training", {}))
+    yield from _job_lines(state["jobs"]) if "jobs" in state else ()
+    if warnings := state["warnings"]["last"]:
+        yield f"warnings    {state['warnings']['count']} since its start; the last:"
+        yield from (f"  {text}" for text in warnings)
 
 
 def runs_table(states: Sequence[Mapping[str, Any]]) -> Table:
@@ -72,18 +69,15 @@ def _process_lines(stage: Mapping[str, Any]) -> Iterator[str]:
     if state in (RUNNING, SILENT) and stage.get("process"):
         count = stage.get("processes", 1)
         total = f", {count} processes" if count > 1 else ""
-        activity = (
-            "" if stage.get("is_alive") else f"; last activity {_duration(stage.get('activity_seconds_ago'))} ago"
-        )
-        since = _duration(stage.get("since_seconds"))
-        yield f"process     {stage['process']['pid']} on {stage['process']['host']}{total}, for {since}{activity}"
+        process, since = stage["process"], _duration(stage.get("since_seconds"))
+        yield f"process     {process['pid']} on {process['host']}{total}, for {since}"
     if stage.get("reason"):
         yield f"{state:<12}{_ago(stage)}: {stage['reason']}"
     if state in ADVICE:
         yield f"{state:<12}{ADVICE[state]}"
 
 
-def _training_lines(training: Mapping[str, Any], state: str | None) -> Iterator[str]:
+def _training_lines(training: Mapping[str, Any]) -> Iterator[str]:
     if last := training.get("last_line"):
         parts = [f"step {last['step']}/{training['steps']}", f"loss {last['loss']:.3f}"]
         parts += [f"accuracy {last[key]:.3f}" for key in ("masked_accuracy", "causal_accuracy") if key in last][:1]
@@ -92,17 +86,15 @@ def _training_lines(training: Mapping[str, Any], state: str | None) -> Iterator[
         parts += [f"mfu {100 * last['mfu']:.1f} %"] if "mfu" in last else []
         if "slowest_rank" in last:
             parts += [f"slowest rank {last['slowest_rank']} ({last['slowest_factor']:.2f} times the others)"]
-        usual = training["seconds_between_lines"]
-        interval = f" (usually every {_duration(usual)})" if state in (RUNNING, SILENT) else ""
-        yield f"last line   {', '.join(parts)}; {_ago(last)}{interval}"
+        yield f"last line   {', '.join(parts)}; {_ago(last)}"
     if held_out := training.get("held_out"):
         loss = next((held_out[key] for key in ("mlm_loss", "causal_loss") if key in held_out), None)
         if loss is not None:
             yield f"held out    loss {loss:.3f} after step {held_out['step']}"
     if checkpoint := training.get("checkpoint"):
-        complete = "complete (digests verified)" if checkpoint["is_verified"] else "complete (file sizes checked)"
-        damaged = f"damaged: {checkpoint['error']}; a resume uses the previous one"
-        health = complete if checkpoint["is_complete"] else damaged
+        health = f"complete ({'digests verified' if checkpoint['is_verified'] else 'file sizes checked'})"
+        if checkpoint["error"]:
+            health = f"damaged: {checkpoint['error']}; a resume uses the previous one"
         yield f"checkpoint  step {checkpoint['step']}, {_ago(checkpoint)}, {health}"
     elif training:
         yield "checkpoint  none yet"

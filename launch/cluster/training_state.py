@@ -18,10 +18,6 @@ from pretrain.checkpoint.find_checkpoint import LOOP_NAME, checkpoint_folders, r
 
 METRICS_NAME = "metrics.jsonl"
 RECENT = 5  # lines used for the speed
-METRICS = (
-    "step", "loss", "masked_accuracy", "causal_accuracy", "grad_norm", "lr", "tokens", "tokens_per_second", "mfu",
-    "data_wait_share", "memory_gib", "slowest_rank", "slowest_factor",
-)  # fmt: skip
 
 
 def read_training(folder: Path, steps: int | None, *, verify: bool = False) -> dict[str, Any]:
@@ -36,9 +32,8 @@ def read_training(folder: Path, steps: int | None, *, verify: bool = False) -> d
         state |= {"seconds_per_step": seconds, "seconds_left": max(0, steps - step) * seconds}
     if intervals:
         last = intervals[-1]
-        state["last_line"] = {key: last[key] for key in METRICS if number_of(last, key) is not None}
-        state["last_line"]["seconds_ago"] = age_of(folder / METRICS_NAME)
-        state["seconds_between_lines"] = median(number_of(line, "seconds") or 0.0 for line in intervals[-RECENT:])
+        figures = {key: value for key in last if (value := number_of(last, key)) is not None}
+        state["last_line"] = figures | {"seconds_ago": age_of(folder / METRICS_NAME)}
     if measured:
         scores = {key: value for key, value in measured[-1]["held_out"].items() if isinstance(value, float | int)}
         state["held_out"] = {"step": measured[-1]["step"], **scores}

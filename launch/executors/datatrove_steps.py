@@ -7,8 +7,6 @@ records silently, and its statistics are wrong after a resume.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +55,3 @@ class RayTasks(RayPipelineExecutor):
                 return super()._run_for_rank(rank, local_rank, node_rank)
             finally:
                 tempfile.tempdir = before
-
-
-@contextmanager
-def quiet_datatrove() -> Iterator[None]:
-    """Keep datatrove's log lines off the console; the tasks write log files."""
-    from loguru import logger
-
-    logger.disable("datatrove")
-    try:
-        yield
-    finally:
-        logger.enable("datatrove")

@@ -11,14 +11,11 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
-
-from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
 from corpus.documents.units import MapUnits
@@ -34,11 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EXECUTE: dict[str, Callable[[LaunchConfig, Plan, Path], None]] = {
-    "slurm": slurm.execute_on_slurm,
-    "ray": execute_on_ray,
-}
-BAR_SECONDS = 2.0
+EXECUTE = {"slurm": slurm.execute_on_slurm, "ray": execute_on_ray}
 
 
 def engine_mapper(config: LaunchConfig) -> MapUnits | None:
@@ -82,7 +75,7 @@ def map_on_cluster(
     size_of: Callable[[Any], int] | None = None,
     total: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Finish all units through the engine and wait for them; see ``engine_mapper``. The progress bar counts units.
+    """Finish all units through the engine and wait for them; see ``engine_mapper``.
 
     Raises:
         BadInput: a unit cannot be processed; the message is that of the first such unit.
@@ -96,8 +89,7 @@ def map_on_cluster(
     if len(missing) < len(units):
         log.info("%s: %d of %d were finished earlier", title, len(units) - len(missing), len(units))
     if missing:
-        with _progress(folder, len(units), title):
-            EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
+        EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
         _check_complete(config, folder, home, len(units))
     plans.remove_unfinished_units(folder)
     return plans.read_counts(folder, len(units))
@@ -155,22 +147,3 @@ def _unpack(number: int, scratch: Path, *, work: bytes) -> dict[str, Any]:
 
 def _logs(config: LaunchConfig, home: Path) -> Path:
     return home / ("slurm_logs" if config.engine == "slurm" else "logs")
-
-
-@contextmanager
-def _progress(folder: Path, units: int, title: str) -> Iterator[None]:
-    """A progress bar that counts the finished unit folders."""
-    stop = Event()
-    with tqdm(total=units, initial=len(finished_units(folder)), desc=title, disable=None) as bar:
-
-        def follow() -> None:
-            while not stop.wait(BAR_SECONDS):
-                bar.update(len(finished_units(folder)) - bar.n)
-
-        if not bar.disable:
-            Thread(target=follow, daemon=True).start()
-        try:
-            yield
-        finally:
-            stop.set()
-            bar.update(len(finished_units(folder)) - bar.n)

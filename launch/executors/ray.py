@@ -18,26 +18,27 @@ CONNECT_SECONDS = 10.0
 def execute_on_ray(config: LaunchConfig, plan: Plan, home: Path) -> None:
     """Run the plan on Ray; connects for the time of the call unless this process is already connected."""
     import ray
+    from loguru import logger
 
-    from launch.executors.datatrove_steps import FinishUnits, RayTasks, quiet_datatrove
+    from launch.executors.datatrove_steps import FinishUnits, RayTasks
 
+    logger.disable("datatrove")  # here; the tasks write log files
     connects = not ray.is_initialized()
     if connects:
         _connect()
     try:
         check_resources(config, ray.nodes())
         write_plan(home, plan)
-        with quiet_datatrove():
-            RayTasks(
-                [FinishUnits(home)],
-                tasks=min(config.tasks, len(plan.missing)),
-                workers=config.at_once or -1,
-                cpus_per_task=config.cpus_per_task,
-                gpus_per_task=config.gpus_per_task,
-                mem_per_cpu_gb=config.mem_gb_per_cpu,
-                logging_dir=str(home),
-                skip_completed=False,
-            ).run()
+        RayTasks(
+            [FinishUnits(home)],
+            tasks=min(config.tasks, len(plan.missing)),
+            workers=config.at_once or -1,
+            cpus_per_task=config.cpus_per_task,
+            gpus_per_task=config.gpus_per_task,
+            mem_per_cpu_gb=config.mem_gb_per_cpu,
+            logging_dir=str(home),
+            skip_completed=False,
+        ).run()
     finally:
         if connects:
             ray.shutdown()

@@ -63,8 +63,11 @@ def job_name(home: Path) -> str:
 
 def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
     """Submit the job array; ``LaunchError`` if a path is not safe in a batch script, or sbatch rejects the job."""
-    from launch.executors.datatrove_steps import FinishUnits, SlurmArray, quiet_datatrove
+    from loguru import logger
 
+    from launch.executors.datatrove_steps import FinishUnits, SlurmArray
+
+    logger.disable("datatrove")  # here; the tasks write log files
     binaries = Path(sys.executable).parent
     for path in (home, binaries):
         if unsafe := UNSAFE.search(str(path)):
@@ -87,8 +90,7 @@ def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
         skip_completed=False,  # a marker says nothing about settings
     )
     try:
-        with quiet_datatrove():
-            executor.run()
+        executor.run()
     except subprocess.CalledProcessError as error:
         script = home / "launch_script.slurm"
         raise LaunchError(f"sbatch rejected {script} with status {error.returncode}; its message is above") from None

@@ -86,8 +86,6 @@ def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], mal
     [
         (["pretian"], "Did you mean 'pretrain'?"),
         (["tokenizer", "stat", "vocab.txt"], "did you mean `malmoi tokenizer stats`?"),
-        (["corpus", "push", "smoke", "me/text"], "use `malmoi push FOLDER NAME/REPOSITORY`, such as runs/smoke/corpus"),
-        (["tokenizer", "push", "runs/smoke/tokenizer", "me/words"], "use `malmoi push FOLDER NAME/REPOSITORY`"),
         (["finetune", "real-mni"], "did you mean real-mini?"),
         (["run", "recipes/mien.yaml"], "did you mean recipes/mine.yaml?"),
     ],

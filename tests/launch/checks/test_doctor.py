@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 
 from launch.checks import doctor
@@ -13,8 +11,7 @@ from launch.checks.doctor import Check
 @pytest.mark.parametrize(
     "check",
     [doctor.check_python, doctor.check_packages, doctor.check_names, doctor.check_cores, doctor.check_memory,
-     doctor.check_disk, doctor.check_dictionary, doctor.check_two_processes, doctor.check_system,
-     doctor.check_training],
+     doctor.check_disk, doctor.check_dictionary, doctor.check_system, doctor.check_training],
 )  # fmt: skip
 def test_this_machine_passes(check: object) -> None:
     found = check()  # type: ignore[operator]
@@ -38,7 +35,6 @@ def test_check_that_crashes_is_a_cross(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("no such device")
 
     monkeypatch.setattr(doctor, "check_disk", check_disk)
-    monkeypatch.setattr(doctor, "check_two_processes", lambda: Check("two", True, "left out: it takes seconds"))
     crashed = [check for check in doctor._checks() if check.is_ok is False]
     assert [check.name for check in crashed] == ["disk"]
 
@@ -77,9 +73,3 @@ def test_a_second_owner_of_the_dictionary_is_named_with_its_repair(monkeypatch: 
 def test_other_pythons_than_the_tested_ones_are_refused(python: tuple[int, int, int], monkeypatch) -> None:
     monkeypatch.setattr(doctor.sys, "version_info", python)
     assert doctor.check_python().repair == "use Python 3.11 or 3.12"
-
-
-def test_another_terminal_encoding_is_information(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor.sys, "stdout", io.TextIOWrapper(io.BytesIO(), "cp949"))
-    found = doctor.check_encoding()
-    assert (found.is_ok, found.repair) == (None, "export PYTHONIOENCODING=utf-8")

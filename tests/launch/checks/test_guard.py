@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.checks.guard import PACKAGES, foreign_package, unsupported_system
+from launch.checks.guard import foreign_package, unsupported_system
 from launch.errors import EXTRAS, NEEDED_BY_STAGE
 
 
@@ -36,46 +36,6 @@ def test_a_foreign_launch_folder_is_named(tmp_path: Path) -> None:
     result = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True)
     assert result.returncode == 2
     assert result.stderr.startswith(f"malmoi: the package `launch` resolves to {tmp_path / 'launch'}, not to")
-
-
-def write_distribution(home: Path, name: str, files: dict[str, str]) -> None:
-    """A distribution as pip leaves it: its files, and the list of them with their sizes."""
-    for path, text in files.items():
-        (home / path).parent.mkdir(parents=True, exist_ok=True)
-        (home / path).write_text(text)
-    metadata = home / f"{name}-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (metadata / "RECORD").write_text("".join(f"{path},sha256=x,{len(text)}\n" for path, text in files.items()))
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of packages in which malmoi is installed from a wheel."""
-    files = [f"{name}/{module}.py" for name in PACKAGES for module in ("__init__", "run")]
-    write_distribution(tmp_path, "malmoi", {file: f"# {file}\n" for file in files})
-    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return tmp_path
-
-
-def test_an_untouched_installation_and_files_of_the_users_own_pass(installed: Path) -> None:
-    assert foreign_package(home=installed) is None
-    (installed / "corpus" / "notes.py").write_text("# by hand\n")
-    assert foreign_package(home=installed) is None
-
-
-@pytest.mark.parametrize("file", ["tokenizer/__init__.py", "tokenizer/text.py"])
-def test_files_that_another_distribution_merged_into_ours_are_named(installed: Path, file: str) -> None:
-    write_distribution(installed, "tokenizer", {file: "# of a package on the index\n"})
-    problem = foreign_package(home=installed) or ""
-    assert f"`tokenizer` differs from the installation: tokenizer has added files to it ({file}); run" in problem
-
-
-def test_a_file_removed_with_another_distribution_is_named(installed: Path) -> None:
-    (installed / "finetune" / "run.py").unlink()
-    assert "finetune/run.py is missing; run `pip install --force-reinstall" in (foreign_package(home=installed) or "")
 
 
 def test_unsupported_systems_are_sent_to_wsl() -> None:

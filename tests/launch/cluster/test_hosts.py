@@ -65,7 +65,6 @@ def test_values_are_single_words_in_the_commands_of_hosts(value: str, launcher: 
             {"hosts": {"names": ["a"], "elastic": True}, "launcher": "deepspeed"},
             "hosts.elastic needs launcher: torchrun",
         ),
-        ({"container": {"image": "x", "runtime": "pyxis"}}, "set apptainer for hosts"),
     ],
 )
 def test_contradicting_settings_are_reported(settings: dict, message: str, tmp_path: Path) -> None:

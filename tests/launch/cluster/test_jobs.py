@@ -165,9 +165,6 @@ def test_a_container_holds_every_command(tmp_path: Path, fake_commands: Path) ->
         assert call[:3] == ["apptainer", "exec", "--nv"]
         assert call[call.index("/shared/my image.sif") + 1] == program
         assert call[3:5] == ["--bind", "/shared"]
-    pyxis = Site(container={"image": "docker://x#y", "runtime": "pyxis"})
-    script = slurm_files(plan_launch("smoke", [], pyxis, tmp_path / "runs"))["corpus.sbatch"]
-    assert "'--container-image=docker://x#y'" in script
 
 
 def test_one_job_does_all_stages_on_the_allocation_of_pretraining(tmp_path: Path, fake_commands: Path) -> None:
