@@ -151,7 +151,9 @@ def exit_on_ctrl_c(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
 
 
 def _how_to_resume(run: Path, stages: Sequence[Stage]) -> str:
-    current = next((s.name for s in stages if (run / s.name / STARTED_NAME).exists()), "the checks")
+    folders = [run / stage.name for stage in stages]
+    open_stages = [f.name for f in folders if (f / STARTED_NAME).exists() or not (f / MANIFEST_NAME).exists()]
+    current = next(iter(open_stages), "the end")
     command = shlex.join(["malmoi", *sys.argv[1:]])
     return f"stopped in {current}; {run} keeps all finished stages and parts; run `{command}` to resume"
 
