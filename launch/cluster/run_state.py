@@ -105,7 +105,7 @@ def _read_stage(folder: Path, events: list[dict[str, Any]]) -> dict[str, Any] | 
         seconds = (read_record(manifest) or {}).get("seconds")
         return {"state": COMPLETE, "seconds": seconds, "seconds_ago": age_of(manifest)}
     own = [event for event in events if event["stage"] == folder.name]
-    began = next((event for event in reversed(own) if event["kind"] == BEGAN), {})
+    began: dict[str, Any] = next((event for event in reversed(own) if event["kind"] == BEGAN), {})
     last = next((event for event in reversed(own) if event["kind"] in (BEGAN, INTERRUPTED, FAILED)), began)
     process = parse_process(began.get("process"))
     paths = [folder, *(path for pattern in ACTIVITY_FILES for path in folder.glob(pattern))]
