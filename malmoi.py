@@ -26,6 +26,13 @@ __version__ = "0.1.0"
 __all__ = ["find_pii", "load_recipe", "load_task", "pseudonymize", "register_models", "run", "score", "split_sentences"]
 
 
+def _unsupported_system(platform: str = sys.platform) -> str | None:
+    """A sentence on systems other than Linux and macOS."""
+    if platform in ("linux", "darwin"):
+        return None
+    return f"malmoi runs on Linux and macOS, not on {platform}; on Windows install it inside WSL (`wsl --install`)"
+
+
 def _foreign_package() -> str | None:
     """A sentence if one of our packages would be imported from somewhere else. Nothing is imported to find out."""
     home = Path(__file__).resolve().parent
@@ -173,12 +180,9 @@ def _known_types(names: Collection[str] | None) -> frozenset[str] | None:
 
 def main() -> None:
     """The command ``malmoi``, also ``python -m malmoi``. It checks the environment before it imports our packages."""
-    if problem := _foreign_package():
+    if problem := _unsupported_system() or _foreign_package():
         print(f"malmoi: {problem}", file=sys.stderr)
         sys.exit(2)
-    from launch.checks.guard import check_start
-
-    check_start()
     from launch.cli import main
 
     main()

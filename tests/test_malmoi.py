@@ -37,6 +37,29 @@ def test_a_foreign_package_of_our_name_stops_the_import(name: str, tmp_path: Pat
     assert "separate virtual environment" in result.stdout and len(result.stdout.splitlines()) == 1
 
 
+def test_command_refuses_to_start_with_a_foreign_tokenizer(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer").mkdir()
+    (tmp_path / "tokenizer" / "__init__.py").write_text("raise SystemExit('imported')\n")
+    result = subprocess.run([sys.executable, "-m", "malmoi", "--help"], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "the package `tokenizer` resolves to" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_foreign_launch_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "launch").mkdir()
+    (tmp_path / "launch" / "__init__.py").write_text("raise SystemExit('imported')\n")
+    code = f"import sys; from malmoi import main; sys.path.insert(0, {str(tmp_path)!r}); main()"
+    result = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"malmoi: the package `launch` resolves to {tmp_path / 'launch'}, not to")
+
+
+def test_unsupported_systems_are_sent_to_wsl() -> None:
+    assert malmoi._unsupported_system("linux") is malmoi._unsupported_system("darwin") is None
+    assert "WSL" in (malmoi._unsupported_system("win32") or "")
+
+
 def test_tasks_scores_and_personal_data_need_no_torch() -> None:
     code = (
         "import sys\n"

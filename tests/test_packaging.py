@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from launch.checks.guard import PACKAGES
 from launch.errors import EXTRAS
+from malmoi import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 

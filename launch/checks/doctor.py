@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
@@ -16,7 +17,6 @@ from packaging.requirements import Requirement
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import DICTIONARY_CONFLICT, split_morphemes
 from launch.checks.estimate import host_memory
-from launch.checks.guard import HOME, foreign_package, unsupported_system
 from launch.console import PlainConsole
 from launch.errors import missing_modules
 from launch.manifest import installed_version
@@ -24,6 +24,7 @@ from launch.recipe import load_recipe, shipped_recipes
 from pretrain.engine.memory import GIB
 
 TRAINING = ("tokens", "pretrain", "model", "finetune")  # stages that need the extra "train"
+HOME = Path(__file__).resolve().parents[2]
 INSTALL_TRAIN = "pip install 'malmoi[train]'"
 
 
@@ -74,8 +75,7 @@ def readiness(is_ok: bool, can_train: bool, has_gpu: bool) -> list[str]:
 
 def _checks() -> Iterator[Check]:
     checks: list[Callable[[], Check]] = [
-        check_system, check_python, check_packages, check_names, check_cores, check_memory, check_disk,
-        check_dictionary, check_training,
+        check_python, check_packages, check_cores, check_memory, check_disk, check_dictionary, check_training,
     ]  # fmt: skip
     if not missing_modules(TRAINING):
         checks += [check_gpu, check_precision]
@@ -90,11 +90,6 @@ def _checks() -> Iterator[Check]:
 def _check(name: str, is_ok: bool, finding: str, repair: str) -> Check:
     """A check that shows its repair only if it fails."""
     return Check(name, is_ok, finding, "" if is_ok else repair)
-
-
-def check_system() -> Check:
-    problem = unsupported_system()
-    return Check("system", problem is None, f"{platform.system()} {platform.release()}", problem or "")
 
 
 def check_python() -> Check:
@@ -131,11 +126,6 @@ def _is_installed(requirement: Requirement) -> bool:
         return requirement.specifier.contains(version(requirement.name), prereleases=True)
     except PackageNotFoundError:
         return False
-
-
-def check_names() -> Check:
-    problem = foreign_package()
-    return Check("names", problem is None, problem or f"all five packages resolve to {HOME}")
 
 
 def check_cores() -> Check:

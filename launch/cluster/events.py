@@ -1,4 +1,4 @@
-"""``events.jsonl`` of a run: stage starts, warnings and ends; and readers for files that are still being written.
+"""``events.jsonl`` of a run: starts and ends of stages; and readers for files that are still being written.
 
 One process per command appends lines; several commands may write at once. Readers skip incomplete lines. Nothing
 depends on this file, so a failure to write it is ignored.
@@ -7,7 +7,6 @@ depends on this file, so a failure to write it is ignored.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Iterator
@@ -23,40 +22,21 @@ from launch.errors import error_message, is_user_error
 from pretrain.interruption import Interrupted
 
 EVENTS_NAME = "events.jsonl"
-BEGAN, WARNED, DONE, INTERRUPTED, FAILED = "began", "warned", "done", "interrupted", "failed"
-MAX_WARNINGS = 200  # recorded per stage of a command; the console shows all
+BEGAN, DONE, INTERRUPTED, FAILED = "began", "done", "interrupted", "failed"
 MAX_BYTES = 4 << 20  # read from the end of a file of lines
-
-
-class _Warnings(logging.Handler):
-    """Records the warnings of the stage."""
-
-    def __init__(self, run: Path, stage: str) -> None:
-        super().__init__(logging.WARNING)
-        self._run, self._stage, self._left = run, stage, MAX_WARNINGS
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if self._left:
-            self._left -= 1
-            _write(self._run, self._stage, WARNED, text=record.getMessage())
 
 
 @contextmanager
 def record_events(run: Path, stage: str) -> Iterator[None]:
-    """Record the start, the warnings and the end of the stage that runs inside the block."""
+    """Record the start and the end of the stage that runs inside the block."""
     _write(run, stage, BEGAN, processes=world_size())
-    handler, root = _Warnings(run, stage), logging.getLogger()
-    root.addHandler(handler)
     try:
         yield
     except BaseException as error:
         is_interrupt = isinstance(error, Interrupted | KeyboardInterrupt | SystemExit)
         _write(run, stage, INTERRUPTED if is_interrupt else FAILED, text=_describe(error))
         raise
-    else:
-        _write(run, stage, DONE)
-    finally:
-        root.removeHandler(handler)
+    _write(run, stage, DONE)
 
 
 def read_events(run: Path) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from finetune.config import FinetuneConfig
 from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
 from launch.checks.finetune_jobs import has_settings_of
-from launch.cluster.events import BEGAN, EVENTS_NAME, FAILED, INTERRUPTED, WARNED, age_of, read_events, read_record
+from launch.cluster.events import BEGAN, EVENTS_NAME, FAILED, INTERRUPTED, age_of, read_events, read_record
 from launch.cluster.training_state import read_training
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME
@@ -33,7 +33,6 @@ NAMES = tuple(stage.name for stage in STAGES)
 RUNNING, SILENT, KILLED, COMPLETE, EMPTY = "running", "silent", "killed", "complete", "empty"
 SILENCE_SECONDS = 120.0  # without a written file: too long for a training process
 ACTIVITY_FILES = ("metrics.jsonl", "ranks/*", "jobs.log", "checkpoints")
-LISTED_WARNINGS = 3
 JOB_FOLDERS = ("*/*/seed-*", "*/*/*/seed-*")  # the second with settings
 
 
@@ -73,7 +72,6 @@ def read_run(run: Path, *, verify: bool = False) -> dict[str, Any]:
         "state": stages[current]["state"] if current else EMPTY,
         "stage": current,
         "stages": stages,
-        "warnings": _read_warnings(events, current),
     }
     if "pretrain" in stages:
         steps = _read_settings(run / "pretrain").get("steps")
@@ -132,14 +130,6 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     head = read_record(folder / STARTED_NAME) or read_record(folder / MANIFEST_NAME) or {}
     settings = head.get("settings")
     return settings if isinstance(settings, dict) else {}
-
-
-def _read_warnings(events: list[dict[str, Any]], stage: str | None) -> dict[str, Any]:
-    """Number of warnings since the last start of the stage, and the newest ones."""
-    own = [event for event in events if event["stage"] == stage]
-    first = max((place for place, event in enumerate(own) if event["kind"] == BEGAN), default=0)
-    texts = [str(event.get("text")) for event in own[first:] if event["kind"] == WARNED]
-    return {"count": len(texts), "last": texts[-LISTED_WARNINGS:]}
 
 
 def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:

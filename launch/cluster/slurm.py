@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from launch.cluster.jobs import Launch, environment_binaries, render
 from launch.cluster.site import FinetuneTask, PretrainTask, Task
 from launch.errors import LaunchError
-from launch.executors.slurm import UNSAFE, time_limit
+from launch.executors.slurm import time_limit
 
 SIGNAL_SECONDS = 300  # before the time limit; Slurm may send it a minute early
 MAX_HANGS = 3  # of pretraining after one checkpoint; more need a person
@@ -22,13 +22,7 @@ ALL = "all"  # the job that runs every stage
 
 
 def slurm_files(launch: Launch, *, one_job: bool = False) -> dict[str, str]:
-    """Texts by file name; ``submit.sh`` submits the others in order.
-
-    Raises:
-        LaunchError: the path of the logs is not safe in a batch script.
-    """
-    if unsafe := UNSAFE.search(str(launch.folder)):
-        raise LaunchError(f"{launch.folder}: Slurm scripts cannot hold {unsafe[0]!r} in a path; choose another --runs")
+    """Texts by file name; ``submit.sh`` submits the others in order."""
     jobs = {ALL: launch.verbs} if one_job else {verb: (verb,) for verb in launch.verbs}
     files = {f"{job}.sbatch": _job(launch, job, verbs) for job, verbs in jobs.items()}
     return files | {"submit.sh": render("submit.sh.j2", launch=launch, jobs=list(jobs))}

@@ -29,9 +29,6 @@ def run_lines(state: Mapping[str, Any]) -> Iterator[str]:
     if state["stage"] == "pretrain" or stage.get("state") == COMPLETE:
         yield from _training_lines(state.get("training", {}))
     yield from _job_lines(state["jobs"]) if "jobs" in state else ()
-    if warnings := state["warnings"]["last"]:
-        yield f"warnings    {state['warnings']['count']} since its start; the last:"
-        yield from (f"  {text}" for text in warnings)
 
 
 def runs_table(states: Sequence[Mapping[str, Any]]) -> Table:

@@ -10,8 +10,8 @@ from launch.checks.doctor import Check
 
 @pytest.mark.parametrize(
     "check",
-    [doctor.check_python, doctor.check_packages, doctor.check_names, doctor.check_cores, doctor.check_memory,
-     doctor.check_disk, doctor.check_dictionary, doctor.check_system, doctor.check_training],
+    [doctor.check_python, doctor.check_packages, doctor.check_cores, doctor.check_memory,
+     doctor.check_disk, doctor.check_dictionary, doctor.check_training],
 )  # fmt: skip
 def test_this_machine_passes(check: object) -> None:
     found = check()  # type: ignore[operator]

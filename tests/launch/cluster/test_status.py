@@ -153,16 +153,6 @@ def test_a_failed_stage_shows_its_message_until_the_next_start(
         assert read_run(tmp_path)["state"] == "running"
 
 
-def test_warnings_are_kept_since_the_last_start(tmp_path: Path) -> None:
-    import logging
-
-    begin(tmp_path, "pretrain", steps=10)
-    for text in ("of an earlier start", "gradient norm 90 is 30 times the median"):
-        with record_events(tmp_path, "pretrain"):
-            logging.getLogger("pretrain.metrics.health").warning(text)
-    assert read_run(tmp_path)["warnings"] == {"count": 1, "last": ["gradient norm 90 is 30 times the median"]}
-
-
 def test_a_damaged_checkpoint_is_detected(tmp_path: Path) -> None:
     assert last_checkpoint(tmp_path) is None
     write_checkpoint(tmp_path, 100)

@@ -1,0 +1,38 @@
+"""A missing extra is reported in one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launch.errors import EXTRAS, NEEDED_BY_STAGE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "blocked", "sentence"),
+    [
+        (["pretrain", "smoke"], "torch", "pretrain needs torch: pip install 'malmoi[train]'"),
+        (["run", "smoke"], "accelerate", "run needs accelerate: pip install 'malmoi[train]'"),
+        (["pack", "smoke"], "transformers", "pack needs transformers: pip install 'malmoi[train]'"),
+        (
+            ["corpus", "real-mini", "corpus.inputs=hub:set"],
+            "datasets",
+            "corpus needs datasets: pip install 'malmoi[hub]'",
+        ),
+    ],
+)
+def test_a_missing_extra_is_one_sentence(tmp_path: Path, arguments: list[str], blocked: str, sentence: str) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "train.jsonl").write_text('{"text": "가"}\n', "utf-8")
+    code = f"import sys; sys.modules[{blocked!r}] = None; from launch.cli import main; main()"
+    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2, result.stderr
+    assert f"malmoi: {sentence}\n" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_every_module_that_a_stage_needs_has_an_extra() -> None:
+    assert {module for modules in NEEDED_BY_STAGE.values() for module in modules} <= EXTRAS.keys()
