@@ -198,8 +198,8 @@ def collator(tokenizer: Path, *, whole_words: bool = False) -> Callable[[list[di
 
 def train_with_trainer(
     network: Any, examples: Any, config: PretrainConfig, tokenizer: Path, out: Path, callbacks: Sequence[Any] = ()
-) -> list[tuple[int, float, float, float]]:
-    """Train ``network`` with the Trainer; returns step, loss, CPU and wall clock of each log line.
+) -> list[tuple[int, float, float]]:
+    """Train ``network`` with the Trainer; returns step, loss and CPU clock of each log line.
 
     It gets blocks as in run_mlm.py and masks single pieces, its common and fastest use. To its advantage, rows are in
     memory and special pieces are flagged.
@@ -209,12 +209,12 @@ def train_with_trainer(
 
     from pretrain.engine.optimizer import EPSILON
 
-    marks: list[tuple[int, float, float, float]] = []
+    marks: list[tuple[int, float, float]] = []
 
     class Clock(TrainerCallback):
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:
             if logs and "loss" in logs:
-                marks.append((state.global_step, logs["loss"], time.process_time(), time.perf_counter()))
+                marks.append((state.global_step, logs["loss"], time.process_time()))
 
     adam = config.optimizer
     arguments = TrainingArguments(
@@ -233,7 +233,7 @@ def train_with_trainer(
 
 def train_with_stock_steps(
     network: Any, device: Any, examples: Sequence[Any], config: PretrainConfig, tokenizer: Path
-) -> list[tuple[int, float, float, float]]:
+) -> list[tuple[int, float, float]]:
     """The same without the Trainer: only the collator, the loss of the model and the AdamW of torch."""
     import torch
 
@@ -255,7 +255,7 @@ def train_with_stock_steps(
         optimizer.step()
         optimizer.zero_grad()
         if step % config.watch.log_every == 0:
-            marks.append((step, loss.item(), time.process_time(), time.perf_counter()))
+            marks.append((step, loss.item(), time.process_time()))
     return marks
 
 

@@ -45,7 +45,6 @@ def bench_tokenizer(
     others: Annotated[list[Path] | None, typer.Option("--with", help="Tokenizer to compare with; repeatable.")] = None,
     megabytes: Annotated[float, typer.Option(help="Megabytes of training text, an equal share of each file.")] = 45.0,
     workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
-    rounds: Annotated[int, typer.Option(help="Number of runs of the timed builds; the median counts.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Output folder for bench.json and the vocabularies.")] = None,
 ) -> None:
     """Build vocabularies with every builder, time them, and compare them with MeCab + BertWordPieceTokenizer.
@@ -55,7 +54,7 @@ def bench_tokenizer(
     set_up_console()
     from benchmarks.tokenizer import run_tokenizer_bench
 
-    run_tokenizer_bench(texts or [], measure or [], gold or [], others or [], megabytes, workers, rounds, out)
+    run_tokenizer_bench(texts or [], measure or [], gold or [], others or [], megabytes, workers, out)
 
 
 @bench_app.command("pack")
@@ -103,7 +102,6 @@ def bench_finetune(
         list[str] | None, typer.Option(help="Task: ynat, klue-sts, klue-nli, klue-ner or klue-dp; repeatable.")
     ] = None,
     examples: Annotated[int | None, typer.Option(min=1, help="Number of examples per task. Default: all.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds; medians count.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
     """Compare training and prediction speed with the published padding.
@@ -113,18 +111,17 @@ def bench_finetune(
     set_up_console()
     from benchmarks.finetune import run_finetune_bench
 
-    run_finetune_bench(klue, vocabulary, task or [], examples, rounds, json_file)
+    run_finetune_bench(klue, vocabulary, task or [], examples, json_file)
 
 
 @bench_app.command("speedrun")
 def bench_speedrun(
     data: Annotated[Path | None, typer.Option(help="Run with corpus and tokenizer. Default: the sample.")] = None,
     candidate: Annotated[list[str] | None, typer.Option(help="NAME, or 'NAME: RECIPE KEY=VALUE'; repeatable.")] = None,
-    minutes: Annotated[float, typer.Option(help="Budget in CPU minutes of all threads.")] = 10.0,
+    minutes: Annotated[float, typer.Option(help="Budget in CPU minutes of one thread.")] = 10.0,
     operations: Annotated[float | None, typer.Option(help="Budget in operations, instead of minutes.")] = None,
     size: Annotated[str, typer.Option(help="LAYERSxWIDTH of candidates without their own size.")] = "4x256",
     seed: Annotated[list[int] | None, typer.Option(help="Seed; repeatable. Default: 1.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads per run.")] = 1,
     precision: Annotated[str, typer.Option(help="Precision of all candidates: auto, fp32 or bf16.")] = "auto",
     points: Annotated[int, typer.Option(help="Number of evaluations during a run; their time does not count.")] = 20,
     rows: Annotated[int, typer.Option(help="Number of held-out rows for evaluation.")] = 512,
@@ -148,7 +145,7 @@ def bench_speedrun(
     from benchmarks.speedrun.run import Rules, run_speedrun
 
     budget = Budget("cpu_s", 60 * minutes) if operations is None else Budget("operations", operations)
-    rules = Rules(budget, threads, cast(Any, precision), points, rows)
+    rules = Rules(budget, cast(Any, precision), points, rows)
     run_speedrun(
         data, candidate or [], size, seed or [1], rules, klue, out,
         tasks=task or [], lr_factors=lr_factor or [], examples=examples or [], baselines=baseline or [],
@@ -170,7 +167,7 @@ def bench_ablations(
     klue: Annotated[str | None, typer.Option(help="Folder of the KLUE files, or malmoi:sample.")] = None,
     operations: Annotated[float, typer.Option(help="Floating-point operations of each pretraining run.")] = 1e14,
     vocabulary: Annotated[
-        list[str] | None, typer.Option(help="bpe, klue, malmoi, malmoi-2x or 'NAME: tokenizer.KEY=VALUE'; repeatable.")
+        list[str] | None, typer.Option(help="bpe, klue, malmoi or malmoi-2x; repeatable. Default: all.")
     ] = None,
     text: Annotated[list[str] | None, typer.Option(help="plain or pseudonymized; repeatable. Default: both.")] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Seed; repeatable. Default: 1, 2 and 3.")] = None,

@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import torch
 from transformers import BertTokenizer, RobertaConfig, RobertaModel
 from transformers.utils.logging import disable_progress_bar
@@ -27,7 +26,7 @@ from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.registry import TASKS
 from finetune.train.batched_prediction import predict
-from finetune.train.trainer import order_by_length, seed_everything, train
+from finetune.train.trainer import seed_everything, train
 from launch.console import PlainConsole, print_table, record_table
 from launch.sample.unpack import unpack
 
@@ -42,7 +41,6 @@ def run_finetune_bench(
     vocabulary: Path | None,
     tasks: Sequence[str],
     max_examples: int | None,
-    rounds: int,
     out: Path | None,
 ) -> dict[str, Any]:
     """Measure, print tables, and write the figures as JSON to ``out`` if given.
@@ -53,15 +51,11 @@ def run_finetune_bench(
         tasks: ``TASKS_TIMED`` if empty.
         max_examples: of a task, drawn by seed; None: all.
 
-    Returns:
-        "tasks": CPU seconds, slots per token and ratios of each task; "versions", "machine".
-
     Raises:
         BadInput: an option or a file cannot be used.
     """
-    unknown = sorted(set(tasks) - set(TASKS_TIMED))
-    if unknown or rounds < 1 or (max_examples is not None and max_examples < 1):
-        raise BadInput(f"--task must be one of {', '.join(TASKS_TIMED)}; --rounds and --examples must be at least 1")
+    if set(tasks) - set(TASKS_TIMED) or (max_examples is not None and max_examples < 1):
+        raise BadInput(f"--task must be one of {', '.join(TASKS_TIMED)}; --examples must be at least 1")
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
         scratch = Path(folder)
         if klue is None:
@@ -70,20 +64,12 @@ def run_finetune_bench(
         examples = {name: read_examples(name, files, max_examples) for name in tasks or TASKS_TIMED}
         encoder = make_encoder(vocabulary or learn_vocabulary(examples, scratch / "vocab.txt"), scratch / "encoder")
         results: dict[str, Any] = {
-            "tasks": {name: measure_task(name, files, max_examples, encoder, rounds) for name in examples},
-            "rounds": rounds,
+            "tasks": {name: measure_task(name, files, max_examples, encoder) for name in examples},
             "versions": versions_of(("torch", "transformers", "tokenizers")),
             "material": SAMPLE if klue is None else GIVEN,
         }
     columns = {"examples": "{examples:,}", **{phase: f"{{times_faster[{phase}]:.1f}} x" for phase in PHASES}}
-    columns |= {
-        "slots": f"{{sides[{OURS}][slots_per_token]:.2f}}",
-        "fixed": f"{{sides[{THEIRS}][slots_per_token]:.2f}}",
-    }
-    note = (
-        f"{results['material']}; RoBERTa of 2 layers x 256, one thread, CPU time, medians of {rounds} rounds. "
-        "Slots: positions of our batches per real token; fixed: with the published padding."
-    )
+    note = f"{results['material']}; RoBERTa of 2 layers x 256, one thread, CPU time."
     table = record_table("Fine-tuning and the published padding", results["tasks"], columns, note, first="task")
     print_table(table, PlainConsole())
     return write_figures(results, out)
@@ -134,10 +120,10 @@ def make_encoder(vocabulary: Path, folder: Path) -> Path:
     return folder
 
 
-def measure_task(name: str, klue: Path, max_examples: int | None, encoder: Path, rounds: int) -> dict[str, Any]:
-    """Both sides in turns, each run in a fresh process; medians over the rounds."""
+def measure_task(name: str, klue: Path, max_examples: int | None, encoder: Path) -> dict[str, Any]:
+    """Both sides, each in a fresh process."""
     orders = {side: [side, name, str(klue), max_examples, str(encoder)] for side in (THEIRS, OURS)}
-    sides = fresh_in_turns(run_side, orders, rounds)
+    sides = fresh_in_turns(run_side, orders, 1)
     ours, theirs = sides[OURS], sides[THEIRS]
     return {
         "examples": ours["examples"],
@@ -147,13 +133,13 @@ def measure_task(name: str, klue: Path, max_examples: int | None, encoder: Path,
 
 
 def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
-    """In the fresh process: CPU seconds of the ``PHASES`` of one side, and its slots per token."""
+    """In the fresh process: CPU seconds of the ``PHASES`` of one side."""
     side, name, klue, max_examples, encoder = order
     torch.set_num_threads(1)
     task, examples, seconds = TASKS[name], read_examples(name, Path(klue), max_examples), dict[str, float]()
     tokenizer, settings = load_tokenizer(encoder), task.published.hyperparameters.replaced(epochs=1)
-    longest, pad_id = settings.max_tokens, int(tokenizer.pad_token_id)
-    features = task.featurize(examples, tokenizer, longest, True)
+    pad_id = int(tokenizer.pad_token_id)
+    features = task.featurize(examples, tokenizer, settings.max_tokens, True)
     seed = seed_everything(SEED, name)
     model = task.model(encoder, tokenizer)
     with timed(seconds, "epoch"):
@@ -163,14 +149,4 @@ def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
             predict(task, model, features, pad_id)
         else:
             predict_plainly(task, model, features, settings, pad_id)
-    lengths_N = np.array([len(feature["input_ids"]) for feature in features])
-    fixed = longest * len(lengths_N) / int(lengths_N.sum())
-    slots = slots_per_token(lengths_N, settings.batch_size) if side == OURS else fixed
-    return {**seconds, "examples": len(examples), "slots_per_token": slots}
-
-
-def slots_per_token(lengths_N: Any, batch_size: int) -> float:
-    """Positions of the batches of one epoch (with padding) per real token."""
-    order = order_by_length(lengths_N, batch_size, np.random.default_rng(SEED))
-    batches = [lengths_N[order[i : i + batch_size]] for i in range(0, len(order), batch_size)]
-    return float(sum(len(batch) * batch.max() for batch in batches) / lengths_N.sum())
+    return {**seconds, "examples": len(examples)}

@@ -35,9 +35,6 @@ def run_pack_bench(
         tokenizers: folders with tokenizer.json.
         texts: files, an equal share of each; the embedded sample if empty.
 
-    Returns:
-        "material", "encoding" by tokenizer, "machine", "versions".
-
     Raises:
         BadInput: an input cannot be used, or ``megabytes`` is not above 0.
     """

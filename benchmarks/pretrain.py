@@ -56,7 +56,7 @@ SIZES: dict[str, dict[str, Any]] = {  # layers x hidden
 LOADER_BATCHES, LOADER_LENGTH = 16, 512
 LOADER_ROWS = 64  # per call; more do not make the collator faster
 
-Mark = tuple[int, float, float, float]  # a log line: step, loss, CPU and wall clock
+Mark = tuple[int, float, float]  # a log line: step, loss, CPU clock
 
 
 def run_pretrain_bench(
@@ -67,9 +67,6 @@ def run_pretrain_bench(
     Args:
         sizes: of ``SIZES``, for training.
         steps, rounds: of the training runs.
-
-    Returns:
-        "loader", "trainer" (by size), "machine", "versions".
     """
     if unknown := sorted(set(parts) - set(PARTS)):
         raise BadInput(f"--only {unknown[0]}: expected {' or '.join(PARTS)}")
@@ -195,9 +192,9 @@ def bench_trainer(tokens: Path, tokenizer: Path, config: PretrainConfig, rounds:
     """Train with all three in turns, each run in a fresh process; the first log interval is warm-up and not counted.
 
     Returns:
-        "rows": for each side medians of "tokens_per_cpu_s", "tokens_per_s" (wall), "peak_mib", "last_loss",
-        "held_out_loss" and "curve" (steps and losses), "spread"; "times_faster_cpu", "times_faster_wall" (compared
-        with the Trainer), "times_faster_than_stock" (CPU); settings.
+        "rows": for each side medians of "tokens_per_cpu_s", "last_loss",
+        "held_out_loss" and "curve" (steps and losses); "times_faster_cpu" (compared with the Trainer),
+        "times_faster_than_stock"; settings.
     """
     settings = config.model_dump(mode="json")
     orders = {side: [side, str(tokens), str(tokenizer), settings] for side in (MALMOI, STOCK, TRAINER)}
@@ -205,7 +202,6 @@ def bench_trainer(tokens: Path, tokenizer: Path, config: PretrainConfig, rounds:
     return {
         "rows": rows,
         "times_faster_cpu": rows[MALMOI]["tokens_per_cpu_s"] / rows[TRAINER]["tokens_per_cpu_s"],
-        "times_faster_wall": rows[MALMOI]["tokens_per_s"] / rows[TRAINER]["tokens_per_s"],
         "times_faster_than_stock": rows[MALMOI]["tokens_per_cpu_s"] / rows[STOCK]["tokens_per_cpu_s"],
         "rounds": rounds,
         "config": settings,
@@ -226,11 +222,10 @@ def train_side(order: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
             marks = train_with_stock_steps(network, device, examples_of_run(data), data.config, Path(tokenizer))
         else:
             marks = train_with_trainer(network, examples_of_run(data), data.config, Path(tokenizer), Path(out))
-    steps, losses, cpu, wall = map(list, zip(*marks, strict=True))
+    steps, losses, cpu = map(list, zip(*marks, strict=True))
     counted = (steps[-1] - steps[0]) * data.config.global_batch * data.config.rows.sequence_length
     figures: dict[str, Any] = {
         "tokens_per_cpu_s": counted / max(cpu[-1] - cpu[0], 1e-6),
-        "tokens_per_s": counted / max(wall[-1] - wall[0], 1e-6),
         "last_loss": losses[-1],
         "curve": {"steps": steps, "losses": losses},
     }
@@ -240,10 +235,10 @@ def train_side(order: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
 def train_ours(data: TrainingData, network: PreTrainedModel, out: Path) -> list[Mark]:
     """The loop and the engine of pretraining, without evaluation and checkpoints."""
     config, batches, path = data.config, data.batches(), out / "metrics.jsonl"
-    clocks: dict[int, tuple[float, float]] = {}
+    clocks: dict[int, float] = {}
 
     def never(step: int) -> bool:  # the loop calls this after each step, when its log line is written
-        clocks[step] = time.process_time(), time.perf_counter()
+        clocks[step] = time.process_time()
         return False
 
     checkpoints = cast(Any, SimpleNamespace(due=never, has_failed=False))
@@ -252,7 +247,7 @@ def train_ours(data: TrainingData, network: PreTrainedModel, out: Path) -> list[
         with closing(Meter(path, config, world, (0, None), lambda step: 0.0, batches.names_of_step)) as meter:
             train(engine, batches, Monitors(meter, checkpoints, dict, StopRequest()), config, world, 1)
     lines = map(json.loads, path.read_text("utf-8").splitlines())
-    return [(line["step"], line["loss"], *clocks[line["step"]]) for line in lines]
+    return [(line["step"], line["loss"], clocks[line["step"]]) for line in lines]
 
 
 def examples_of_run(data: TrainingData) -> list[dict[str, Any]]:
@@ -291,8 +286,6 @@ def _loader_table(results: dict[str, Any]) -> Table:
 def _trainer_table(results: dict[str, Any]) -> Table:
     columns = {
         "tokens/CPU s": "{tokens_per_cpu_s:,.0f}",
-        "spread": "{spread[tokens_per_cpu_s][0]:,.0f} to {spread[tokens_per_cpu_s][1]:,.0f}",
-        "tokens/s": "{tokens_per_s:,.0f}", "MiB": "{peak_mib:,.0f}",
         "last loss": "{last_loss:.3f}", "held-out loss": "{held_out_loss:.3f}",
     }  # fmt: skip
     config = PretrainConfig.model_validate(results["config"])

@@ -63,10 +63,7 @@ def timed(seconds: dict[str, float], name: str, clock: Callable[[], float] = tim
 def fresh_in_turns(
     work: Work, orders: Mapping[str, Any], rounds: int, environment: Mapping[str, str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Call ``run_fresh`` for each order, in turns. Returns the first result with medians of all floats.
-
-    "spread" has the smallest and the largest value of each.
-    """
+    """Call ``run_fresh`` for each order, in turns. Returns the first result with medians of all floats."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in orders}
     for _ in range(rounds):
         for name, order in orders.items():
@@ -74,9 +71,7 @@ def fresh_in_turns(
             runs[name].append(run_fresh(work, order, name, environment))
     floats = {name: [key for key, n in results[0].items() if type(n) is float] for name, results in runs.items()}
     return {
-        name: results[0]
-        | {key: median(run[key] for run in results) for key in floats[name]}
-        | {"spread": {key: [min(r[key] for r in results), max(r[key] for r in results)] for key in floats[name]}}
+        name: results[0] | {key: median(run[key] for run in results) for key in floats[name]}
         for name, results in runs.items()
     }
 

@@ -25,7 +25,7 @@ from tokenizer.config import TokenizerConfig
 
 ALPHABETS = {"malmoi": 3_000, "klue": 2_000, "bpe": 2_000}
 COMMON = "MeCab + BertWordPieceTokenizer"
-OTHERS = ("klue", "bpe", "malmoi-jamo", "malmoi-8k", "klue-8k")
+BUILDS = ("malmoi", COMMON, "klue", "bpe", "malmoi-jamo", "malmoi-8k", "klue-8k")
 SMALL_ALPHABET, SMALL_SIZE = 1_500, 8_000
 
 
@@ -36,35 +36,30 @@ def run_tokenizer_bench(
     others: list[Path],
     megabytes: float,
     workers: int,
-    rounds: int,
     out: Path | None,
 ) -> dict[str, Any]:
     """Build and compare, print tables, and write bench.json and the vocabularies to ``out`` if given.
 
     For ``texts`` (the embedded sample if empty), ``measured`` and ``megabytes`` see ``mix_texts``.
 
-    Returns:
-        "material", "builds", "compared", "workers", "machine", "versions".
-
     Raises:
         BadInput: an input cannot be used, or ``megabytes`` is not above 0.
     """
     from tokenizer.measuring.compare import compare
 
-    if megabytes <= 0 or workers < 1 or rounds < 1:
-        raise BadInput("--megabytes, --workers and --rounds must be above 0")
+    if megabytes <= 0 or workers < 1:
+        raise BadInput("--megabytes and --workers must be above 0")
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
         scratch = Path(folder)
         if not texts:
             unpack(scratch / "sample")
         mix = mix_texts(texts or [str(scratch / "sample" / "corpus")], measured, megabytes)
         home, corpus = out or scratch / "vocabularies", write_corpus(mix.documents, scratch / "corpus")
-        builds = build(("malmoi", COMMON), corpus, home, workers, rounds)
-        builds |= build(OTHERS, corpus, home, workers)
+        builds = build(BUILDS, corpus, home, workers)
         held_out = {"held-out text": mix.measured}
         results: dict[str, Any] = {
             "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
-            "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},
+            "builds": {"rows": builds, "times_faster": builds[COMMON]["wall_s"] / builds["malmoi"]["wall_s"]},
             "compared": compare([*(home / n for n in builds), *others], held_out, golds),
             "workers": workers,
             "versions": versions_of(("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")),
@@ -76,14 +71,14 @@ def run_tokenizer_bench(
 # --- building
 
 
-def build(names: tuple[str, ...], corpus: Path, home: Path, workers: int, rounds: int = 1) -> dict[str, dict[str, Any]]:
+def build(names: tuple[str, ...], corpus: Path, home: Path, workers: int) -> dict[str, dict[str, Any]]:
     """Build tokenizer folders in ``home``, each in a fresh process; returns times of the steps, and memory."""
     from tokenizer.building.export import export, read_vocabulary
 
     orders = {name: [name, str(corpus), str(home / name), workers] for name in names}
     for name in names:
         (home / name).mkdir(parents=True, exist_ok=True)
-    figures = fresh_in_turns(run_build, orders, rounds, {"RAYON_NUM_THREADS": str(workers)})
+    figures = fresh_in_turns(run_build, orders, 1, {"RAYON_NUM_THREADS": str(workers)})
     for name in names:
         export(read_vocabulary(home / name / "vocab.txt"), configuration(name), "", home / name)
     return figures
@@ -137,13 +132,6 @@ def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) 
     return vocabulary, {**seconds, "sizes": sizes | analysed | {"units": units}, "pruning": pruning}
 
 
-def _times_faster(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
-    """With and without the corpus statistics, which the library does not compute."""
-    total = ours["wall_s"]
-    without_fit = theirs["wall_s"] / (total - ours["fit_s"])
-    return {"times_faster": theirs["wall_s"] / total, "times_faster_without_fit": without_fit}
-
-
 def _print_results(results: dict[str, Any]) -> None:
     """Print a table of the builds, then the comparisons."""
     from launch.tools.tokenizer_tables import print_comparison
@@ -156,10 +144,8 @@ def _print_results(results: dict[str, Any]) -> None:
     columns = {step: f"{{{step}_s:.1f}}" for step in ("count", "analyse", "merge", "prune", "fit")}
     columns |= {"total": "{wall_s:,.0f}", "CPU": "{cpu_s:,.0f}", "MiB": "{peak_mib:,.0f}"}
     note = (
-        f"Seconds with {results['workers']} processes or threads (medians of {builds['rounds']} for the first two), "
-        "CPU seconds, peak memory of the main process and of a worker in MiB. MeCab with the library's trainer takes "
-        f"{builds['times_faster']:.2f} times the time of malmoi, {builds['times_faster_without_fit']:.2f} "
-        "times without the corpus statistics, which it does not compute."
+        f"Seconds with {results['workers']} processes or threads, CPU seconds, MiB of the main process and a worker. "
+        f"MeCab with the library's trainer takes {builds['times_faster']:.2f} times the time of malmoi."
     )
     print_table(record_table("Building", builds["rows"], columns | {"worker": "{peak_worker_mib:,.0f}"}, note), console)
     print_comparison(results["compared"], console)

@@ -12,10 +12,8 @@ another one works on.
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.ablations.canaries import PLANTED_NAME, SEEN_NAME
@@ -37,7 +35,6 @@ VOCABULARIES = {
     "malmoi-2x": ("tokenizer.builder=malmoi",),  # twice the entries
 }
 DOUBLED = "malmoi-2x"
-NAME = re.compile(r"[^\W_][\w.]*(?:-[\w.]+)*")
 STAGE = {stage.name: stage for stage in STAGES}
 
 
@@ -157,35 +154,16 @@ def _link(path: Path, target: Path) -> None:
         path.symlink_to(Path("..", "..") / target.parent.parent.name / target.parent.name / target.name)
 
 
-def read_vocabularies(texts: Sequence[str], recipe: Recipe) -> list[Vocabulary]:
-    """Read vocabularies from the command line: one of ``VOCABULARIES``, or "NAME: KEY=VALUE …".
-
-    Args:
-        texts: all of ``VOCABULARIES`` if empty.
-        recipe: ``malmoi-2x`` doubles its number of entries.
+def read_vocabularies(names: Sequence[str], recipe: Recipe) -> list[Vocabulary]:
+    """The ``VOCABULARIES`` with these names, all if there are none; ``malmoi-2x`` has twice the recipe's entries.
 
     Raises:
-        BadInput: a duplicate, unknown or missing name; an override outside tokenizer.
+        BadInput: a duplicate or unknown name.
     """
-    vocabularies = [_read_vocabulary(text, recipe) for text in texts or VOCABULARIES]
-    names = [one.name for one in vocabularies]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise BadInput(f"--vocabulary {twice}: two vocabularies have this name; rename one of them")
+    doubled = f"tokenizer.vocab_size={2 * recipe.tokenizer.vocab_size}"
+    vocabularies = []
+    for name in names or VOCABULARIES:
+        if name not in VOCABULARIES or names.count(name) > 1:
+            raise BadInput(f"--vocabulary {name}: expected different names of {', '.join(VOCABULARIES)}")
+        vocabularies.append(Vocabulary(name, (*VOCABULARIES[name], *([doubled] if name == DOUBLED else []))))
     return vocabularies
-
-
-def _read_vocabulary(text: str, recipe: Recipe) -> Vocabulary:
-    name, colon, rest = (part.strip() for part in text.partition(":"))
-    if not colon:
-        if name not in VOCABULARIES:
-            known = ", ".join(VOCABULARIES)
-            raise BadInput(f"--vocabulary {text}: expected {known}, or NAME: tokenizer.KEY=VALUE …")
-        vocabulary = Vocabulary(name, VOCABULARIES[name])
-        doubled = f"tokenizer.vocab_size={2 * recipe.tokenizer.vocab_size}"
-        return replace(vocabulary, overrides=(*vocabulary.overrides, doubled)) if name == DOUBLED else vocabulary
-    overrides = tuple(shlex.split(rest))
-    if not NAME.fullmatch(name) or name in VOCABULARIES:
-        raise BadInput(f"--vocabulary {text}: needs a new name of letters, digits, '.' and '-'")
-    if not overrides or any(not override.startswith("tokenizer.") for override in overrides):
-        raise BadInput(f"--vocabulary {name}: only tokenizer.KEY=VALUE may differ between variants")
-    return Vocabulary(name, overrides)

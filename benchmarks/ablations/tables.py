@@ -78,17 +78,13 @@ def show_results(out: Path, klue: str | None) -> dict[str, Any]:
 
 
 def _gather(out: Path) -> Variants:
-    """Complete variants in the order of ``VOCABULARIES``, then the others."""
+    """Complete variants in the order of ``VOCABULARIES``."""
+    order = list(VOCABULARIES)
     found: dict[Key, dict[int, dict[str, Any]]] = {}
     for path in sorted((out / "models").glob(f"*/{MEASURED_NAME}")):
         variant = read_json(path)
         found.setdefault((variant["vocabulary"], variant["text"]), {})[variant["seed"]] = variant
-    return {key: dict(sorted(found[key].items())) for key in sorted(found, key=_place)}
-
-
-def _place(key: Key) -> tuple[int, str, str]:
-    names = list(VOCABULARIES)
-    return (names.index(key[0]) if key[0] in names else len(names), *key)
+    return {key: dict(sorted(found[key].items())) for key in sorted(found, key=lambda k: (order.index(k[0]), k[1]))}
 
 
 def _pairs_with_first(keys: Sequence[Key]) -> list[tuple[Key, Key]]:
@@ -204,7 +200,7 @@ def _bits_table(comparisons: Sequence[Comparison[tuple[str, str, str, str]]]) ->
     for one in comparisons:
         held_out, text, first, other = one.name
         rows.append([f"{held_out}, {text}: {other} - {first}", *_test_cells(one, digits=3)])
-    note = f"HiddenValue eojeols; lower is better. {NOTE.format('documents')}"
+    note = f"Masked eojeols; lower is better. {NOTE.format('documents')}"
     return number_table("Bits per character of held-out text", ("held-out text, text: b - a", *TESTED), rows, note)
 
 

@@ -35,7 +35,6 @@ class RunSettings(BaseModel, frozen=True):
     budget: Budget
     points: int
     rows: int  # for evaluation
-    threads: int
     model: Path  # output folder of the trained model
 
 
@@ -53,7 +52,7 @@ def run_candidate(fields: dict[str, Any]) -> dict[str, Any]:
         BadInput: the budget is too small for a schedule, or the loss is not finite.
     """
     settings = RunSettings.model_validate(fields)
-    torch.set_num_threads(settings.threads)
+    torch.set_num_threads(1)
     config = settings.config
     data = TrainingData.open(settings.training, settings.tokenizer, config)
     evaluation = Evaluation(Text(settings.training, settings.held_out, settings.tokenizer, {}), settings.rows)

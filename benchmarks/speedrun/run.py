@@ -50,7 +50,6 @@ class Rules(NamedTuple):
     """What all candidates share, apart from the text; ``rows`` are evaluated ``points`` times."""
 
     budget: Budget
-    threads: int
     precision: PrecisionName
     points: int
     rows: int
@@ -70,7 +69,7 @@ def run_speedrun(
     examples: Sequence[int] = (),
     baselines: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Run every candidate with every seed that has no result yet, print tables, and write all to ``out``.
+    """Run every candidate with every seed that has no result yet, print tables, and write and return all results.
 
     Args:
         data: a run folder with corpus and tokenizer; None: the embedded sample.
@@ -78,9 +77,6 @@ def run_speedrun(
         klue: folder of the KLUE files for probes, or "malmoi:sample"; None: no probes.
         tasks, lr_factors, examples: see ``Probes``; ``DEFAULT_TASKS`` if ``tasks`` is empty.
         baselines: candidates that all others are compared with; ``BASELINES`` if empty.
-
-    Returns:
-        the results, one for each line of results.jsonl.
 
     Raises:
         BadInput, LaunchError: an option or a file cannot be used, ``out`` has another setup, or a run failed; finished
@@ -106,8 +102,8 @@ def run_speedrun(
 
 
 def _check(rules: Rules, seeds: Sequence[int]) -> None:
-    amounts = {"--minutes or --operations": rules.budget.amount, "--threads": rules.threads}
-    for name, amount in (amounts | {"--points": rules.points, "--rows": rules.rows}).items():
+    amounts = {"--minutes or --operations": rules.budget.amount, "--points": rules.points, "--rows": rules.rows}
+    for name, amount in amounts.items():
         if not amount > 0:
             raise BadInput(f"{name} must be above 0")
     if rules.precision not in PRECISIONS:
@@ -210,24 +206,16 @@ def _run_one(
 ) -> dict[str, Any]:
     settings = RunSettings(
         side=candidate.side, config=candidate.seeded(seed), training=text.training, held_out=text.held_out,
-        tokenizer=text.tokenizer, budget=rules.budget, points=rules.points, rows=rules.rows, threads=rules.threads,
-        model=model,
+        tokenizer=text.tokenizer, budget=rules.budget, points=rules.points, rows=rules.rows, model=model,
     )  # fmt: skip
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(rules.threads))
     who = f"{candidate.name}, seed {seed},"
-    figures = run_fresh(run_candidate, settings.model_dump(mode="json"), who, threads)
+    figures = run_fresh(run_candidate, settings.model_dump(mode="json"), who)
     log.info(
         "%s loss %.3f, accuracy %.1f %%, %d steps", who, figures["loss"], 100 * figures["accuracy"], figures["steps"]
     )
     identity = {"candidate": candidate.name, "seed": seed, "command": candidate.command, **candidate.identity()}
     shared = {"date": date.today().isoformat(), "device": setup["device"], "precision": rules.precision}
-    return {
-        **identity,
-        **shared,
-        "threads": rules.threads,
-        **figures,
-        "versions": versions_of(("malmoi", "torch", "transformers")),
-    }
+    return identity | shared | figures | {"versions": versions_of(("malmoi", "torch", "transformers"))}
 
 
 def _check_names(chosen: Sequence[Candidate], results: Sequence[dict[str, Any]], out: Path) -> None:
@@ -279,7 +267,7 @@ def _print_tables(
         f"{budget['amount'] / 60:g} CPU minutes" if budget["unit"] == "cpu_s" else f"{budget['amount']:g} operations"
     )
     about = (
-        f"{amount} on {setup['device']}, {setup['threads']} threads, {setup['precision']}; "
+        f"{amount} on {setup['device']}, one thread, {setup['precision']}; "
         f"{setup['tokens']['training']['tokens']:,} tokens of training text"
     )
     console, pages = PlainConsole(), [about]

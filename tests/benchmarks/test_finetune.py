@@ -12,12 +12,7 @@ import torch
 from transformers import pipeline
 
 from benchmarks.baselines import fixed_batches, pad_fully
-from benchmarks.finetune import (
-    learn_vocabulary,
-    make_encoder,
-    run_finetune_bench,
-    slots_per_token,
-)
+from benchmarks.finetune import learn_vocabulary, make_encoder, run_finetune_bench
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import IGNORED, Example
@@ -57,11 +52,6 @@ def test_fixed_batches_are_ours_with_more_padding(encoder: Path) -> None:
     assert pad_fully({"input_ids": np.ones((2, 3)), "lengths": np.ones(2)}, 5, 0)["lengths"].shape == (2,)
 
 
-def test_slots_count_the_padding_of_every_batch() -> None:
-    assert slots_per_token(np.array([4, 4, 4, 4]), 2) == 1
-    assert slots_per_token(np.array([1, 3]), 2) == 6 / 4
-
-
 @pytest.mark.parametrize(("name", "keys"), [("ynat", ("title",)), ("klue-nli", ("premise", "hypothesis"))])
 def test_new_text_gets_what_a_pipeline_of_transformers_gives(name: str, keys: tuple[str, ...], encoder: Path) -> None:
     task, tokenizer = TASKS[name], load_tokenizer(str(encoder))
@@ -92,7 +82,7 @@ def test_a_whole_run_prints_a_table_and_keeps_the_figures(
     path.write_text(json.dumps(records, ensure_ascii=False), "utf-8")
     threads = torch.get_num_threads()
     try:
-        results = run_finetune_bench(tmp_path, None, ["klue-sts"], 3, 1, tmp_path / "bench.json")
+        results = run_finetune_bench(tmp_path, None, ["klue-sts"], 3, tmp_path / "bench.json")
     finally:
         torch.set_num_threads(threads)
     assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == results
@@ -100,7 +90,6 @@ def test_a_whole_run_prints_a_table_and_keeps_the_figures(
     assert row["examples"] == 3
     ours, theirs = (row["sides"][side] for side in ("malmoi", "published padding"))
     assert row["times_faster"] == {phase: pytest.approx(theirs[phase] / ours[phase]) for phase in ("epoch", "predict")}
-    assert theirs["slots_per_token"] > 5 > ours["slots_per_token"] >= 1
     printed = capsys.readouterr().out
     assert "klue-sts" in printed
     assert "files given" in printed
@@ -108,6 +97,6 @@ def test_a_whole_run_prints_a_table_and_keeps_the_figures(
 
 def test_options_that_cannot_be_met_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--task must be one of klue-ner, klue-dp"):
-        run_finetune_bench(tmp_path, None, ["wos"], None, 1, None)
+        run_finetune_bench(tmp_path, None, ["wos"], None, None)
     with pytest.raises(BadInput, match=r"klue-ner-v1.1_dev.tsv \(or .zst\) is missing"):
-        run_finetune_bench(tmp_path, None, [], None, 1, None)
+        run_finetune_bench(tmp_path, None, [], None, None)

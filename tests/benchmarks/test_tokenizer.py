@@ -102,7 +102,7 @@ def test_a_run_prints_every_section_and_writes_its_files(
 ) -> None:
     (tmp_path / "gold.tsv").write_text(GOLD, "utf-8")
 
-    results = run_tokenizer_bench(texts, texts[1:], [tmp_path / "gold.tsv"], [], 1.0, 1, 1, out=tmp_path / "out")
+    results = run_tokenizer_bench(texts, texts[1:], [tmp_path / "gold.tsv"], [], 1.0, 1, out=tmp_path / "out")
 
     shown = capsys.readouterr().out
     for title in ("Building", "Fit to held-out text", "annotated"):
@@ -117,7 +117,7 @@ def test_a_run_prints_every_section_and_writes_its_files(
 @pytest.mark.parametrize("megabytes", [0, -1])
 def test_nothing_to_learn_from_is_one_sentence(megabytes: float) -> None:
     with pytest.raises(BadInput, match="above 0"):
-        run_tokenizer_bench([], [], [], [], megabytes, 1, 1, None)
+        run_tokenizer_bench([], [], [], [], megabytes, 1, None)
 
 
 def test_any_prefix_of_the_mix_has_the_share_of_every_file(texts: list[str]) -> None:

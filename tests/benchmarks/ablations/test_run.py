@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from benchmarks.ablations import run as module
-from benchmarks.ablations.experiment import SEEN, UNSEEN, Experiment, Variant, read_vocabularies, steps_within
+from benchmarks.ablations.experiment import (
+    SEEN,
+    UNSEEN,
+    VOCABULARIES,
+    Experiment,
+    Variant,
+    read_vocabularies,
+    steps_within,
+)
 from benchmarks.ablations.run import Amounts, Selection, run_ablations
 from benchmarks.commands import main as benchmark
 from benchmarks.texts import write_invented_store
@@ -117,9 +125,12 @@ def test_other_settings_in_the_same_folder_are_refused(done: tuple[Experiment, d
         run_ablations(experiment, ONE, AMOUNTS._replace(alternatives=4))
 
 
-def test_a_failing_variant_does_not_stop_the_others(done: tuple[Experiment, dict[str, Any]]) -> None:
+def test_a_failing_variant_does_not_stop_the_others(
+    done: tuple[Experiment, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     experiment, _ = done
-    selection = Selection(["tiny: tokenizer.vocab_size=8"], ["plain"], [1], [])
+    monkeypatch.setitem(VOCABULARIES, "tiny", ("tokenizer.vocab_size=8",))
+    selection = Selection(["tiny"], ["plain"], [1], [])
     with pytest.raises(LaunchError, match="vocab_size 8 is too small"):
         run_ablations(experiment, selection, AMOUNTS)
 
@@ -127,12 +138,8 @@ def test_a_failing_variant_does_not_stop_the_others(done: tuple[Experiment, dict
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        (["bpe", "bpe"], "two vocabularies have this name"),
-        (["kule"], "expected bpe, klue"),
-        (["bpe: tokenizer.vocab_size=9000"], "needs a new name"),
-        (["mine: pretrain.steps=9"], "only tokenizer.KEY=VALUE"),
-        (["mine:"], "only tokenizer.KEY=VALUE"),
-        (["a/b: tokenizer.vocab_size=9000"], "needs a new name"),
+        (["bpe", "bpe"], "--vocabulary bpe: expected different names"),
+        (["kule"], "--vocabulary kule: expected different names of bpe, klue, malmoi, malmoi-2x"),
     ],
 )
 def test_unusable_vocabularies_are_one_sentence(texts: list[str], words: str) -> None:

@@ -13,7 +13,7 @@ from benchmarks.speedrun.setup import Text
 
 SIZE = "1x64"
 BUDGET = Budget("operations", 3e9)
-RULES = Rules(BUDGET, 1, "fp32", 4, 16)
+RULES = Rules(BUDGET, "fp32", 4, 16)
 OURS = "paper: paper pretrain.global_batch=4"
 THEIRS = "trainer: trainer pretrain.global_batch=4"
 PIECES = 300  # of the vocabulary
@@ -23,5 +23,5 @@ def settings_of_run(text: Text, command: str, model: Path, budget: Budget = BUDG
     [candidate] = read_candidates([command], SIZE, "fp32")
     return RunSettings(
         side=candidate.side, config=candidate.config, training=text.training, held_out=text.held_out,
-        tokenizer=text.tokenizer, budget=budget, points=points, rows=16, threads=1, model=model,
+        tokenizer=text.tokenizer, budget=budget, points=points, rows=16, model=model,
     ).model_dump(mode="json")  # fmt: skip

@@ -261,7 +261,6 @@ def test_a_failure_is_reported_at_the_end_and_the_other_candidates_run(
 
 def test_options_that_cannot_be_met_are_named(given: Path, tmp_path: Path) -> None:
     for changes, words in (
-        ({"threads": 0}, "--threads"),
         ({"precision": "fp8"}, "--precision fp8: expected one of auto"),
         ({"budget": Budget("cpu_s", 0)}, "--minutes or --operations"),
     ):
