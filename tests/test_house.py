@@ -57,7 +57,6 @@ NOT_YET: dict[str, int] = {
     "pretrain": 8_300,
     "finetune": 17_450,
     "launch": 11_950,
-    "benchmarks": 5_090,
     "wheel": 52_350,
 }
 NOT_YET_MEDIANS = {"finetune"}
