@@ -7,7 +7,6 @@ run loses only the jobs in progress.
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import math
 import platform
@@ -21,10 +20,9 @@ from typing import Any
 from torch import nn
 
 from corpus.documents.accelerator import PrecisionName
-from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import SUFFIX, read_json, write_json
+from finetune.data.files import SUFFIX, read_json, write_json, write_json_lines
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder.loading import load_config, load_tokenizer, most_tokens
 from finetune.ensemble.member_scores import RECORDS_NAME, write_records
@@ -32,7 +30,7 @@ from finetune.examples import Example, Feature, Prediction, Row
 from finetune.heads.shape import shape_model
 from finetune.hyperparameters import Hyperparameters
 from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
-from finetune.queue.jobs import SCORES_NAME, Job
+from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_best, save_or_remove
 from finetune.saved_models.start_encoder import drop_start, encoder_of, has_start, save_start, start_from_model
@@ -45,7 +43,6 @@ from finetune.train.trainer import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
 
-PREDICTIONS_NAME = "predictions.jsonl"
 ERRORS_NAME = "errors.json"
 AfterEpoch = Callable[[float], None] | None
 
@@ -115,8 +112,7 @@ def _write_rows(
     seed: int,
 ) -> None:
     """Write predictions, a sample of the errors, and the records for ensembles if there are any."""
-    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
-    atomic_write(folder / PREDICTIONS_NAME, "".join(lines))
+    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows))
     write_json(folder / ERRORS_NAME, find_errors(task, examples, rows, seed=seed))
     if records:
         write_records(folder / RECORDS_NAME, examples, task.group, records)

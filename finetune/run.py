@@ -27,10 +27,9 @@ from finetune.job import finetune_one
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.gpu_slots import one_thread, slots_of
-from finetune.queue.jobs import Job, plan
+from finetune.queue.jobs import Job, named, plan
 from finetune.queue.pool import finish
 from finetune.queue.progress import LOG_NAME, Progress, describe, failures
-from finetune.queue.settings_names import named
 from finetune.registry import missing_files, task_of
 from finetune.run_on_cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, precision_on_cluster
 from finetune.saved_models.save import keep_best
@@ -138,7 +137,7 @@ def finish_jobs(
     results, failed = [], []
     slots = slots_of(device, min(workers, len(jobs)))
     progress = Progress(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
-    with progress.shown(), one_thread() if not slots else nullcontext():
+    with one_thread() if not slots else nullcontext():
         for outcome in finish(jobs, work, out, progress.began, slots):
             progress.ended(outcome)
             if outcome.stops is not None:

@@ -1,23 +1,17 @@
 """The jobs of a run on the machines of a cluster: every task works on the same list and ends when it is empty.
 
-```
-command ── n tasks ──▶ lock a job, train it, leave scores.json or failed.json ──┐
-   ▲                     no free job: end, and return the machine              │
-   └──────── all tasks have ended: jobs of killed tasks are submitted again ◀───┘
-```
-Locks alone decide who trains a job, so no machine waits for another, and a command on any machine can help. File locks
-must work across the machines (docs/scale.md); otherwise jobs are trained twice, with the same result.
+File locks alone decide who trains a job, so no machine waits for another, and a command on any machine can help. When
+all tasks have ended, jobs of killed tasks are submitted again. Locks must work across the machines (docs/clusters.md);
+otherwise jobs are trained twice, with the same result.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from corpus.documents.accelerator import PrecisionName, find_device
@@ -28,10 +22,9 @@ from finetune.job import find_result, find_trained, finetune_one, origin_of, set
 from finetune.queue.attempts import Outcome
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.gpu_slots import slots_of
-from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job
+from finetune.queue.jobs import FAILED_NAME, Job, named
 from finetune.queue.pool import MOST_DEATHS, finish
 from finetune.queue.progress import describe
-from finetune.queue.settings_names import named
 from finetune.registry import task_of
 from finetune.saved_models.save import keep_best
 from finetune.task import Task
@@ -39,7 +32,6 @@ from finetune.task import Task
 log = logging.getLogger(__name__)
 
 FOLDER_NAME = ".cluster"  # of plans and logs
-FOLLOW_SECONDS = 5.0
 
 
 class Cluster(NamedTuple):
@@ -106,9 +98,8 @@ def finish_on_cluster(
     reasons: list[str] = []
     work = partial(work_off, share=share, cores=cluster.cores, gpus=cluster.gpus)
     for _ in range(MOST_DEATHS):
-        with _followed(left, share):
-            open_jobs = len(left) - len(results) - len(failed)
-            reasons = cluster.run(work, open_jobs, share.out.absolute() / FOLDER_NAME)
+        open_jobs = len(left) - len(results) - len(failed)
+        reasons = cluster.run(work, open_jobs, share.out.absolute() / FOLDER_NAME)
         for reason in reasons:
             log.warning("%s", reason)
         results = {job: result for job in left if (result := share.find(job)) is not None}
@@ -146,24 +137,3 @@ def work_off(number: int, scratch: Path, *, share: Share, cores: int, gpus: int)
                 log.error("%s: failed: %s\n%s", outcome.job, outcome.failure, outcome.trace)
                 write_json(outcome.job.folder(out) / FAILED_NAME, {"failure": outcome.failure, "trace": outcome.trace})
     return {"done": done}
-
-
-@contextmanager
-def _followed(jobs: Sequence[Job], share: Share) -> Iterator[None]:
-    """Log each result that appears during the block."""
-    stop, waiting = Event(), [job for job in jobs if share.find(job) is None]
-
-    def follow() -> None:
-        while not stop.wait(FOLLOW_SECONDS):
-            for job in [job for job in waiting if (job.folder(share.out) / SCORES_NAME).is_file()]:
-                if (result := share.find(job)) is not None:
-                    waiting.remove(job)
-                    log.info("%s (%d of %d done)", describe(result), len(jobs) - len(waiting), len(jobs))
-
-    thread = Thread(target=follow, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()

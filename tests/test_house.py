@@ -42,11 +42,9 @@ SLIVER_LINES = (
 SLIVERS = {
     "corpus/quality/han_kana.py": "one quality rule per file, found by its name",
     "corpus/quality/length.py": "one quality rule per file, found by its name",
-    "finetune/encoder/special_tokens.py": "a fact found by its name; its importer is long",
     "finetune/features.py": "the command `finetune features`, imported when it runs",
     "finetune/tasks/re/published.py": "every task folder has the same files",
     "finetune/tasks/wos/ensemble.py": "every task folder has the same files",
-    "finetune/train/memory.py": "peak memory, found by its name; its importer is long",
     "launch/cluster/hosts.py": "one file per launcher",
 }
 

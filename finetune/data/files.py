@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from corpus.documents.atomic_files import atomic_write, parse_json, read_bytes
 from corpus.documents.errors import BadInput
-from finetune.data.format_hints import OWN, name_bytes, name_text
 
+CUSTOM_HINT = "give the KLUE file, or describe your own data in finetune.custom (docs/custom-task.md)"
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
 SUFFIX = ".zst"
 OFFICIAL, UNKNOWN = "official v1.1", "unknown"
@@ -80,7 +80,7 @@ def read_text(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 (byte {error.start}); {name_bytes(content)}") from None
+        raise BadInput(f"{path}: not UTF-8 (byte {error.start}); save it as UTF-8 text (in Excel: CSV UTF-8)") from None
 
 
 def sha256(path: Path) -> str:
@@ -122,8 +122,8 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(text)
     except json.JSONDecodeError as error:
-        what = f"broken JSON at line {error.lineno}, column {error.colno} ({error.msg})"
-        raise BadInput(f"{path}: {name_text(text) or f'{what}; copy the file again'}") from None
+        where = f"line {error.lineno}, column {error.colno} ({error.msg})"
+        raise BadInput(f"{path}: broken JSON at {where}; copy the file again") from None
     except ValueError as error:
         raise BadInput(f"{path}: {error}; copy the file again") from None
 
@@ -147,12 +147,10 @@ def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """The records of a JSON list, each with ``where``, its file and guid, for messages."""
     records = read_json(path)
     if not isinstance(records, list) or not records:
-        said = name_text(format_json(records))
-        raise BadInput(f"{path}: expected one JSON list with at least one record" + (f"; {said}" if said else ""))
+        raise BadInput(f"{path}: expected one JSON list with at least one record; {CUSTOM_HINT}")
     for number, record in enumerate(records):
         if not isinstance(record, dict) or not isinstance(record.get("guid"), str):
-            said = name_text(format_json(records[:1])) or OWN
-            raise BadInput(f"{path}: record {number} is not an object with a text under 'guid'; {said}")
+            raise BadInput(f"{path}: record {number} is not an object with a text under 'guid'; {CUSTOM_HINT}")
     return [(f"{path}, {record['guid']}", record) for record in records]
 
 
@@ -160,8 +158,7 @@ def text_of(record: Mapping[str, Any], key: str, where: str) -> str:
     """The text under ``key``; ``BadInput`` if there is none."""
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
-        said = None if key in record else name_text(format_json([record]))
-        raise BadInput(f"{where}: '{key}' should be a text, found {value!r:.60}" + (f"; {said}" if said else ""))
+        raise BadInput(f"{where}: '{key}' should be a text, found {value!r:.60}; {CUSTOM_HINT}")
     return value
 
 
@@ -180,8 +177,7 @@ def read_blocks(path: Path) -> list[Block]:
             lines.append((number, line))
         elif lines:
             if not header:
-                said = name_text("\n".join(line for _, line in lines)) or OWN
-                raise BadInput(f"{path}, line {lines[0][0]}: a sentence without its '## guid' line; {said}")
+                raise BadInput(f"{path}, line {lines[0][0]}: a sentence without its '## guid' line; {CUSTOM_HINT}")
             blocks.append(Block(header, lines))
             header, lines = "", []
     if not blocks:

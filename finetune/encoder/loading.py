@@ -8,6 +8,7 @@ models without weights, are refused: random weights would give plausible but wro
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import processors
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -38,7 +40,6 @@ from corpus.documents.model_files import (
     refuse_links,
 )
 from finetune.config import FRESH, MODEL_INFO_NAME
-from finetune.encoder.special_tokens import name_roles, wrap_texts
 
 # These count positions from the padding id plus one, so they hold fewer tokens than positions.
 _POSITIONS_AFTER_PADDING = {
@@ -48,6 +49,8 @@ _POSITIONS_AFTER_PADDING = {
 _ENCODER_KINDS = frozenset(MODEL_FOR_MASKED_LM_MAPPING_NAMES)  # what fills masks reads in both directions
 _DECODER_KINDS = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - _ENCODER_KINDS - {"xlnet"}  # whose [CLS] comes last
 _JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")  # a syllable in NFD
+_ROLES = ("pad_token", "cls_token", "sep_token")
+_RARE = "\ue000"  # in no vocabulary
 _MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
 
 
@@ -126,6 +129,50 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
         return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
     except Exception as error:
         raise BadInput(f"{path}: not one piece a line in UTF-8 ({first_line(error)}); give a vocab.txt") from None
+
+
+def name_roles(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """Use the begin and end tokens for missing roles (pad, cls, sep); returns the roles without any token."""
+    end = tokenizer.eos_token
+    for role, token in zip(_ROLES, (end, tokenizer.bos_token or end, end), strict=True):
+        if getattr(tokenizer, role) is None and token is not None:
+            setattr(tokenizer, role, token)
+    missing = [role for role in _ROLES if getattr(tokenizer, role) is None]
+    drops = tokenizer.unk_token is None and not tokenizer.backend_tokenizer.encode(_RARE, add_special_tokens=False).ids
+    return [*missing, "unk_token"] if drops else missing
+
+
+def wrap_texts(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Put special tokens around texts if the tokenizer has no [CLS] and [SEP]; truncate and pad on the right.
+
+    ```
+    BERT            [CLS] A [SEP]    [CLS] A [SEP] B [SEP]
+    bos and eos     <bos> A <eos>    <bos> A <eos> B <eos>
+    eos only        <eos> A <eos>    <eos> A <eos> B <eos>
+    ```
+    Padding is masked, so the end token can be the padding token: no head reads it.
+    """
+    if not _wraps(tokenizer):
+        backend, (first, last) = tokenizer.backend_tokenizer, (tokenizer.cls_token, tokenizer.sep_token)
+        vocabulary = tokenizer.get_vocab()
+        ids = [(token, vocabulary[token]) for token in dict.fromkeys((first, last))]
+        single = [first, "$A", last]
+        template = processors.TemplateProcessing(single=single, pair=[*single, "$B", last], special_tokens=ids)
+        before = json.loads(backend.to_str())["post_processor"]
+        is_byte_level = "ByteLevel" in json.dumps(before)  # it takes the space off a token's offsets
+        backend.post_processor = (
+            processors.Sequence([processors.ByteLevel(trim_offsets=True), template]) if is_byte_level else template
+        )
+    for side in ("padding_side", "truncation_side"):
+        if getattr(tokenizer, side) != "right":
+            setattr(tokenizer, side, "right")
+
+
+def _wraps(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether there is a special token before, after and between texts."""
+    text = "가 a"
+    one, two = (tokenizer(*texts).sequence_ids() for texts in ((text,), (text, text)))
+    return 1 in two and all(side is None for side in (one[0], one[-1], two[0], two[-1], two[two.index(1) - 1]))
 
 
 def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | None = None, **settings: Any) -> Any:

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import read_json, write_json
+from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.ensemble.member_scores import RECORDS_NAME, read_records, records_of_rows
 from finetune.ensemble.members import EnsemblePlan, MemberResult, check_alike
 from finetune.examples import Row
-from finetune.queue.jobs import SCORES_NAME
+from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME
 from finetune.registry import find_task
 from finetune.score.bootstrap import bootstrap
 from finetune.score.scores import defined, defined_tables, read_rows
@@ -29,7 +28,6 @@ from finetune.task import MemberRecords, Task
 
 log = logging.getLogger(__name__)
 
-PREDICTIONS_NAME = "predictions.jsonl"
 TAKEN = (
     "task",
     "protocol",
@@ -86,8 +84,7 @@ def make_ensemble(plan: EnsemblePlan, out: Path) -> dict[str, Any]:
     task = _task_of(members)
     rows, groups = merge_members(task, members)
     (folder / SCORES_NAME).unlink(missing_ok=True)
-    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
-    atomic_write(folder / PREDICTIONS_NAME, "".join(lines))
+    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows))
     result = {
         **_result(task, plan, rows, groups), "seconds": round(time.perf_counter() - began, 1),
         "fingerprint": fingerprint,

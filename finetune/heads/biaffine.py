@@ -1,8 +1,7 @@
 """Dependency parsers on an encoder: word vectors, BiLSTM, biaffine arcs, bilinear types (KLUE paper 5.1, KLUE-DP).
 
-``PlainReader`` and ``PublishedReader`` turn sub-words into words in context; ``BiaffineParser`` scores arcs and types
-on either. Padding is masked in training and evaluation, so scores do not depend on the other sentences of a batch; the
-published code masks in training only.
+``PlainReader`` and ``PublishedReader`` turn sub-words into words in context; ``BiaffineParser`` scores arcs and types.
+Padding is masked in training and evaluation; the published code masks in training only.
 Legend: ``B`` sentences, ``L`` sub-words, ``P`` positions (root, then the words), ``W`` = P - 1 words, ``K`` types,
 ``C`` likeliest heads.
 """

@@ -1,11 +1,7 @@
 """Dialogue state generator after TRADE: a gate for every slot, a copying decoder for values (KLUE paper 5.1, WoS).
 
-``Design()`` starts from [CLS] (paper), lets the gate read the state of the decoder and its context, and always uses
-teacher forcing; the published design is in tasks/wos/published.py. TRADE was made for the small states of a GRU. States
-of an encoder have a norm of √H, its embeddings one near 1: without scaling, a decoder that starts from [CLS] attends to
-nothing else at width 384, and hardly sees the slot. So inputs are normalized, and queries are projected and divided by
-√H. Encoder states are not repeated per slot, and scores of the whole vocabulary exist for ``SCORES_AT_ONCE`` at a time;
-in training these are computed twice.
+TRADE was made for the small states of a GRU; states of an encoder have a norm of √H, its embeddings one near 1. Without
+scaling, attention ignores the slot at width 384, so inputs are normalized, and queries are projected and divided by √H.
 Legend: ``B`` turns, ``L`` positions, ``S`` slots, ``K`` slots to spell, ``T`` steps, ``Q`` = K * T, ``R`` rows picked
 from (B, Q) or (B, K), ``H`` hidden, ``V`` vocabulary, ``E`` width of the embeddings.
 """

@@ -1,10 +1,8 @@
 """Heads for one label or one number per text, or one tag per token (KLUE paper 5.1).
 
-Encoders use the stock classes of transformers, as in the published baseline: BERT goes through its pooler, RoBERTa
-through dense, tanh and dropout. Decoders, and encoders with another pooling, have one linear map on their states,
-because the stock classes of decoders find the last token by the padding id, which is often the end token. The
-embeddings are enlarged if the tokenizer has more tokens.
-Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels.
+Encoders use the stock classes of transformers, as in the published baseline. Decoders, and encoders with another
+pooling, have one linear map on their states, because the stock classes of decoders find the last token by the padding
+id, which is often the end token. Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Predictions of a saved model for new text and for official files, as JSON and as lines of text.
 
-```
-line, columns, record ─ parse ─▶ example ─ featurize, predict, decode ─▶ prediction ─ to_result ─▶ result
-```
 An official file is predicted in one pass, as in the fine-tuning stage, so scores are identical to the last digit. In
 other batches a score may differ by rounding.
 """

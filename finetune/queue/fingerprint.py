@@ -1,13 +1,9 @@
 """What decides a job's result, as ``scores.json`` records it: a job with the same record is not repeated.
 
-```
-recipe, what of it decides ─┐
-hyperparameters ────────────┼─▶ fingerprint
-encoder files, task, seed ──┤
-starting point ─────────────┘  recipe and fingerprint of that training
-```
-Only values that differ from a default are recorded, so new keys leave old results valid. A key of one task counts for
-no other. Changes of the code are noticed only through ``Task.revision``.
+The fingerprint is a digest of the recipe's deciding values, the hyperparameters, the encoder's files, task, seed and,
+if the job starts from another, that training. Only values that differ from a default are recorded, so new keys leave
+old results valid. A key of one task counts for no other. Changes of the code are noticed only through
+``Task.revision``.
 """
 
 from __future__ import annotations

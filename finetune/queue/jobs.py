@@ -1,11 +1,8 @@
-"""The jobs of a run (tasks x models x settings x seeds), their folders, and the results that exist.
+"""The jobs of a run (tasks x models x settings x seeds), their folders, the names of settings, and existing results.
 
-```
-<task>/<model>/seed-1/             the settings that were trained first
-<task>/<model>/lr-1e-05/seed-1/    others, named after what differs from the first, or in finetune.settings
-```
-The results themselves record the settings behind a name. A later command with other settings adds results and changes
-none.
+The settings that were trained first are in ``<task>/<model>/seed-1/``, others in ``<task>/<model>/lr-1e-05/seed-1/``,
+named after what differs from the first, or in finetune.settings. Results record the settings behind a name, so a later
+command with other settings adds results and changes none.
 """
 
 from __future__ import annotations
@@ -14,21 +11,26 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
+from corpus.documents.locks import hold_lock
 from finetune.config import FinetuneConfig
 from finetune.data.files import read_json
 from finetune.task_names import sort_key
 
-SCORES_NAME = "scores.json"
+PREDICTIONS_NAME, SCORES_NAME = "predictions.jsonl", "scores.json"
+NAMES_PREFIX = ".names"
 FAILED_NAME = "failed.json"  # in the folder of a job on a cluster: why it has no result
 RESULTS = ("*/*/seed-*/scores.json", "*/*/*/seed-*/scores.json")
 LONGEST_NAME = 60  # characters of a settings folder
-Recipe = Mapping[str, Any]  # as ``identity.deciding``
+Recipe = Mapping[str, Any]  # as ``fingerprint.deciding``
 
 
 class NamedRecipe(NamedTuple):
@@ -157,3 +159,54 @@ def _flat(recipe: Recipe) -> dict[str, str]:
     plain = {key: value if isinstance(value, str) else json.dumps(value, sort_keys=True) for key, value in flat.items()}
     plain = {key: value.replace("e+", "e") for key, value in plain.items()}  # in a folder's name 1e+25 became 1e-25
     return {**plain, "data": hashlib.blake2b(data, digest_size=4).hexdigest()}
+
+
+@contextmanager
+def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iterator[list[Job]]:
+    """The jobs as ``name_settings`` names them; until the end of the block no other command uses these names for other
+    settings. ``BadInput`` as there.
+
+    ```
+    .names.lock             held while a command reads all names and adds its own
+    .names-<digest>.json    the names of a running command
+    .names-<digest>.lock    held as long as that command runs; names of a killed command are dropped
+    ```
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    own = out / f"{NAMES_PREFIX}-{uuid4().hex}.json"
+    with hold_lock(own.with_suffix(".lock")):
+        try:
+            with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):
+                found, given = name_settings(jobs, recipes, out, _of_others(out))
+                atomic_write(own, json.dumps(given, ensure_ascii=False))
+            yield found
+        finally:
+            with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):  # nobody is reading
+                _forget(own)
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[bool]:
+    """Whether no other command works in this folder; none can start until the end of the block."""
+    with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):
+        yield len(list(_alive(out))) <= 1  # this one
+
+
+def _of_others(out: Path) -> Iterator[NamedRecipe]:
+    for path in _alive(out):
+        yield from (NamedRecipe(*given) for given in read_json(path))
+
+
+def _alive(out: Path) -> Iterator[Path]:
+    """Names of running commands; those of killed commands are removed."""
+    for path in sorted(out.glob(f"{NAMES_PREFIX}-*.json")):
+        with hold_lock(path.with_suffix(".lock")) as is_dead:
+            if is_dead:
+                _forget(path)
+            else:
+                yield path
+
+
+def _forget(path: Path) -> None:
+    for doomed in (path, path.with_suffix(".lock")):
+        doomed.unlink(missing_ok=True)

@@ -1,16 +1,8 @@
 """Jobs over processes: each slot has one process, which takes the next job when it is done.
 
-Results do not depend on the number of slots or the order of jobs. A job that starts from another waits for its result.
-A process that dies is replaced and its job repeated; after the second death the job fails and the others continue. The
-cost is one import of torch per process; a single CPU slot works in this process.
-
-```
-ready ──▶ started ──▶ outcome ── result ──▶ jobs that start from it become ready, before all others
-                        │
-                        ├── failure ──▶ jobs that start from it fail, too
-                        └── neither (another command has it, its process died) ──▶ ready again later
-```
-There is no deadlock, because a job that others wait for waits for nothing.
+Results do not depend on the number of slots or the order of jobs. A job that starts from another waits for its result,
+and fails with it. A process that dies is replaced and its job repeated; after the second death the job fails and the
+others continue. A single CPU slot works in this process, which saves one import of torch.
 """
 
 from __future__ import annotations

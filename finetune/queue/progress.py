@@ -1,4 +1,4 @@
-"""Progress of a queue: a table on a terminal, otherwise one line per job; the same lines go to ``jobs.log``.
+"""Progress of a queue: one line in the log and in ``jobs.log`` for each job that ends.
 
 The time left is estimated from the mean of the finished jobs of a task, or of all tasks.
 """
@@ -6,22 +6,15 @@ The time left is estimated from the mean of the finished jobs of a task, or of a
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
-
-from corpus.documents.escaping import escape_controls, escape_message
+from corpus.documents.escaping import escape_message
 from finetune.queue.attempts import Outcome
 from finetune.queue.jobs import Job
 
@@ -31,7 +24,7 @@ LOG_NAME = "jobs.log"
 
 
 class Progress:
-    """The state of a queue; ``began`` and ``ended`` update it, ``shown`` displays it.
+    """The state of a queue; ``began`` and ``ended`` update it.
 
     Args:
         found: number of jobs that were finished before.
@@ -45,7 +38,6 @@ class Progress:
         self._total, self._slots, self._price, self._log_file = len(jobs) + found, max(slots, 1), price, log_file
         self._running: dict[Job, float] = {}
         self._seconds: dict[str, list[float]] = defaultdict(list)
-        self._last: list[str] = []
         self._start = time.monotonic()
 
     def began(self, job: Job) -> None:
@@ -64,20 +56,9 @@ class Progress:
             self._done += 1
             self._seconds[outcome.job.task].append(time.monotonic() - began)
             line = describe(outcome.result)
-        self._last = [*self._last[-2:], line]
         self._write(f"{line} ({self._summary()})", logging.WARNING if outcome.failure else logging.INFO)
         if outcome.trace:
             log.error("%s", outcome.trace)
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show a live table during the block if there is a terminal."""
-        if not sys.stderr.isatty():
-            yield
-            return
-        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-        with Live(get_renderable=self._table, console=console, refresh_per_second=1, transient=True):
-            yield
 
     def seconds_left(self) -> float | None:
         """Seconds until the last job is done; None before the first result."""
@@ -100,16 +81,6 @@ class Progress:
             so_far, whole = (s / 3600 * self._slots * self._price for s in (spent, spent + (left or 0.0)))
             said += f", cost {so_far:,.2f}" + (f" of about {whole:,.2f}" if self._left and left is not None else "")
         return said
-
-    def _table(self) -> Group:
-        waiting = len(self._left) - len(self._running)
-        title = f"finetune: {self._summary()}, {len(self._running)} running, {waiting} left"
-        table = Table(show_header=False, box=None)
-        for job, began in list(self._running.items()):
-            table.add_row(str(timedelta(seconds=round(time.monotonic() - began))), Text(escape_controls(str(job))))
-        for line in self._last:
-            table.add_row("", Text(escape_controls(line), style="dim"))
-        return Group(Text(title), table)
 
     def _write(self, line: str, level: int) -> None:
         log.log(level, "%s", line)

@@ -1,11 +1,7 @@
-"""The encoder of a training, kept next to its result for other tasks that start from it.
+"""The encoder of a training, kept as ``<source>/seed-<n>/start/`` for other tasks that start from it.
 
-```
-<source>/seed-<n>/start/     encoder and tokenizer as a Hugging Face folder, for any head
-```
 It is separate from ``model/``, so ``finetune.save`` is unaffected. It is written before the result marks the training
-as finished, and removed when a command has finished all its jobs and no other command works in the folder. The encoders
-of all seeds need disk space at the same time.
+as finished, and removed when a command has finished all its jobs and no other command works in the folder.
 """
 
 from __future__ import annotations
@@ -20,8 +16,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.locks import hold_lock
 from corpus.documents.model_files import quiet_transformers
 from finetune.encoder.module import find_encoder
-from finetune.queue.jobs import Job
-from finetune.queue.settings_names import alone
+from finetune.queue.jobs import Job, alone
 from finetune.saved_models.load import MODEL_NAME, load_model
 from finetune.saved_models.save import LOCK_NAME, Trained
 

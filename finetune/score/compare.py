@@ -1,11 +1,8 @@
 """Two models on the same tasks: which differences are significant, and how many seeds the others would need.
 
-```
-Trained a ┐  load, same examples? ─▶ resample both alike ─▶ differ: interval and p over seeds and examples
-Trained b ┘                          swap predictions    ─▶ randomize: p over examples ─┴▶ Holm ─▶ verdict
-```
-Tests made together are corrected together: the first metrics of all tasks and pairs are one family, the second metrics
-another.
+Both models are resampled alike (an interval and p over seeds and examples), and their predictions are swapped (p over
+examples). Tests made together are corrected together (Holm): the first metrics of all tasks and pairs are one family,
+the second metrics another.
 """
 
 from __future__ import annotations
@@ -20,8 +17,7 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from finetune.score.bootstrap import RESAMPLES, SHUFFLES, Sample, randomize, resample
 from finetune.score.results import Loaded, Trained, load, passages_of, refuse_incomparable
-from finetune.score.significance import EXAMPLES_ONLY, Difference, Estimate, differ, estimate, holm
-from finetune.score.student_t import ALPHA
+from finetune.score.significance import ALPHA, EXAMPLES_ONLY, Difference, Estimate, differ, estimate, holm
 
 log = logging.getLogger(__name__)
 

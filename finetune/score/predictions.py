@@ -56,15 +56,8 @@ def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
 
 def _read_map(path: Path) -> dict[str, Any] | None:
     """The file as one JSON map; None if it is anything else."""
-    pairs: list[list[tuple[str, Any]]] = []
-
-    def remember(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        pairs.append(found)  # the outermost object comes last
-        return dict(found)
-
-    text = read_text(path)
     try:
-        value = parse_json(text, object_pairs_hook=remember)
+        value = parse_json(read_text(path), object_pairs_hook=_without_doubles)
     except json.JSONDecodeError:
         return None
     except ValueError as error:
@@ -74,15 +67,7 @@ def _read_map(path: Path) -> dict[str, Any] | None:
             f"{path}: one JSON list; expected JSON lines with 'guid' and 'prediction', or one JSON map from guid to "
             "prediction"
         )
-    if not isinstance(value, dict) or not value or {"guid", "prediction"} <= set(value):
-        return None
-    _refuse_twice(path, [guid for guid, _ in pairs[-1]])
-    try:
-        for inner in pairs[:-1]:
-            _without_doubles(inner)
-    except ValueError as error:
-        raise BadInput(f"{path}: {error}; write the predictions again") from None
-    return value
+    return value if isinstance(value, dict) and value and not {"guid", "prediction"} <= set(value) else None
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,14 +1,9 @@
 """The metrics of a task over many resamples at once. A resample is a list of row numbers.
 
-```
-rows ─ once ─▶ counts of each row (N, K) ─┐
-         how often each is drawn (B, N) ──┴─▶ sums (B, K) ─▶ metrics of each resample
-```
-The slow parts are done once per row: matching labels, entities, trees and answers, and sorting scores. A resample then
-costs one row of a matrix product, or a look-up per row, and the last lines of ``Task.score``, which are the same
-functions. Sums are exact or in the order of the rows, so values equal those of ``Task.score`` to the last bit. Custom
-tasks are scored again from their rows. Legend: ``B`` resamples, ``N`` rows, ``K`` counts, ``C`` classes, ``T`` distinct
-scores.
+Matching labels, entities, trees and answers is done once per row. A resample then costs one row of a matrix product, or
+a look-up per row. Sums are exact or in the order of the rows, so values equal those of ``Task.score`` to the last bit.
+Custom tasks are scored again from their rows. Legend: ``B`` resamples, ``N`` rows, ``K`` counts, ``C`` classes, ``T``
+distinct scores.
 """
 
 from __future__ import annotations
@@ -108,7 +103,7 @@ def _ner(rows: Sequence[Row]) -> ScoreDrawn:
 
 
 def _re(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.re.metrics import NO_RELATION, areas_under, mean_area, micro_f1, scores_of
+    from finetune.tasks.re.metrics import NO_RELATION, area_under, mean_area, micro_f1, scores_of
 
     _, counts_NK, names = _labels(rows)
     is_relation = np.array([name != NO_RELATION for name in names])
@@ -117,7 +112,7 @@ def _re(rows: Sequence[Row]) -> ScoreDrawn:
     curves = [_curve(scores_N, gold_N == k) for k, scores_N in enumerate(scores_NK.T)]
 
     def area(points_3T: Array) -> float:
-        return areas_under(*points_3T[:, points_3T[0] > 0]).auprc
+        return area_under(*points_3T[:, points_3T[0] > 0])
 
     def score_drawn(drawn: Sequence[DrawnRows]) -> Scores:
         often_BN = _often(drawn, len(rows))
@@ -133,7 +128,7 @@ def _re(rows: Sequence[Row]) -> ScoreDrawn:
 
 
 def _curve(scores_N: Array, is_gold_N: Array) -> Callable[[Array], Array]:
-    """The arguments of ``areas_under``, (B, 3, T), from how often the rows are drawn (N, B); T ascends over the
+    """The arguments of ``area_under``, (B, 3, T), from how often the rows are drawn (N, B); T ascends over the
     distinct scores of gold rows, some of which a resample lacks."""
     up_N = np.argsort(scores_N, kind="stable")
     gold_P = up_N[is_gold_N[up_N]]

@@ -14,13 +14,12 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file, read_json
 from finetune.examples import Row
-from finetune.queue.jobs import SCORES_NAME
+from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME
 from finetune.registry import find_task
 from finetune.score.scores import in_nfc, read_rows
 from finetune.task import Task
 from finetune.task_names import sort_key
 
-PREDICTIONS_NAME = "predictions.jsonl"
 DEFAULTS = {"revision": 1}  # of results that do not say
 OWN_MODEL = "model"  # the model of the run comes first
 

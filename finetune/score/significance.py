@@ -1,17 +1,10 @@
 """Mean, interval and test over seeds and examples together.
 
-A score of seed ``s`` on examples ``E`` is truth + seed effect + example effect + interaction, and an experiment crosses
-them: every seed is scored on the same examples. The variance of the mean over S seeds is therefore a sum of two parts:
-
-    (spread over seeds)^2 / S  +  what the examples move all seeds alike
-    └ sample variance           └ mean covariance, over resampled examples, of the scores of two different seeds
-
-The interaction is counted once, in the sample variance. An interval has half width sqrt(sum of t^2 x variance), with
-Student's t for each part's own degrees of freedom (Banerjee 1961), and covers at least 95 %. Satterthwaite's single t
-covered 91 to 96 % with 3 seeds, because three seeds may be close by chance. Resampling seeds is worse: of 3 seeds the
-variance is 2/3 of the right one, and 1.96 is not 4.30; no bootstrap of crossed rows and columns has the right variance
-(McCullagh 2000; Owen 2007). See also Bouthillier et al. 2021, "Accounting for variance in machine learning benchmarks".
-Legend: ``S`` seeds, ``B`` resamples.
+Every seed is scored on the same examples, so the variance of the mean over S seeds is a sum of two parts: the variance
+between seeds / S, and the covariance of two seeds over resampled examples. An interval has half width
+sqrt(sum of t^2 x variance), with Student's t for each part's own degrees of freedom (Banerjee 1961), and covers at
+least 95 %. Satterthwaite's single t covered 91 to 96 % with 3 seeds, and no bootstrap of crossed rows and columns has
+the right variance (McCullagh 2000; Owen 2007). Legend: ``S`` seeds, ``B`` resamples.
 """
 
 from __future__ import annotations
@@ -20,17 +13,20 @@ import math
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from finetune.score.bootstrap import Sample, lowest_value
-from finetune.score.student_t import ALPHA, power, quantile
 
 Array = NDArray[np.float64]
 Name = TypeVar("Name", bound=Hashable)
+ALPHA = 0.05
 POWER = 0.8
+POINTS = 20_001  # of the quadrature of Student's t
+FAR = 40.0  # standard deviations, beyond which nothing is left
 MOST_SEEDS = 1_000
 MANY = 1e6  # degrees of freedom, where t is normal
 PAIRED, UNPAIRED = "t over paired seeds and examples", "t over seeds and examples"
@@ -190,3 +186,38 @@ def holm(values: Mapping[Name, float]) -> dict[Name, float]:
         highest = max(highest, min(1.0, p * (len(values) - rank)))
         adjusted[name] = highest
     return adjusted
+
+
+@lru_cache(maxsize=256)
+def _tail(df: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ascending x from 0, and the probability that Student's |T| is larger than sqrt(df) tan(x), by quadrature.
+
+    With t = sqrt(df) tan(x) the density of t becomes cos(x) ** (df - 1), which is smooth. NumPy alone, so that the slim
+    installation can compare models.
+    """
+    x = np.linspace(0.0, math.atan(FAR / math.sqrt(df)) if df > 30 else math.pi / 2, POINTS)
+    density = np.cos(x) ** (df - 1)
+    above = np.append(np.cumsum(((density[1:] + density[:-1]) / 2)[::-1])[::-1], 0.0)
+    return x, above / above[0]
+
+
+def quantile(df: float, p: float = ALPHA) -> float:
+    """The t that |T| exceeds with probability ``p``."""
+    x, above = _tail(df)
+    return math.sqrt(df) * math.tan(float(np.interp(p, above[::-1], x[::-1])))
+
+
+def power(distance: float, df: float, bar: float) -> float:
+    """The probability of |T| >= ``bar`` if the truth is ``distance`` standard errors from 0: T is a normal around
+    ``distance`` over an independent root of chi-square / df, which is integrated here."""
+    reach = 10 / math.sqrt(2 * df)
+    root = np.linspace(max(1e-9, 1 - reach), 1 + reach, 2_001)
+    log_density = (df - 1) * np.log(root) - df * root**2 / 2
+    weight = np.exp(log_density - log_density.max())
+    weight[[0, -1]] /= 2  # trapezoids
+    found = [_above(b - distance) + _above(b + distance) for b in (bar * root).tolist()]
+    return float(np.average(found, weights=weight))
+
+
+def _above(z: float) -> float:
+    return math.erfc(z / math.sqrt(2)) / 2

@@ -1,23 +1,26 @@
-"""The grid of paper section 5.2 (384 combinations) and what a recipe changes in it; grid order and random draws.
+"""Which combinations a study tries: the grid of paper section 5.2 (384) with the recipe's changes, random draws, TPE.
 
-The paper selected the best of the 384 combinations on dev, which it then reports. Here a held-out part of train
-selects, unless the recipe asks for dev; every score says which. A longer study starts with the
-combinations of a shorter one.
+The first n trials of a study are those of any longer study. TPE is asked for one round at a time and knows the rounds
+before, so proposals depend on results alone, not on which trial finished first. The paper selected the best combination
+on dev, which it then reports; here a held-out part of train selects, unless the recipe asks for dev.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from itertools import product
-from math import prod
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.config import SearchConfig, SearchValue
 
+State = Literal["complete", "pruned", "failed"]
+UNDEFINED_SCORE = 0.0  # counted for a trial without a score: infinite loss, or undefined metric
 Values = Mapping[str, SearchValue]  # one combination: hyperparameter to value
 PAPER_GRID: dict[str, tuple[SearchValue, ...]] = {  # 4 x 4 x 2 x 3 x 4 = 384
     "lr": (1e-5, 2e-5, 3e-5, 5e-5),
@@ -42,7 +45,7 @@ def search_values(search: SearchConfig) -> dict[str, tuple[SearchValue, ...]]:
 
 def trial_count(search: SearchConfig) -> int:
     """Number of trials of a study."""
-    combinations = prod(map(len, search_values(search).values()))
+    combinations = math.prod(map(len, search_values(search).values()))
     trials = search.trials or combinations
     return min(trials, combinations) if search.method == "grid" else trials
 
@@ -76,3 +79,78 @@ def random_values(search: SearchConfig, number: int) -> Values:
 def digest_of(*parts: Any) -> bytes:
     """Eight bytes that depend on the parts alone."""
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=8).digest()
+
+
+class Trial(NamedTuple):
+    """One combination and its result; ``score``: the last evaluation, None if there is none."""
+
+    number: int
+    values: Values
+    state: State
+    score: float | None
+    by_epoch: tuple[float, ...] | None  # scores after each epoch, in a study that prunes
+    seconds: float
+    folder: str  # of its record
+    reason: str | None = None  # of a failure
+
+    @property
+    def numeric_score(self) -> float:
+        return as_number(self.score)
+
+
+def as_number(score: float | None) -> float:
+    """The score, ``UNDEFINED_SCORE`` if it is undefined."""
+    return UNDEFINED_SCORE if score is None or math.isnan(score) else score
+
+
+def propose(search: SearchConfig, numbers: range, earlier: Sequence[Trial]) -> list[Values]:
+    """The combinations of one round of trials; ``earlier``: all trials before it, in order."""
+    if search.method == "grid":
+        return grid(search)[numbers.start : numbers.stop]
+    if search.method == "random":
+        return [random_values(search, number) for number in numbers]
+    return _ask_tpe(search, numbers, earlier)
+
+
+def _ask_tpe(search: SearchConfig, numbers: range, earlier: Sequence[Trial]) -> list[Values]:
+    """Build a new Optuna study from the earlier trials; nothing else is kept between rounds."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    seed = int.from_bytes(digest_of(search.seed, numbers.start)[:4])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # constant_liar, in older releases
+        sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    axes = {name: _axis(values) for name, values in search_values(search).items()}
+    distributions = {name: _distribution(axis) for name, axis in axes.items()}
+    for trial in earlier:
+        study.add_trial(_as_optuna(trial, axes, distributions))
+    asked = [study.ask(fixed_distributions=distributions) for _ in numbers]
+    return [{name: axes[name][place] for name, place in trial.params.items()} for trial in asked]
+
+
+def _axis(values: Sequence[SearchValue]) -> list[SearchValue]:
+    """Sorted, so that the sampler can use that neighboring values are similar."""
+    return sorted(values, key=lambda value: (isinstance(value, str), value))
+
+
+def _distribution(axis: Sequence[SearchValue]) -> Any:
+    """Positions on an axis: integers for numbers, otherwise categories."""
+    from optuna.distributions import CategoricalDistribution, IntDistribution
+
+    if any(isinstance(value, str | bool) for value in axis):
+        return CategoricalDistribution(range(len(axis)))
+    return IntDistribution(0, len(axis) - 1)
+
+
+def _as_optuna(trial: Trial, axes: dict[str, list[SearchValue]], distributions: dict[str, Any]) -> Any:
+    from optuna.trial import TrialState, create_trial
+
+    return create_trial(
+        state=TrialState.PRUNED if trial.state == "pruned" else TrialState.COMPLETE,
+        value=trial.numeric_score,
+        params={name: axis.index(trial.values[name]) for name, axis in axes.items()},
+        distributions=distributions,
+        intermediate_values=dict(enumerate(trial.by_epoch or ())),
+    )

@@ -1,11 +1,8 @@
 """A search over tasks x encoders, then the training of the best settings with all training examples.
 
-```
-round by round: propose ─▶ jobs of all studies ─▶ records ─▶ trials.jsonl, best.json       finetune-search/
-best of each study ─▶ ordinary jobs over all seeds, scored on dev, settings best-of-search  finetune/
-```
-Trials are jobs of the same queue: locked, retried, over processes. Existing results are reused, so a killed study
-resumes, and a longer study starts with the trials of a shorter one.
+Each round proposes trials for all studies. Trials are jobs of the same queue (locked, retried, over processes) below
+``finetune-search/``. Existing results are reused, so a killed study resumes, and a longer study starts with the trials
+of a shorter one. The best of each study is trained over all seeds as settings ``best-of-search``.
 """
 
 from __future__ import annotations
@@ -28,10 +25,18 @@ from finetune.queue.jobs import Job, folder_name, read_results
 from finetune.queue.progress import failures
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs, check, finish_jobs, finish_trainings, precision_of
-from finetune.search.grid import Values, round_size, trial_count
-from finetune.search.propose import Trial, propose
-from finetune.search.study import BEST_NAME, Study, trial_config, write_study
-from finetune.search.trial import Limits, limits_of, place_trial, trial_of, try_one
+from finetune.search.grid import Trial, Values, propose, round_size, trial_count
+from finetune.search.study import (
+    BEST_NAME,
+    Limits,
+    Study,
+    limits_of,
+    place_trial,
+    trial_config,
+    trial_of,
+    try_one,
+    write_study,
+)
 
 BEST_SETTINGS = "best-of-search"  # the settings under which the best are trained
 Proposal = tuple[int, Values, Job]  # number, combination, training
@@ -56,9 +61,9 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     size, step = trial_count(search), round_size(search)
     for first in range(0, size, step):
         numbers = range(first, min(first + step, size))
-        limits = {(s.task, s.model): limits_of(s.trials) for s in studies} if search.prunes else None
+        limits = {(s.task, s.model): limits_of(s.trials) if search.prunes else None for s in studies}
         proposed = [
-            [(n, values, place_trial(study.job(values), precision, files))
+            [(n, values, place_trial(study.job(values), precision, files, limits[study.task, study.model]))
              for n, values in zip(numbers, propose(search, numbers, study.trials), strict=True)]
             for study in studies
         ]  # fmt: skip
@@ -83,15 +88,14 @@ def _studies(config: FinetuneConfig, inputs: FinetuneInputs) -> tuple[list[Study
 
 
 def _finish_round(
-    studies: Sequence[Study], proposed: Sequence[Sequence[Proposal]], limits: Mapping[tuple[str, str], Limits] | None,
+    studies: Sequence[Study], proposed: Sequence[Sequence[Proposal]], limits: Mapping[tuple[str, str], Limits | None],
     config: FinetuneConfig, inputs: FinetuneInputs, out: Path, workers: int, device: torch.device,
     precision: PrecisionName,
 ) -> None:  # fmt: skip
     """Train what has no record, of all studies together, and add the trials of the round to them."""
 
     def known(study: Study, round_: Sequence[Proposal]) -> list[Trial]:
-        own = limits[study.task, study.model] if limits is not None else None
-        found = (trial_of(number, values, job, out, own) for number, values, job in round_)
+        found = (trial_of(number, values, job, out) for number, values, job in round_)
         return [trial for trial in found if trial is not None]
 
     def write(ended: Job | None) -> None:

@@ -6,22 +6,17 @@ NFC. The other tasks have an ``inference.py`` in their folders.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import nfc
 from finetune.examples import Example, Prediction
 from finetune.task import Inference, RawInput
 
 ONE_TEXT = ("text", "sentence")  # other names of the text of a task that has one
 LIKELIEST = 3  # labels shown with their probabilities
-
-
-def nfc(text: str) -> str:
-    """The text in NFC, which models and offsets here are made for."""
-    return unicodedata.normalize("NFC", text)
 
 
 def parse_texts(columns: Sequence[str], raw: RawInput, where: str) -> dict[str, Any] | None:

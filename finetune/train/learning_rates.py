@@ -1,11 +1,7 @@
 """The learning rate by step and by layer, if it is not the published one (linear, equal for all weights).
 
-```
-depth    0            1        …        n           n + 1
-         embeddings   lowest   layers   highest     head
-rate     d^n          d^(n-1)           1           1        times that of the step
-```
-Lower layers hold general features and should move less (Howard and Ruder 2018; Sun et al. 2019 for BERT).
+With layer decay d, the head has the rate of the step, layer k of n d^(n-k) of it, the embeddings d^n. Lower layers hold
+general features and should move less (Howard and Ruder 2018; Sun et al. 2019 for BERT).
 """
 
 from __future__ import annotations

@@ -11,10 +11,14 @@ from __future__ import annotations
 import gc
 import hashlib
 import math
+import re
+import resource
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +37,6 @@ from finetune.task import Task
 from finetune.train.averaging import Averaging
 from finetune.train.batched_prediction import autocast, to_tensors
 from finetune.train.learning_rates import decay_by_layer, rate_at
-from finetune.train.memory import forget_peak, peak_mib
 
 POOL_BATCHES = 50  # batches sorted together; with more, the batches of two epochs would be similar
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
@@ -135,6 +138,24 @@ def _frozen_garbage() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+def forget_peak() -> None:
+    """Reset the peak of memory. Linux can do this for a process (proc(5), ``clear_refs``), other systems cannot."""
+    if torch.accelerator.is_available():
+        torch.accelerator.reset_peak_memory_stats()
+    with suppress(OSError):  # no Linux, or not allowed
+        Path("/proc/self/clear_refs").write_text("5", "ascii")
+
+
+def peak_mib(device: torch.device) -> int:
+    """Mebibytes since ``forget_peak``: of tensors on the accelerator, or of the process on a CPU."""
+    if device.type not in ("cpu", "mps"):
+        return torch.accelerator.max_memory_allocated(device) >> 20
+    with suppress(OSError):
+        if peak := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("utf-8")):
+            return int(peak[1]) >> 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from launch.report.results import Group, by_task
 
 MAX_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
 MAX_SAMPLES = 12  # tables of wrong predictions; if there are more, only those of the first model are shown
-COMPARED = ("f1", "las", "exact_match", "joint_goal_acc", "mean error")  # the column to compare: the first present
+COMPARED = ("f1", "las", "exact_match")  # the column to compare: the first present
 NOTE_ON_ERRORS = (
     "If a prediction has several parts, only the differing parts are shown. A type in brackets is a run of I- tags "
     "without a B- tag; the metric does not count it as an entity. Labels of the benchmark may also be wrong."

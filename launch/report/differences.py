@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
+from finetune.queue.jobs import PREDICTIONS_NAME
 from finetune.score.compare import Tested, compare, pair_up
-from finetune.score.results import PREDICTIONS_NAME, Trained
+from finetune.score.results import Trained
 from finetune.score.significance import Estimate
 from launch.recipe import OWN_MODEL
 from launch.report.blocks import Block, Table, Text

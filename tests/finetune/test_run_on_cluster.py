@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune import job, run_on_cluster
+from finetune import job
 from finetune.config import FinetuneConfig
 from finetune.queue import pool
 from finetune.run import FinetuneInputs, run
@@ -35,7 +35,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "START", "fork")
     monkeypatch.setattr(pool, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(run_on_cluster, "FOLLOW_SECONDS", 0.1)
 
 
 def inputs(home: Path) -> FinetuneInputs:

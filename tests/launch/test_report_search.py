@@ -7,7 +7,7 @@ from typing import Any
 
 from corpus.card.korean import translate_html
 from finetune.config import FinetuneConfig
-from finetune.search.propose import State, Trial, propose
+from finetune.search.grid import State, Trial, propose
 from finetune.search.study import Study, trial_config, write_study
 from launch.report.blocks import Table
 from launch.report.run import render

@@ -121,7 +121,7 @@ def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
         "score": score_numbers,
         "select_by": "pearsonr",
         "inspection": KLUE_STS.inspection._replace(
-            tables=lambda rows: {}, show=show, distance=lambda row: abs(row.gold - row.prediction) / unit
+            show=show, distance=lambda row: abs(row.gold - row.prediction) / unit
         ),
         "inference": text_inference(fields, None),
     }

@@ -12,10 +12,11 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import MAX_ANALYZED_CHARS, tag_morphemes
+from finetune.data.custom_files import nfc
 from finetune.examples import Example, Prediction
 from finetune.task import Inference, RawInput
 from finetune.tasks.dp.reader import POS_IDS
-from finetune.tasks.text_input import nfc, parse_texts
+from finetune.tasks.text_input import parse_texts
 
 LONGEST_RUN = 400  # characters analysed together
 SEJONG = {"NNBC": "NNB", "SSO": "SS", "SSC": "SS", "SC": "SP", "SY": "SW", "MM": "MMD"}  # mecab's names to KLUE's

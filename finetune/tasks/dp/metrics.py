@@ -1,10 +1,8 @@
 """Scores of KLUE-DP: unlabelled and labelled attachment (paper 3.6.2). The published UAS and LAS are the macro ones.
 
-Quirks of the published metric, kept for comparability:
-- UAS macro is a macro F1 whose classes are head *positions* (0, 1, 2, …).
-- LAS: the 23 rarest of the 38 types are one class, so one of them for another counts as right; where the head is wrong
-  the predicted type becomes a class of its own, which is never gold and pulls the macro down: one wrong head costs 6
-  points. ``las_exact`` has neither oddity.
+Quirks of the published metric: UAS macro is a macro F1 whose classes are head *positions* (0, 1, 2, …). In LAS, the 23
+rarest of the 38 types are one class; where the head is wrong, the predicted type becomes a class that is never gold and
+pulls the macro down: one wrong head costs 6 points. ``las_exact`` has neither.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ DP_LABELS = (
 TYPE_IDS = {name: number for number, name in enumerate(DP_LABELS)}
 FREQUENT_TYPES = 15  # types from here on are one class (order of paper Table 14)
 WRONG_HEAD = FREQUENT_TYPES + 1
-DISTANCES = {"1": (1, 1), "2": (2, 2), "3-5": (3, 5), "6 and more": (6, np.inf)}  # words between a word and its head
 
 Ints = NDArray[np.int64]
 
@@ -82,31 +79,18 @@ def score_counts(heads_K: NDArray[Any], types_K: NDArray[Any], exact_1: NDArray[
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """Attachment by gold relation type, in the order of ``DP_LABELS``, and by distance of the gold head in words."""
+    """Attachment by gold relation type, in the order of ``DP_LABELS``; a line for each type that occurs."""
     words = flatten(rows)
-    position = np.array([number for row in rows for number in range(1, len(row.gold["heads"]) + 1)])
-    far, is_root = np.abs(words.gold_heads - position), words.gold_heads == 0
-    by_type = {name: words.gold_types == number for number, name in enumerate(DP_LABELS)}
-    by_distance = {name: ~is_root & (low <= far) & (far <= high) for name, (low, high) in DISTANCES.items()}
-    return {
-        "by relation type": _attachment("type", by_type, words),
-        "by distance of the head": _attachment("distance", {"root": is_root, **by_distance}, words),
-    }
-
-
-def _attachment(column: str, kinds: dict[str, NDArray[np.bool_]], words: Words) -> Table:
-    """A line for each kind of words that occurs."""
     has_head = words.heads == words.gold_heads
     has_both = has_head & (words.types == words.gold_types)
-    return [
-        {
-            column: name, "gold": int(chosen.sum()),
-            "right heads": int(has_head[chosen].sum()), "right heads and types": int(has_both[chosen].sum()),
-            "uas": _percent(has_head[chosen]), "las": _percent(has_both[chosen]),
-        }
-        for name, chosen in kinds.items()
-        if chosen.any()
-    ]  # fmt: skip
+    lines = []
+    for number, name in enumerate(DP_LABELS):
+        chosen = words.gold_types == number
+        gold, heads, both = (int(counted.sum()) for counted in (chosen, has_head & chosen, has_both & chosen))
+        if gold:
+            counts = {"gold": gold, "right heads": heads, "right heads and types": both}
+            lines.append({"type": name, **counts, "uas": _share(heads, gold), "las": _share(both, gold)})
+    return {"by relation type": lines}
 
 
 def flatten(rows: Sequence[Row]) -> Words:
@@ -119,11 +103,6 @@ def flatten(rows: Sequence[Row]) -> Words:
         columns.append([head for tree in trees for head in tree["heads"]])
         columns.append([TYPE_IDS[name] for tree in trees for name in tree["types"]])
     return Words(*(np.array(column, dtype=np.int64) for column in columns))
-
-
-def _percent(right: NDArray[np.bool_]) -> float:
-    """Share of True, 0..100; nan of nothing."""
-    return _share(int(right.sum()), len(right))
 
 
 def _share(part: float, whole: float) -> float:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
-from finetune.data.format_hints import OWN, name_text
+from finetune.data.files import CUSTOM_HINT, Block, format_blocks, read_blocks, rewrite_blocks
 from finetune.examples import Example, Prediction
 from finetune.tasks.dp.metrics import DP_LABELS
 
@@ -64,8 +63,7 @@ def parse_word(line: str, place: str, index: int, words: int) -> Word:
         columns += ["", ""]
     if len(columns) != len(COLUMNS):
         raise BadInput(
-            f"{place}: expected {len(COLUMNS)} columns {', '.join(COLUMNS)}; found {len(columns)}; "
-            f"{name_text(line) or OWN}"
+            f"{place}: expected {len(COLUMNS)} columns {', '.join(COLUMNS)}; found {len(columns)}; {CUSTOM_HINT}"
         )
     number, form, _, pos, head, relation = columns
     if number != str(index):

@@ -22,7 +22,6 @@ _BRACKETS = re.compile(r"""['"《》<>〈〉()‘’]""")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _METRICS = ("exact_match", "rouge_w", "exact_match_as_intended", "rouge_w_as_intended")
 _TYPES = {1: "1 paraphrase", 2: "2 multi-sentence", 3: "3 unanswerable"}
-_LENGTHS = ((4, "1 to 4"), (9, "5 to 9"), (19, "10 to 19"))  # characters of the first answer
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
@@ -57,14 +56,11 @@ def score_question(gold: dict[str, Any], prediction: str) -> tuple[float, float]
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """Scores, and the share of predicted "no answer", by question type, with and without answer, and by answer
-    length."""
-    answerable = [row for row in rows if row.gold["answers"]]
+    """Scores, and the share of predicted "no answer", by question type, and with and without answer."""
     kinds = ("unanswerable", "answerable")
     return {
         "question types": _by("question_type", rows, _type_of, (*_TYPES.values(), "unknown")),
         "answerability": _by("questions", rows, lambda row: kinds[bool(row.gold["answers"])], kinds[::-1]),
-        "answer lengths": _by("characters", answerable, _length_of, (*(name for _, name in _LENGTHS), "20 or more")),
     }
 
 
@@ -82,11 +78,6 @@ def _by(title: str, rows: Sequence[Row], name_of: Callable[[Row], str], names: I
 
 def _type_of(row: Row) -> str:
     return _TYPES.get(row.gold.get("question_type"), "unknown")
-
-
-def _length_of(row: Row) -> str:
-    length = len(row.gold["answers"][0])
-    return next((name for most, name in _LENGTHS if length <= most), "20 or more")
 
 
 def _normalize(text: str, brackets: re.Pattern[str]) -> str:

@@ -12,8 +12,7 @@ from typing import Any
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import format_json, read_json, text_of
-from finetune.data.format_hints import OWN, name_text
+from finetune.data.files import CUSTOM_HINT, format_json, read_json, text_of
 from finetune.examples import Example
 
 ABOUT = ("title", "news_category", "source", "context")  # what questions of one passage share in the Hub's copy
@@ -35,7 +34,7 @@ def read(path: Path) -> list[Example]:
     """
     document = read_json(path)
     if not isinstance(document, dict):
-        raise BadInput(f"{path}: expected data[].paragraphs[].qas[]; {name_text(format_json(document)) or OWN}")
+        raise BadInput(f"{path}: expected data[].paragraphs[].qas[]; {CUSTOM_HINT}")
     examples = [parse_question(question, context, str(path)) for context, question in questions_of(document, path)]
     if not examples:
         raise BadInput(f"{path}: no question found; expected data[].paragraphs[].qas[] of KLUE-MRC v1.1")
@@ -54,8 +53,6 @@ def questions_of(document: Any, path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def parse_question(record: Any, context: str, file: str) -> Example:
-    if isinstance(record, dict) and "guid" not in record and "id" in record:
-        raise BadInput(f"{file}: this looks like SQuAD or KorQuAD ('id', not 'guid', names a question); {OWN}")
     place = f"{file}, {get_field(record, 'guid', str, file)}"
     inputs = {"question": text_of(record, "question", place), "context": context, "start": None}
     if record.get("answers") is None and record.get("is_impossible") is None:

@@ -9,20 +9,19 @@ tag on neither side counts as 1. ``character_macro_f1_no_o`` is the paper's defi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from finetune.examples import Row, Table
-from finetune.metrics import count_row
+from finetune.metrics import count_row, count_sides
 
 NER_TAGS = (
     "B-PS", "I-PS", "B-LC", "I-LC", "B-OG", "I-OG", "B-DT", "I-DT", "B-TI", "I-TI", "B-QT", "I-QT", "O",
 )  # fmt: skip
 OUTSIDE = len(NER_TAGS) - 1
-LENGTHS = (1, 2, 3, 4, 5, 7, 10)  # shortest of each row of the table by length, in characters
 
 Array = NDArray[Any]
 
@@ -62,7 +61,7 @@ def score_entities(names: Sequence[str], rows: Sequence[Row]) -> dict[str, float
     """``entity_macro_f1`` over the types that occur and ``entity_micro_f1``, both strict, of other tags ``names``."""
     tags = _flatten(rows, names)
     types = tags.outside // 2
-    return _entity_f1(*(np.bincount(found, minlength=types) for found, _ in _find_entities(tags)))
+    return _entity_f1(*(np.bincount(side[ends > 0] // 2, minlength=types) for side, ends in _find_entities(tags)))
 
 
 def _entity_f1(gold: Array, predicted: Array, right: Array) -> dict[str, float]:
@@ -79,50 +78,29 @@ def count_by_row(rows: Sequence[Row]) -> tuple[Array, Array, Array]:
     [CLS] and [SEP]."""
     tags = _flatten(rows)
     row_of = np.cumsum(tags.starts) - 1
-    gold, predicted = (_entity_ends(side, tags.starts, tags.outside) for side in (tags.gold, tags.predicted))
-    both = np.where((gold == predicted) & (tags.gold == tags.predicted), gold, 0)
-    types, size = OUTSIDE // 2, len(NER_TAGS)
-    entities = [
-        _by_row(row_of[ends > 0], side[ends > 0] // 2, len(rows), types)
-        for side, ends in ((tags.gold, gold), (tags.predicted, predicted), (tags.gold, both))
-    ]
-    same = tags.gold == tags.predicted
-    chosen = (np.ones_like(same), np.ones_like(same), same)
-    sides = list(zip((tags.gold, tags.predicted, tags.gold), chosen, strict=True))
-    plain, special = (
-        [_by_row(row_of[which & kept], side[which & kept], len(rows), size) for side, which in sides]
-        for kept in (~tags.is_special, np.ones_like(same))
-    )
+    size, kept = len(NER_TAGS), ~tags.is_special
+    entities = [_by_row(row_of[ends > 0], side[ends > 0] // 2, len(rows)) for side, ends in _find_entities(tags)]
+    plain = count_sides(tags.gold[kept], tags.predicted[kept], row_of[kept], len(rows), size)
+    special = count_sides(tags.gold, tags.predicted, row_of, len(rows), size)
     without = 2 - np.bincount(row_of[tags.is_special], minlength=len(rows))
-    for counts in special:
-        counts[:, OUTSIDE] += without  # right: O for [CLS] and [SEP]
-    return np.hstack(entities), np.hstack(plain), np.hstack(special)
+    special[:, OUTSIDE::size] += without[:, None]  # right: O for [CLS] and [SEP]
+    return np.hstack(entities), plain, special
 
 
-def _by_row(row_of: Array, classes: Array, rows: int, size: int) -> Array:
-    return np.bincount(row_of * size + classes, minlength=rows * size).reshape(rows, size)
+def _by_row(row_of: Array, types: Array, rows: int) -> Array:
+    size = OUTSIDE // 2
+    return np.bincount(row_of * size + types, minlength=rows * size).reshape(rows, size)
 
 
 def tables(rows: Sequence[Row], names: Sequence[str] = NER_TAGS) -> dict[str, Table]:
-    """Entities by type and by length in characters. If ``scores`` leave characters out, a third table counts them."""
+    """Entities by type. If ``scores`` leave characters out, a second table counts them."""
     kinds = [name[2:] for name in names[:-1:2]]
     sides = _find_entities(_flatten(rows, names))
-    by_type = [np.bincount(types, minlength=len(kinds)) for types, _ in sides]
-    bins = [np.searchsorted(LENGTHS, lengths, side="right") - 1 for _, lengths in sides]
-    by_length = [np.bincount(numbers, minlength=len(LENGTHS)) for numbers in bins]
-    lengths = [f"{low}" if high == low + 1 else f"{low}-{high - 1}" for low, high in pairwise(LENGTHS)]
+    counts = [np.bincount(side[ends > 0] // 2, minlength=len(kinds)).tolist() for side, ends in sides]
+    by_type = [{"type": kind, **count_row(*of_kind)} for kind, *of_kind in zip(kinds, *counts, strict=True)]
     cut = [len(row.gold) - row.scores["characters"] for row in rows if row.scores is not None]
     left_out = [{"sentences": sum(count > 0 for count in cut), "characters": sum(cut)}]
-    return {
-        "entity types": _table("type", kinds, by_type),
-        "entity length": _table("characters", [*lengths, f"{LENGTHS[-1]}+"], by_length),
-        **({"characters left out": left_out} if any(cut) else {}),
-    }
-
-
-def _table(name: str, keys: Sequence[str], counts: Sequence[Array]) -> Table:
-    columns = (count.tolist() for count in counts)
-    return [{name: key, **count_row(*sides)} for key, *sides in zip(keys, *columns, strict=True)]
+    return {"entity types": by_type, **({"characters left out": left_out} if any(cut) else {})}
 
 
 def _flatten(rows: Sequence[Row], names: Sequence[str] = NER_TAGS) -> _Tags:
@@ -158,14 +136,10 @@ def _character_f1(counts_K: Array) -> Array:
 
 
 def _find_entities(tags: _Tags) -> list[tuple[Array, Array]]:
-    """Types and lengths of the gold entities, of the predicted ones, and of those that are both."""
+    """Tags, and the ends of the entities that begin at each position: of gold, of the predictions, and of both."""
     gold, predicted = (_entity_ends(side, tags.starts, tags.outside) for side in (tags.gold, tags.predicted))
     both = np.where((gold == predicted) & (tags.gold == tags.predicted), gold, 0)
-    found = []
-    for side, ends in ((tags.gold, gold), (tags.predicted, predicted), (tags.gold, both)):
-        first = np.flatnonzero(ends)
-        found.append((side[first] // 2, ends[first] - first))
-    return found
+    return [(tags.gold, gold), (tags.predicted, predicted), (tags.gold, both)]
 
 
 def _entity_ends(tags: Array, starts: Array, outside: int) -> Array:

@@ -16,8 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
-from finetune.data.format_hints import name_text
+from finetune.data.files import CUSTOM_HINT, Block, format_blocks, read_blocks, rewrite_blocks
 from finetune.examples import (
     IGNORED,
     ErrorView,
@@ -61,7 +60,7 @@ def _read_sentence(path: Path, block: Block) -> Example:
         if len(character) != 1 or tag not in ("", *NER_TAGS):
             raise BadInput(
                 f"{path}, line {number}, {block.guid}: expected one character, a tab and one of "
-                f"{', '.join(NER_TAGS)}; found {line!r:.60}{_look_of(block)}"
+                f"{', '.join(NER_TAGS)}; found {line!r:.60}; {CUSTOM_HINT}"
             )
         characters.append(character)
         if not character.isspace():
@@ -74,11 +73,6 @@ def _read_sentence(path: Path, block: Block) -> Example:
             "or after none in a test file"
         )
     return Example(block.guid, tags if tags[0] else None, {"text": "".join(characters)})
-
-
-def _look_of(block: Block) -> str:
-    said = name_text("\n".join(line for _, line in block.lines))
-    return f"; {said}" if said else ""
 
 
 def featurize(

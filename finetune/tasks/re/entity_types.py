@@ -1,12 +1,9 @@
 """KLUE-RE with the types of its two entities, which the published architecture ignores: two options, both off.
 
 ``finetune.re_markers=typed`` writes them into the text, as "typed entity marker (punct)" of Zhou and Chen 2022 in
-Korean words: ``@ * 사람 * 윤슬 @ 의 # ^ 이름 ^ 대표 #``. These signs and words occur in pretraining, unlike the
-published markers. Markers are replaced after tokenization and truncation, so none is lost and a sign in the text is
-not taken for one.
-
-``finetune.re_restricted=true`` gives probability 0 to relations that no training example has between these types;
-``no_relation`` is always possible.
+Korean words: ``@ * 사람 * 윤슬 @ 의 # ^ 이름 ^ 대표 #``. Markers are replaced after tokenization and truncation, so
+none is lost. ``finetune.re_restricted=true`` gives probability 0 to relations that no training example has between
+these types; ``no_relation`` is always possible.
 """
 
 from __future__ import annotations

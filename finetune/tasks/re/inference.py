@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import nfc
 from finetune.examples import Example, Prediction
 from finetune.task import Inference, RawInput
 from finetune.tasks.re.markers import MARKERS, OBJECT, OBJECT_END, SUBJECT, SUBJECT_END, Span
 from finetune.tasks.re.metrics import RE_LABELS
-from finetune.tasks.text_input import certainty, nfc, parse_texts, share
+from finetune.tasks.text_input import certainty, parse_texts, share
 
 SIDES = ("subject", "object")
 

@@ -1,15 +1,14 @@
 """Scores of KLUE-RE: micro F1 without ``no_relation``, and the area under the precision-recall curve (paper 3.5.2).
 
 AUPRC is the trapezoid area under the points of the curve, averaged over the classes including ``no_relation``, as in
-paper and published code. The table by class also has average precision, which is lower. The official dev set has all 30
-classes. A class without gold examples (in a part of the data) has no curve and is left out; the published code gives
-nan there. Legend: ``N`` rows, ``K`` classes, ``P`` gold rows of a class, ``T`` distinct scores of those.
+paper and published code. A class without gold examples (none in the official dev set) has no curve and is left out; the
+published code gives nan. Legend: ``N`` rows, ``K`` classes, ``P`` gold rows of a class, ``T`` distinct scores of those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +27,6 @@ RE_LABELS = (
 NO_RELATION = RE_LABELS[0]
 
 
-class CurveAreas(NamedTuple):
-    """Two areas under one precision-recall curve, 0..1; nan where the class has no gold example."""
-
-    auprc: float  # by trapezoids, the metric of KLUE
-    average_precision: float  # by steps, which does not interpolate between the points
-
-
 def score(rows: Sequence[Row]) -> dict[str, float]:
     """``micro_f1`` and ``auprc``, 0..100 (``auprc`` is nan if rows have no ``scores``), of label names; ``scores`` of a
     row are 30 probabilities in the order of ``RE_LABELS``. ``ValueError`` for anything else."""
@@ -43,8 +35,7 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
         raise ValueError(f"no relation is named {min(map(str, unknown))!r}")
     relations = [count for name, count in counts.items() if name != NO_RELATION]
     gold, predicted, right = (sum(column) for column in zip(*relations, strict=True)) if relations else (0, 0, 0)
-    areas = [area.auprc for area in curve_areas(rows)]
-    return {"micro_f1": micro_f1(gold, predicted, right), "auprc": mean_area(areas)}
+    return {"micro_f1": micro_f1(gold, predicted, right), "auprc": mean_area(curve_areas(rows))}
 
 
 def micro_f1(gold: float, predicted: float, right: float) -> float:
@@ -59,14 +50,14 @@ def mean_area(areas_K: Sequence[float]) -> float:
     return 100 * float(np.mean(defined)) if defined else float("nan")
 
 
-def curve_areas(rows: Sequence[Row]) -> list[CurveAreas]:
-    """The areas of each class in the order of ``RE_LABELS``; none at all where a row has no ``scores``."""
+def curve_areas(rows: Sequence[Row]) -> list[float]:
+    """The area of each class, 0..1, in the order of ``RE_LABELS``; none at all where a row has no ``scores``."""
     found = scores_of(rows)
     if found is None:
         return []
     scores_NK, gold_N = found
     sorted_KN = np.sort(scores_NK.T, axis=1)
-    return [_areas(sorted_KN[k], scores_NK[gold_N == k, k]) for k in range(len(RE_LABELS))]
+    return [_area(sorted_KN[k], scores_NK[gold_N == k, k]) for k in range(len(RE_LABELS))]
 
 
 def scores_of(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
@@ -80,17 +71,17 @@ def scores_of(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.int6
     return scores_NK, np.array([ids[row.gold] for row in rows])
 
 
-def _areas(all_N: NDArray[np.float64], of_gold_P: NDArray[np.float64]) -> CurveAreas:
-    """Areas from the ascending scores of all rows and those of the gold ones."""
+def _area(all_N: NDArray[np.float64], of_gold_P: NDArray[np.float64]) -> float:
+    """The area from the ascending scores of all rows and those of the gold ones."""
     score_T, gold_at_T = np.unique(of_gold_P, return_counts=True)
     above_T = len(all_N) - np.searchsorted(all_N, score_T, side="right")
     from_T = len(all_N) - np.searchsorted(all_N, score_T, side="left")
-    return areas_under(gold_at_T, above_T, from_T)
+    return area_under(gold_at_T, above_T, from_T)
 
 
-def areas_under(gold_at_T: NDArray[Any], above_T: NDArray[Any], from_T: NDArray[Any]) -> CurveAreas:
-    """Areas under a curve at the distinct scores of gold rows, ascending, where recall grows. Equal scores are one
-    point.
+def area_under(gold_at_T: NDArray[Any], above_T: NDArray[Any], from_T: NDArray[Any]) -> float:
+    """The area, by trapezoids, under a curve at the distinct scores of gold rows, ascending, where recall
+    grows. Equal scores are one point; nan without gold rows.
 
     Args:
         gold_at_T: gold rows of each score, at least one.
@@ -98,17 +89,17 @@ def areas_under(gold_at_T: NDArray[Any], above_T: NDArray[Any], from_T: NDArray[
         from_T: rows with this score or a higher one.
     """
     if not len(gold_at_T):
-        return CurveAreas(float("nan"), float("nan"))
+        return float("nan")
     gold_from_T = np.cumsum(gold_at_T[::-1])[::-1]
     precision_T = gold_from_T / from_T
     before_T = np.where(above_T > 0, (gold_from_T - gold_at_T) / np.maximum(above_T, 1), 1.0)
     gain_T = gold_at_T / gold_from_T[0]
-    return CurveAreas(float(gain_T @ (precision_T + before_T) / 2), float(gain_T @ precision_T))
+    return float(gain_T @ (precision_T + before_T) / 2)
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """The table "classes"; ``auprc`` and ``average_precision``, 0..100, None without gold or without scores."""
+    """The table "classes" with ``auprc``, 0..100, None without gold or without scores."""
     lines = class_rows(rows, RE_LABELS)
-    for line, areas in zip(lines, curve_areas(rows), strict=False):  # none, or one for each of RE_LABELS
-        line |= {name: None if np.isnan(area) else 100 * area for name, area in areas._asdict().items()}
+    for line, area in zip(lines, curve_areas(rows), strict=False):  # none, or one for each of RE_LABELS
+        line["auprc"] = None if np.isnan(area) else 100 * area
     return {"classes": lines}

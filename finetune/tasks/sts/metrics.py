@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.examples import Row, Table
+from finetune.examples import Row
 from finetune.metrics import pearson
 
 SIMILAR_FROM, MOST_SIMILAR = 3.0, 5.0
@@ -32,19 +32,3 @@ def score_pairs(gold_N: NDArray[np.float64], predicted_N: NDArray[np.float64]) -
 def numbers_of(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Golds and predictions."""
     return np.array([row.gold for row in rows], dtype=float), np.array([row.prediction for row in rows], dtype=float)
-
-
-def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """The table "gold similarity": for each band of gold scores that occurs (0-1 … 4-5, the upper end with the next
-    band, 5 with the last) its pairs, and the mean and root mean square of prediction minus gold."""
-    gold_N, predicted_N = numbers_of(rows)
-    band_N = np.clip(gold_N.astype(int), 0, int(MOST_SIMILAR) - 1)
-    by_band = {band: (predicted_N - gold_N)[band_N == band] for band in np.unique(band_N).tolist()}
-    lines = [
-        {
-            "gold": f"{band}-{band + 1}", "n": len(errors), "mean error": float(errors.mean()),
-            "rmse": float(np.sqrt(np.square(errors).mean())),
-        }
-        for band, errors in by_band.items()
-    ]  # fmt: skip
-    return {"gold similarity": lines}

@@ -9,16 +9,14 @@ if neither side has any).
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from finetune.examples import Row, Table
-from finetune.metrics import count_row, percent
+from finetune.metrics import count_row
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
@@ -57,31 +55,11 @@ def _turn_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """Scores by slot, by domain and by number of the user turn; shares in 0..100, None of nothing.
-
-    "by domain" counts the turns in which either side has the domain; "by turn" the guids that end in ``-<number>``.
-    """
+    """Counts, precision, recall and F1 by slot; shares in 0..100, None where undefined."""
     counts = defaultdict[str, list[int]](lambda: [0, 0, 0])
-    by_domain, by_turn = defaultdict[str, list[bool]](list), defaultdict[int, list[bool]](list)
     for row in rows:
         gold, predicted = set(row.gold), set(row.prediction)
         for column, entries in enumerate((gold, predicted, gold & predicted)):
             for entry in entries:
                 counts["-".join(entry.split("-", 2)[:2])][column] += 1
-        wrong = {entry.split("-", 1)[0] for entry in gold ^ predicted}
-        for domain in {entry.split("-", 1)[0] for entry in gold | predicted}:
-            by_domain[domain].append(domain not in wrong)
-        if number := re.search(r"-(\d+)$", row.guid):
-            by_turn[int(number[1])].append(gold == predicted)
-    return {
-        "by slot": [{"slot": slot, **count_row(*sides)} for slot, sides in sorted(counts.items())],
-        "by domain": _accuracies("domain", "turns", by_domain),
-        "by turn": _accuracies("turn", "dialogues", by_turn),
-    }
-
-
-def _accuracies(name: str, unit: str, rights: Mapping[Any, Sequence[bool]]) -> Table:
-    return [
-        {name: key, unit: len(right), "right": sum(right), "joint_goal_acc": percent(sum(right), len(right))}
-        for key, right in sorted(rights.items())
-    ]
+    return {"by slot": [{"slot": slot, **count_row(*sides)} for slot, sides in sorted(counts.items())]}

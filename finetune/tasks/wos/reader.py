@@ -15,7 +15,6 @@ from typing import Any
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.files import format_json, read_json, read_records
-from finetune.data.format_hints import name_text
 from finetune.examples import Example
 from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
 
@@ -47,8 +46,7 @@ def read(path: Path) -> list[Example]:
 
 def _read_dialogue(record: Mapping[str, Any], ontology: Ontology, labelled: bool, place: str) -> Iterator[Example]:
     if not isinstance(record.get("dialogue"), list):
-        said = name_text(format_json([record]))
-        raise BadInput(f"{place}: expected a list of turns under 'dialogue'" + (f"; {said}" if said else ""))
+        raise BadInput(f"{place}: expected a list of turns under 'dialogue'")
     turns, users = [""], 0
     for turn in record["dialogue"]:
         role = "user" if len(turns) % 2 else "sys"

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import nfc
 from finetune.examples import (
     IGNORED,
     ErrorView,
@@ -31,7 +32,6 @@ from finetune.examples import (
 )
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
-from finetune.tasks.text_input import nfc
 from finetune.tasks.wos import published
 from finetune.tasks.wos.ensemble import merge, to_records
 from finetune.tasks.wos.metrics import score, tables

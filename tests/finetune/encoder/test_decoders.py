@@ -13,8 +13,8 @@ from transformers import AutoModel, LlamaConfig, MambaConfig, PreTrainedTokenize
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Lora
+from finetune.encoder.loading import name_roles, wrap_texts
 from finetune.encoder.module import Encoder, read_both_ways
-from finetune.encoder.special_tokens import name_roles, wrap_texts
 from finetune.examples import Example
 from finetune.heads.labels import StateLabeller
 from finetune.heads.shape import add_lora, check_shape, shape_model

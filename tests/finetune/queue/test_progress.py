@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from unittest.mock import MagicMock
 
 import pytest
-from rich.console import Console
 
 from finetune.config import FinetuneConfig
 from finetune.queue import progress as module
@@ -52,17 +50,3 @@ def test_time_left_and_cost_follow_the_tasks_that_are_done(
     assert "ynat, mo⟨U+001B⟩del, slow, seed 1: accuracy 61.00 (trivial undefined), 1,000 examples, 8.1 s" in lines[0]
     assert lines[0].endswith("(4 of 8 done, eta 0:00:15, cost 20.00 of about 50.00)")
     assert "failed: no memory (5 of 8 done, 1 failed, eta" in lines[2]
-    console = Console(width=100, record=True)
-    console.print(progress._table())
-    shown = console.export_text()
-    assert shown.startswith("finetune: 5 of 8 done, 1 failed, eta") and "0 running, 2 left" in shown
-
-
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_the_live_table_is_for_terminals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
-    live = MagicMock()
-    monkeypatch.setattr(module, "Live", live)
-    monkeypatch.setattr(module.sys, "stderr", MagicMock(isatty=lambda: is_terminal))
-    progress = Progress([job("ynat", 1)], found=0, slots=1, log_file=tmp_path / "jobs.log", price=None)
-    with progress.shown():
-        assert live.called is is_terminal

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 from finetune.config import FinetuneConfig
-from finetune.queue.jobs import Job
-from finetune.queue.settings_names import named
+from finetune.queue.jobs import Job, named
 
 SLOW, FAST = {"overrides": {"lr": 1e-5}}, {"overrides": {"lr": 5e-5}}
 

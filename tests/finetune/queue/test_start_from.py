@@ -22,9 +22,8 @@ from finetune.encoder.loading import load_tokenizer
 from finetune.encoder.module import find_encoder
 from finetune.queue import pool
 from finetune.queue.attempts import Outcome
-from finetune.queue.jobs import Job, plan
+from finetune.queue.jobs import Job, alone, named, plan
 from finetune.queue.pool import KILLED_TWICE, Slot, finish
-from finetune.queue.settings_names import alone, named
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, run
 from finetune.saved_models.save import Trained

@@ -87,9 +87,9 @@ def test_a_byte_order_mark_other_line_ends_and_packing_change_nothing(name: str,
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('{"y0": "경제"}'.encode("utf-16"), "this is UTF-16; save it as UTF-8"),
-        ('{"y0": "경제"}'.encode("cp949"), "it may be CP949, as Korean Windows writes"),
-        (gzip.compress(b"{}", mtime=0), "packed with gzip; give it a name that ends in .gz"),
+        ('{"y0": "경제"}'.encode("utf-16"), "not UTF-8 .* save it as UTF-8"),
+        ('{"y0": "경제"}'.encode("cp949"), "not UTF-8 .* save it as UTF-8"),
+        (gzip.compress(b"{}", mtime=0), "not UTF-8"),
         (b"", "no predictions in it"),
     ],
 )

@@ -135,7 +135,7 @@ EXAMPLES = [Example(guid, "neutral", {}) for guid in ("a", "b")]
     [
         ('{"a": "neutral"}', "no prediction for guid b of"),
         ('{"a": "neutral", "b": "neutral", "c": "neutral"}', "guid c not in"),
-        ('{"a": "neutral", "a": "entailment", "b": "neutral"}', "guid a more than once"),
+        ('{"a": "neutral", "a": "entailment", "b": "neutral"}', "an object has 'a' twice"),
         ('{"guid": "a", "prediction": "neutral"}\n' * 2, "guid a more than once"),
         ('{"guid": "a", "prediction": "neutral"}\n{"guid": "b"}', "line 2: expected a JSON object with 'guid' and"),
         ('{"guid": 1, "prediction": "neutral"}', "line 1: expected a JSON object with 'guid' and 'prediction'"),

@@ -14,7 +14,7 @@ from finetune.data.split import load_data
 from finetune.queue import pool
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs
-from finetune.search import grid, trial
+from finetune.search import grid, study
 from finetune.search.run import run, train_best
 from finetune.search.study import trial_config
 from tests.finetune.conftest import build_tiny_encoder
@@ -50,7 +50,7 @@ def best(out: Path) -> dict[str, Any]:
 def count_trainings(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None) -> list[str]:
     """Names of the trainings that begin; the one of that number is killed in the middle."""
     begun: list[str] = []
-    train = trial.finetune_one
+    train = study.finetune_one
 
     def counted(job: Any, *given: Any) -> Any:
         begun.append(job.settings)
@@ -60,7 +60,7 @@ def count_trainings(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None)
             raise KeyboardInterrupt
         return train(job, *given)
 
-    monkeypatch.setattr(trial, "finetune_one", counted)
+    monkeypatch.setattr(study, "finetune_one", counted)
     return begun
 
 

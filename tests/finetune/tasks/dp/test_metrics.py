@@ -55,16 +55,6 @@ def test_every_word_counts_once_in_each_table(row):
     assert found["by relation type"][-1] == {
         "type": "X_SBJ", "gold": 2, "right heads": 2, "right heads and types": 0, "uas": 100.0, "las": 0.0,
     }  # fmt: skip
-    by_distance = [(line["distance"], line["uas"]) for line in found["by distance of the head"]]
-    assert by_distance == [("root", 100.0), ("1", 0.0), ("2", 100.0)]
-
-
-def test_distances_are_counted_in_words_to_either_side():
-    to_the_last = {"heads": [10] * 9 + [0], "types": ["NP"] * 10}  # 9 to 1 words further on
-    to_the_first = {"heads": [0] + [1] * 7, "types": ["NP"] * 8}  # 1 to 7 words back
-    found = tables([Row("a", tree, tree) for tree in (to_the_last, to_the_first)])["by distance of the head"]
-    counts = {line["distance"]: line["gold"] for line in found}
-    assert counts == {"root": 2, "1": 2, "2": 2, "3-5": 6, "6 and more": 6}
 
 
 def test_a_prediction_of_another_length_is_named():

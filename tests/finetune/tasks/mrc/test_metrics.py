@@ -18,16 +18,6 @@ def test_tables_tell_question_types_and_answerability_apart():
     assert types == {"1 paraphrase": (2, 50, 50), "3 unanswerable": (1, 0, 0), "unknown": (1, 0, 100)}
     shares = {row["questions"]: (row["n"], row["no_answer"]) for row in found["answerability"]}
     assert shares == {"answerable": (3, pytest.approx(200 / 3)), "unanswerable": (1, 0)}
-    assert [(row["characters"], row["n"]) for row in found["answer lengths"]] == [("1 to 4", 2), ("5 to 9", 1)]
-
-
-def test_answers_are_counted_by_the_length_of_the_first():
-    rows = [Row("x", {"answers": ["가" * n, "나" * 30], "question_type": 2}, "가" * n) for n in range(1, 26)]
-    found = tables(rows)
-    assert [(line["characters"], line["n"], line["exact_match"]) for line in found["answer lengths"]] == [
-        ("1 to 4", 4, 100), ("5 to 9", 5, 100), ("10 to 19", 10, 100), ("20 or more", 6, 100)
-    ]  # fmt: skip
-    assert [(line["question_type"], line["n"]) for line in found["question types"]] == [("2 multi-sentence", 25)]
 
 
 def test_brackets_go_only_from_the_values_as_intended():

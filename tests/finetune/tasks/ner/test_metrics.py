@@ -10,7 +10,6 @@ import pytest
 from finetune.examples import Row
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
 
-BANDS = {"1": (1, 1), "2": (2, 2), "3": (3, 3), "4": (4, 4), "5-6": (5, 6), "7-9": (7, 9), "10+": (10, 99)}
 TYPES = ("PS", "LC", "OG", "DT", "TI", "QT")
 
 
@@ -46,18 +45,16 @@ def test_tables_count_the_entities_of_both_sides() -> None:
         gold, predicted = entities_of(row.gold), entities_of(row.prediction)
         for count, side in zip(counts, (gold, predicted, gold & predicted), strict=True):
             count.update(name for name, _, _ in side)
-            count.update(band for _, _, n in side for band, (low, high) in BANDS.items() if low <= n <= high)
     found = tables(rows)
-    assert found.keys() == {"entity types", "entity length"}
-    for name, column, keys in (("entity types", "type", TYPES), ("entity length", "characters", BANDS)):
-        assert [line[column] for line in found[name]] == list(keys)
-        for line in found[name]:
-            gold, predicted, right = (count[line[column]] for count in counts)
-            assert (line["gold"], line["predicted"], line["right"]) == (gold, predicted, right)
-            assert line["precision"] == (pytest.approx(100 * right / predicted) if predicted else None)
-            assert line["recall"] == (pytest.approx(100 * right / gold) if gold else None)
-            assert line["f1"] == (pytest.approx(200 * right / (gold + predicted)) if gold + predicted else None)
-            assert gold and predicted
+    assert found.keys() == {"entity types"}
+    assert [line["type"] for line in found["entity types"]] == list(TYPES)
+    for line in found["entity types"]:
+        gold, predicted, right = (count[line["type"]] for count in counts)
+        assert (line["gold"], line["predicted"], line["right"]) == (gold, predicted, right)
+        assert line["precision"] == (pytest.approx(100 * right / predicted) if predicted else None)
+        assert line["recall"] == (pytest.approx(100 * right / gold) if gold else None)
+        assert line["f1"] == (pytest.approx(200 * right / (gold + predicted)) if gold + predicted else None)
+        assert gold and predicted
 
 
 def cut_row(characters: int) -> Row:

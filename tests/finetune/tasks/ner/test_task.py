@@ -211,18 +211,12 @@ def test_a_sentence_longer_than_the_encoder_becomes_several_features(examples: l
     assert record["labels"] == {"char_tags": examples[0].gold}
 
 
-def test_tables_count_entities_by_type_and_length() -> None:
+def test_tables_count_entities_by_type() -> None:
     gold = ["B-PS", "I-PS", "O", "B-LC", "B-LC", *["B-OG"], *["I-OG"] * 5]
     predicted = ["B-PS", "I-PS", "O", "B-LC", "I-LC", *["B-OG"], *["I-OG"] * 5]
     tables = KLUE_NER.inspection.tables([Row("0", gold, predicted), Row("1", ["B-DT"], ["O"])])
     by_type = {row["type"]: [row[key] for key in ("gold", "predicted", "right")] for row in tables["entity types"]}
     assert by_type == {"PS": [1, 1, 1], "LC": [2, 1, 0], "OG": [1, 1, 1], "DT": [1, 0, 0], "TI": [0] * 3, "QT": [0] * 3}
-    lengths = {
-        row["characters"]: [row[key] for key in ("gold", "predicted", "right")] for row in tables["entity length"]
-    }
-    assert lengths == {
-        "1": [3, 0, 0], "2": [1, 2, 1], "3": [0] * 3, "4": [0] * 3, "5-6": [1, 1, 1], "7-9": [0] * 3, "10+": [0] * 3
-    }  # fmt: skip
     first, last = tables["entity types"][0], tables["entity types"][-1]
     assert (first["precision"], first["recall"], first["f1"]) == (100, 100, 100)
     assert (last["precision"], last["recall"], last["f1"]) == (None, None, None)

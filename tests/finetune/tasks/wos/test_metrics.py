@@ -21,7 +21,7 @@ def test_pooled_f1_counts_entries_and_turn_f1_counts_turns():
     assert math.isnan(score([Row("", [], [])])["slot_pooled_f1"])
 
 
-def test_tables_tell_slots_domains_and_turns_apart():
+def test_the_table_counts_each_slot():
     rows = [
         Row("a-0", ["식당-예약 시간-18:30", "택시-종류-모범"], ["식당-예약 시간-18:30"]),
         Row("a-1", ["식당-예약 시간-18:30"], ["식당-예약 시간-19:30", "식당-지역-서울 동쪽"]),
@@ -34,12 +34,4 @@ def test_tables_tell_slots_domains_and_turns_apart():
     assert found["by slot"][1] == {
         "slot": "식당-지역", "gold": 0, "predicted": 1, "right": 0, "precision": 0, "recall": None, "f1": 0
     }  # fmt: skip
-    assert found["by domain"] == [
-        {"domain": "식당", "turns": 2, "right": 1, "joint_goal_acc": 50},
-        {"domain": "택시", "turns": 1, "right": 0, "joint_goal_acc": 0},
-    ]
-    assert found["by turn"] == [
-        {"turn": 0, "dialogues": 2, "right": 1, "joint_goal_acc": 50},
-        {"turn": 1, "dialogues": 1, "right": 0, "joint_goal_acc": 0},
-    ]
-    assert tables([Row("1", [], [])])["by turn"] == []
+    assert tables([Row("1", [], [])])["by slot"] == []

@@ -12,10 +12,8 @@ from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, SearchConfig
-from finetune.search.grid import PAPER_GRID, Values, grid, round_size, search_values, trial_count
-from finetune.search.propose import Trial, propose
-from finetune.search.study import trial_config
-from finetune.search.trial import limits_of
+from finetune.search.grid import PAPER_GRID, Trial, Values, grid, propose, round_size, search_values, trial_count
+from finetune.search.study import limits_of, trial_config
 from finetune.task_names import TASK_NAMES
 
 
