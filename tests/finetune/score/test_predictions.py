@@ -142,7 +142,7 @@ EXAMPLES = [Example(guid, "neutral", {}) for guid in ("a", "b")]
         ('["neutral"]', "one JSON list; expected JSON lines with 'guid'"),
         (
             '{"guid": "a", "prediction": "neutral", "prediction": "entailment"}',
-            "line 1: an object has 'prediction' twice",
+            "an object has 'prediction' twice",
         ),
         ('{"a": {"heads": [1], "heads": [2]}, "b": "neutral"}', "an object has 'heads' twice"),
         ('{"guid": "a", "prediction": ' + "1" * 5000 + "}\n", "a number of more than 4,300 digits"),
