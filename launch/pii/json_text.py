@@ -51,8 +51,8 @@ class Walker:
     keys: dict[str, None] = field(default_factory=dict)  # the first keys, for messages
     spans_at: tuple[int, int] | None = None  # position of the value of a top-level "spans"
 
-    def change(self, raw: str, change: Callable[[str, str, str], str]) -> str:
-        """The next piece with ``change(text, label, pointer)`` applied to its selected strings.
+    def change(self, raw: str, change: Callable[[str, str], str]) -> str:
+        """The next piece with ``change(text, label)`` applied to its selected strings.
 
         Raises:
             UnreadableRecord: the value of a selected key is a number.
@@ -60,7 +60,7 @@ class Walker:
         pieces, position = [], 0
         for start, end, label in self._places(raw):
             text = json.loads(raw[start:end], strict=False)
-            if (new := change(text, label, self.pointer())) != text:
+            if (new := change(text, label)) != text:
                 pieces += [raw[position:start], literal(new)]
                 position = end
         return "".join([*pieces, raw[position:]])
@@ -147,8 +147,10 @@ def change_record(raw: str, walker: Walker, work: Work, position: int, flat: boo
     """
     record = check_record(raw)
     strings = RecordWork(work, str(record.get("id", position)))
-    changed = walker.change(raw, strings.change)
-    return changed if isinstance(work, Hiding) else _with_spans(changed, literal(strings.found(flat)))
+    if isinstance(work, Hiding):  # a pointer takes time linear in its depth, which only spans need
+        return walker.change(raw, lambda text, label: strings.change(text, label, ""))
+    changed = walker.change(raw, lambda text, label: strings.change(text, label, walker.pointer()))
+    return _with_spans(changed, literal(strings.found(flat)))
 
 
 def _with_spans(raw: str, spans: str) -> str:
@@ -302,7 +304,7 @@ def _change_around(raw: str, around: Walker, work: Work) -> str:
         return ""
     if UNDECODED.search(raw):
         raise UnreadableRecord(UNDECODABLE)
-    return around.change(raw, RecordWork(work, "0").change)
+    return around.change(raw, lambda text, label: work.hidden(text, "0", label))
 
 
 def _whole_or_pieces(pieces: Iterator[Piece], paths: Paths) -> Iterator[Piece]:
