@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from corpus.pii.hide import PiiHider
 from corpus.reading.containers import UnreadableRecord
-from launch.pii.json_text import Walker, change_record, pieces_of
+from launch.pii.json_text import Walker, change_document, change_record, pieces_of
 from launch.pii.run import sniff_kind
-from launch.pii.work import Hiding, map_strings, paths_of
+from launch.pii.work import EVERYTHING, Hiding, map_strings, paths_of
+from tests.growth.clock import steep_growth
 
 Malmoi = Callable[..., subprocess.CompletedProcess[bytes]]
 TEL = "010-0123-4567"
@@ -86,6 +87,13 @@ def test_deep_json_is_one_sentence(malmoi: Malmoi, tmp_path: Path) -> None:
     result = malmoi("replace", "a.jsonl", "b.jsonl")
     assert result.returncode == 2 and b"line 1: JSON is nested too deeply" in result.stderr
     assert b"json_too_deep 1" in malmoi("replace", "a.jsonl", "b.jsonl", "--on-error", "skip").stderr
+
+
+def test_hiding_in_nested_lists_takes_linear_time() -> None:
+    def hide(raw: str) -> object:
+        return list(change_document([raw], EVERYTHING, TAGS, False, lambda *_: None, waits=False))
+
+    assert steep_growth(hide, lambda chars: "[" * (chars // 6) + '"a"' + ',"b"]' * (chars // 6), 64_000) is None
 
 
 def test_fields_are_paths_and_all_fields_reach_every_depth(malmoi: Malmoi) -> None:
