@@ -51,7 +51,6 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_220,
-    "tokenizer": 3_200,
     "pretrain": 8_300,
     "finetune": 17_450,
     "launch": 11_950,

@@ -1,7 +1,4 @@
-"""The card (README.md) of an exported tokenizer: what it was made of and how, its figures, its limits, how to load it.
-
-Everything is taken from the settings and from statistics.json, so the card cannot claim what was not measured.
-"""
+"""The card (README.md) of an exported tokenizer, from its settings and statistics.json."""
 
 from __future__ import annotations
 
@@ -15,19 +12,19 @@ from tokenizer.config import TokenizerConfig
 
 HOW = {
     "klue": "byte-pair merges inside morphemes, each morpheme learned as the start of a word "
-    "(the recipe of the KLUE paper, section 4.1, as the released vocabulary shows it was carried out)",
+    "(KLUE paper, section 4.1, with the order of the released vocabulary)",
     "bpe": "byte-pair merges inside words, without morphemes (the baseline of the KLUE paper, Table 35)",
-    "malmoi": "byte-pair merges inside morphemes; one that follows another in its word is learned with `##`, "
-    "and pieces that cut across morphemes when words are encoded greedily are pruned",
+    "malmoi": "byte-pair merges inside morphemes; a morpheme inside a word is learned with `##`, "
+    "and pieces that cut across morphemes when words are encoded are pruned",
 }
-# fertility, share of words in several pieces, share of [UNK]: its 32,000 entries over Korean Wikipedia
+# fertility, share of words in several pieces, share of [UNK]; 32,000 entries, on Korean Wikipedia
 PAPER_TABLE_35 = {"BPE of the paper": (2.073, 0.578, 0.011), "morpheme-based BPE of the paper": (2.468, 0.765, 0.009)}
 UNESCAPED = re.compile(r"(?<!\\)\|")
-LISTED_SOURCES = 20  # a source may be a file, and there may be thousands
+LISTED_SOURCES = 20  # there may be thousands
 
 
 def write_card(config: TokenizerConfig, statistics: Mapping[str, Any]) -> str:
-    """Markdown of the card, with the Hub's metadata at its head; ``statistics``: the content of statistics.json."""
+    """Markdown of the card with the Hub's metadata; ``statistics``: the content of statistics.json."""
     environment = load_templates("tokenizer")
     environment.filters |= {"number": _number, "named": _named}
     fit = statistics["fit"]
@@ -64,7 +61,7 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Text of ours inside a table."""
+    """A value with escaped pipes, on one line."""
     return UNESCAPED.sub(r"\\|", " ".join(_number(value).split()))
 
 

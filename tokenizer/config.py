@@ -1,7 +1,6 @@
 """Settings of the tokenizer stage; the defaults are the vocabulary of KLUE (paper section 4.1, Appendix C).
 
-The paper gives 32,000 pieces over mecab-ko morphemes; alphabet, unused slots and layout are those of the released
-vocabulary: 2,000 characters that start a word, then their ``##`` forms, then merges, then 500 unused slots.
+Alphabet, unused slots and layout are those of the released vocabulary.
 """
 
 from __future__ import annotations

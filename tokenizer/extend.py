@@ -84,13 +84,8 @@ def extend_vocabulary(
 
     Args:
         base: a tokenizer or model folder, or a vocab.txt (which keeps case and accents).
-        corpus: a folder of the corpus stage, with ``documents/shard-*.parquet``.
         size: number of new pieces; fewer if the text has no more frequent ones.
         multiple: more pieces are added until the size of the vocabulary is a multiple of this.
-        workers, map_units: as for ``tokenizer.run``.
-
-    Raises:
-        BadInput: no WordPiece vocabulary, no words in the text, or no new piece would shorten it.
     """
     old = read_base(base)
     size += -(len(old.entries) + size) % multiple
@@ -119,11 +114,7 @@ def extend_vocabulary(
 
 
 def extend_as(earlier: Path, base: Path, out: Path) -> dict[str, Any]:
-    """Write the base with the pieces of an extended folder into ``out``; returns its extension.json.
-
-    Raises:
-        BadInput: the folder is not an extended one, or extends another vocabulary.
-    """
+    """Write the base with the pieces of an extended folder into ``out``; returns its extension.json."""
     path, old = earlier / EXTENSION_NAME, read_base(base)
     if not path.is_file():
         raise BadInput(f"{path}: file not found; give a folder of `malmoi tokenizer extend`, or a number of pieces")

@@ -42,9 +42,7 @@ PIECES_NAME = "pieces.txt"
 
 
 class TokenizerInputs(NamedTuple):
-    """``corpus``: a folder of the corpus stage, with ``documents/shard-*.parquet``."""
-
-    corpus: Path
+    corpus: Path  # a folder of the corpus stage, with documents/shard-*.parquet
 
 
 def run(
@@ -57,12 +55,7 @@ def run(
 ) -> dict[str, Any]:
     """Write a Hugging Face tokenizer folder with statistics.json into ``out``; returns sizes and Table 35's figures.
 
-    Args:
-        workers: processes; the output does not depend on it.
-        map_units: the executor of a cluster, instead of processes on this machine.
-
-    Raises:
-        BadInput: no shards, or no words in them.
+    The output does not depend on ``workers``. ``map_units``: the executor of a cluster.
     """
     if BUILDERS[config.builder].analyser:
         load_analyser(config.analyser)  # before any work, as it may not be installed

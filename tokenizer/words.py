@@ -73,8 +73,7 @@ def decompose(text: str) -> str:
 def is_separated(character: str) -> bool:
     """Whether jamo_fallback separates the character from words: a symbol, an emoji, a foreign letter, an old jamo.
 
-    Inside a word, it would make the whole word [UNK] if it is not in the vocabulary. Spaces, control characters and
-    accents are in no word, and BERT's rules already separate punctuation and Han.
+    Inside a word, it would make the whole word [UNK] if it is not in the vocabulary.
 
     >>> [is_separated(character) for character in "가aé😀①ß漢.\u200d"]
     [False, False, False, True, True, True, False, False, False]
@@ -104,12 +103,7 @@ def split_separated(words: Sequence[str]) -> list[str]:
 def split_words(
     words: Sequence[str], left: str, right: str, analyse: Callable[[str], list[str]] = split_morphemes
 ) -> list[list[str]]:
-    """Morphemes of each BERT word of one eojeol; joined, they give the word back.
-
-    Args:
-        left, right: neighbors in the text; empty at the ends of a sentence.
-        analyse: text to its morphemes as slices, without spaces.
-    """
+    """Morphemes of each BERT word of one eojeol as slices; ``left``, ``right``: neighbors, or empty."""
     eojeol = "".join(words)
     if not 1 < len(eojeol) <= MAX_ANALYZED_CHARS:
         return [[word] for word in words]

@@ -27,8 +27,7 @@ log = logging.getLogger(__name__)
 LARGEST_ALPHABET_SHARE = 0.5  # of the learned entries, so that a small vocabulary does not consist of characters only
 
 ASCII = tuple(map(chr, range(0x21, 0x7F)))
-# faces, hands, hearts, and modifiers of keycaps, skin tones and flags: a word with an emoji that is not a piece is
-# [UNK]
+# faces, hands, hearts, and modifiers of keycaps, skin tones and flags
 _EMOJI = (
     (0x20E3, 0x20E4), (0x2600, 0x2605), (0x2661, 0x2662), (0x2665, 0x2666), (0x26A1, 0x26A2), (0x270A, 0x270E),
     (0x2728, 0x2729), (0x2757, 0x2758), (0x2764, 0x2765), (0x1F1E6, 0x1F200), (0x1F31E, 0x1F320), (0x1F338, 0x1F339),
@@ -63,17 +62,13 @@ def _pieces(character: str, jamo_fallback: bool) -> int:
     return 1 if is_own_word(character) or (jamo_fallback and is_separated(character)) else 2
 
 
-ALWAYS_PIECES = tuple(single_pieces(ALWAYS_KNOWN, jamo_fallback=True))
-"""Pieces of every vocabulary with jamo_fallback."""
+ALWAYS_PIECES = tuple(single_pieces(ALWAYS_KNOWN, jamo_fallback=True))  # of every vocabulary with jamo_fallback
 
 
 def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, jamo_fallback: bool) -> list[str]:
-    """The most frequent characters that fit into their share of ``size`` entries, by code point.
+    """At most ``most`` frequent characters that fit into their share of ``size`` learned entries, by code point.
 
-    Args:
-        counts: counts of characters in the text; characters that encoding drops are ignored.
-        most: largest number of characters, in addition to those that are always pieces.
-        size: number of entries that are neither special nor unused.
+    Characters that are always pieces come on top.
     """
     chosen = [*ALWAYS_KNOWN, *(SIGNS if size >= SMALLEST_WITH_SIGNS else ())] if jamo_fallback else []
     seen = _as_encoded(counts) if jamo_fallback else counts

@@ -162,7 +162,6 @@ def rows_of(types: pa.Table) -> Iterator[EojeolType]:
 
 
 def run_name(number: int) -> str:
-    """File of a run of eojeol types."""
     return f"run-{number:05}.arrow"
 
 
@@ -180,10 +179,7 @@ def write_run(path: Path, types: pa.Table, partitions: int) -> None:
 
 
 def merge_partition(number: int, scratch: Path, *, runs: Sequence[Path]) -> dict[str, Any]:
-    """Unit of work: a partition of all runs to ``types.parquet``, sorted; returns its sizes.
-
-    Among these are ``frequencies``, how many types occur once, twice, … (as text, for JSON), and ``characters``.
-    """
+    """Unit of work: a partition of all runs to ``types.parquet``, sorted; returns its sizes and ``frequencies``."""
     tables = [TYPES.empty_table()]
     for run in runs:
         with pa.memory_map(str(run)) as file:

@@ -52,20 +52,13 @@ def build_tokenizer(vocabulary: Sequence[str], *, jamo_fallback: bool = False) -
     )
     tokenizer.add_special_tokens(sorted(ROLES.values(), key=ids.__getitem__))
     if jamo_fallback:
-        tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in _separated_pieces(vocabulary)])
+        separated = [piece for piece in vocabulary if len(piece) == 1 and is_separated(piece)]
+        tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in separated])
     return tokenizer
 
 
-def _separated_pieces(vocabulary: Sequence[str]) -> list[str]:
-    return [piece for piece in vocabulary if len(piece) == 1 and is_separated(piece)]
-
-
 def read_vocabulary(path: Path) -> list[str]:
-    """Entries of a vocab.txt by id; a byte order mark, CR LF and blank lines at the end are ignored.
-
-    Raises:
-        BadInput: not UTF-8, an empty line between entries, an entry twice, or a special token missing.
-    """
+    """Entries of a vocab.txt by id; a byte order mark, CR LF and blank lines at the end are ignored."""
     try:
         text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -86,11 +79,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def export(vocabulary: Sequence[str], config: TokenizerConfig, card: str, out: Path) -> None:
-    """Write the encoder's files and README.md into ``out``; vocab.txt and special_tokens_map.json serve older readers.
-
-    Raises:
-        BadInput: jamo_fallback is set and the vocabulary lacks pieces for it.
-    """
+    """Write the encoder's files and README.md into ``out``; two of the files serve older readers."""
     if config.jamo_fallback and (missing := missing_pieces(vocabulary)):
         raise BadInput(
             f"{out}: no piece for {len(missing):,} letters, the first is {missing[0]!r}; tokenizer.jamo_fallback "

@@ -1,8 +1,7 @@
 """Byte-pair merges over weighted units, written as WordPiece: the first symbol of a word bare, the others with ``##``.
 
 The trainer of the tokenizers library takes no counts, cannot learn ``##`` for a morpheme that follows another, and is
-not deterministic. Here ties are decided by the text of the pair, so the same units always give the same merges. 100,000
-units and 30,000 merges take a few seconds.
+not deterministic. Here ties are decided by the text of the pair, so the same units always give the same merges.
 """
 
 from __future__ import annotations
@@ -20,14 +19,11 @@ Pair = tuple[int, int]
 
 
 def learn_pieces(units: Mapping[str, int], size: int, *, singles: Sequence[str], min_frequency: int) -> list[str]:
-    """The learned part of a vocabulary: the single characters, then merges, best first.
+    """At most ``size`` learned entries: the single characters, then merges, best first.
 
     Args:
-        units: training units and their counts (``tokenizer.building.units``).
-        size: number of entries; fewer if the units have no more pairs.
-        singles: the alphabet with its ``##`` forms (``tokenizer.building.alphabet``); units with other characters are
-            skipped, because words with them are [UNK].
-        min_frequency: pairs seen less often are not merged.
+        units: training units and their counts; units with characters that are not in ``singles`` are skipped.
+        singles: the alphabet with its ``##`` forms (``tokenizer.building.alphabet``).
     """
     pieces = dict.fromkeys(singles)
     known = set(singles)
@@ -43,7 +39,7 @@ def learn_pieces(units: Mapping[str, int], size: int, *, singles: Sequence[str],
 
 def split_unit(unit: str) -> list[str]:
     """Symbols of a unit: ``"는데"`` to ``["는", "##데"]``, ``"##는데"`` to ``["##는", "##데"]``."""
-    text = _text(unit)
+    text = unit.removeprefix(PREFIX)  # "#" is always a separate word, so no text begins with "##"
     first = unit[: len(unit) - len(text) + 1]
     return [first, *(PREFIX + character for character in text[1:])]
 
@@ -122,7 +118,3 @@ def _replace(word: list[int], pair: Pair, merged: int) -> list[int]:
         else:
             new.append(symbol)
     return new
-
-
-def _text(unit: str) -> str:
-    return unit.removeprefix(PREFIX)  # "#" is always a separate word, so no text begins with "##"

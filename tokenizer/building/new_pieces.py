@@ -44,8 +44,7 @@ class NewPiece(NamedTuple):
 class Words(NamedTuple):
     """Distinct normalized words that the old vocabulary splits without [UNK], and their counts.
 
-    For all their characters, concatenated: whether a morpheme begins there inside a word, and whether an old piece
-    does.
+    ``morphemes``, ``pieces``: whether a morpheme (inside a word) or an old piece begins, for all characters.
     """
 
     texts: list[str]
@@ -72,10 +71,6 @@ class Vocabulary:
         self._encoder = Tokenizer(WordPiece(ids, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD))
         self._encoder.pre_tokenizer = WhitespaceSplit()
 
-    def with_pieces(self, pieces: Sequence[str]) -> Vocabulary:
-        """The vocabulary with pieces after the last id."""
-        return Vocabulary([*self.entries, *pieces], self.unknown)
-
     def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Concatenated ids of all words, and the index of the word of each id."""
         found = [np.zeros(0, np.int64)]
@@ -92,11 +87,7 @@ class Vocabulary:
 
 
 def choose_pieces(old: Vocabulary, segmented: Mapping[str, int], size: int) -> list[NewPiece]:
-    """At most ``size`` new pieces, those that save most first; fewer if the text has no more frequent ones.
-
-    Args:
-        segmented: normalized words, with spaces between morphemes, and their counts.
-    """
+    """At most ``size`` new pieces, those that save most first; ``segmented``: words with spaces between morphemes."""
     words = words_to_shorten(old, segmented)
     made_of = learn_candidates(old, words, int(size * OVERGENERATION))
     kept = list(made_of)
@@ -111,7 +102,7 @@ def choose_pieces(old: Vocabulary, segmented: Mapping[str, int], size: int) -> l
 
 
 def words_to_shorten(old: Vocabulary, segmented: Mapping[str, int]) -> Words:
-    """Words of several old pieces without [UNK]; new pieces change no others."""
+    """Words of several old pieces without [UNK]; new pieces do not change other words."""
     split = [word.split(" ") for word in sorted(segmented)]
     texts = ["".join(morphemes) for morphemes in split]
     ids, owners = old.encode(texts)
@@ -164,11 +155,10 @@ def rank(
 ) -> list[tuple[NewPiece, bool]]:
     """The pieces with what each saves if all are used, most saving first, and whether it should be kept.
 
-    A piece accounts for the text up to the next new piece or the end of the word, so the sum is the number of pieces
-    saved in the text. It should be dropped if it is rare, saves nothing, makes a word unknown, or crosses a morpheme
-    boundary in more than ``MAX_CROSSING_SHARE`` of its uses.
+    A piece accounts for the text up to the next new piece or the end of the word. It is dropped if it is rare, saves
+    nothing, makes a word unknown, or mostly crosses a morpheme boundary.
     """
-    new = old.with_pieces(pieces)
+    new = Vocabulary([*old.entries, *pieces], old.unknown)
     ids, owners = new.encode(words.texts)
     unknown = new.unknown_words(ids, owners, len(words.texts))
     harmful = {part for text, lost in zip(words.texts, unknown.tolist(), strict=True) if lost for part in _parts(text)}

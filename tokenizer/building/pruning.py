@@ -1,8 +1,7 @@
-"""Pieces that cut across morphemes, found by use and dropped (the ``malmoi`` builder).
+"""Removal of pieces that cut across morphemes when words are encoded (the ``malmoi`` builder).
 
-Training keeps every piece inside one morpheme, but encoding is greedy: the longest piece wins. So more pieces are
-learned than needed, all words are encoded, and pieces that mostly cross a boundary are dropped, with those that save
-the fewest tokens. This is done in rounds, because each removal changes the uses of other pieces:
+More pieces are learned than needed, all words are encoded, and pieces that mostly cross a boundary are dropped, then
+those that save the fewest tokens; in rounds, because each removal changes the uses of other pieces:
 ```
 morphemes    count   pieces
 책 이 다     9       책 ##이다     "it is a book": the piece joins 이|다 across a boundary
@@ -15,8 +14,6 @@ morphemes    count   pieces
 [[9, 1, 0, 0, 0, 0, 10], [0, 0, 0, 0, 0, 0, 9]]
 >>> prune(pieces, 7, rounds=1, max_crossing_share=0.5, count_uses=lambda kept, _: count_uses(kept, words, counts))
 (['책', '사', '이', '다', '##이', '##다'], {'dropped_crossing': 1, 'dropped_rare': 0})
-
-Words are encoded by the library itself; boundaries are checked on arrays of characters, a million words a second.
 """
 
 from __future__ import annotations
@@ -53,17 +50,11 @@ CountUses = Callable[[Sequence[str], int], np.ndarray]
 def prune(
     pieces: Sequence[str], size: int, *, rounds: int, max_crossing_share: float, count_uses: CountUses
 ) -> tuple[list[str], dict[str, int]]:
-    """Keep ``size`` of the pieces, in their order; fewer only if too many cross boundaries.
+    """Keep ``size`` of the pieces, in their order, and all single characters; returns also the numbers of dropped ones.
 
     Args:
-        pieces: the learned part of a vocabulary, best pieces first; single characters are always kept.
-        size: number of pieces to keep.
-        rounds: number of rounds; uses are counted before each.
         max_crossing_share: pieces with a larger share of crossing uses are dropped, 0..1; 1 keeps all.
         count_uses: (pieces, round) to int64 [2, pieces]: uses of each piece, and uses that cross a boundary.
-
-    Returns:
-        the pieces, and the numbers that were dropped as crossing and as rare.
     """
     kept = list(pieces)
     dropped = {"dropped_crossing": 0, "dropped_rare": 0}
@@ -123,10 +114,7 @@ def uses_in_file(pieces: Sequence[str], words: Path, *, by: str) -> np.ndarray:
 def count_uses(pieces: Sequence[str], words: Sequence[str], counts: np.ndarray) -> np.ndarray:
     """Uses of each piece with greedy matching, and those that cross a boundary: int64 [2, pieces].
 
-    Args:
-        pieces: distinct; words with a character that is not a piece are skipped, as they would be [UNK].
-        words: morphemes separated by spaces (``tokenizer.building.units``), at most 100 characters.
-        counts: count of each word, int64 [words].
+    ``words`` are morphemes separated by spaces; words with a character that is not a piece are skipped.
     """
     encoder = _greedy_encoder(pieces)
     lengths = np.array([0] + [len(piece.removeprefix(PREFIX)) for piece in pieces])  # [UNK] is id 0

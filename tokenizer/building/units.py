@@ -77,10 +77,7 @@ def weigh_partition(
 def segment(
     types: Iterable[EojeolType], builder: Builder, *, analyser: str = "mecab", jamo_fallback: bool = False
 ) -> dict[str, tuple[int, int]]:
-    """Segmented words of the eojeol types, with the count and the training weight of each.
-
-    Words that are too long for WordPiece are left out.
-    """
+    """Segmented words of the eojeol types with count and training weight, without those too long for WordPiece."""
     counts: Counter[str] = Counter()
     weights: Counter[str] = Counter()
     analyse = builder.analyser and builder.analyser(analyser)

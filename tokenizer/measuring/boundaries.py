@@ -7,7 +7,7 @@ mecab-ko is 0.93 without context. Every distinct eojeol is counted once; a sampl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
@@ -20,10 +20,10 @@ from tokenizer.measuring.samples import Floats, Integers, Interval, interval
 from tokenizer.words import bert_words, split_words
 
 EOJEOLS_PER_BATCH = 10_000
-LONGEST_JUDGED = 100  # characters; longer eojeols are addresses and tables, which the analyser is not asked about
+LONGEST_JUDGED = 100  # characters; longer eojeols are addresses and tables, which are not analysed
 SUMS = (
-    "words", "tokens", "skipped",  # eojeols with a piece, their pieces, eojeols without a reference; all else is of
-    "judged", "true", "found", "hit", "true within", "found within", "hit within",  # those that have one
+    "words", "tokens", "skipped",  # eojeols with a piece, their pieces, eojeols without a reference
+    "judged", "true", "found", "hit", "true within", "found within", "hit within",  # of eojeols with a reference
     "bounded", "kept", "pieces", "crossing",
 )  # fmt: skip
 
@@ -32,11 +32,7 @@ Cutter = Callable[[Sequence[str]], Sequence[Sequence[Span]]]
 
 
 class CutEojeol(NamedTuple):
-    """An eojeol and where its morphemes begin; None where nobody says.
-
-    ``cuts`` and ``words`` are positions in ``text``, ascending, each above 0 and below its length: beginnings of
-    morphemes, and of BERT words (a subset of neither).
-    """
+    """An eojeol, and the positions inside it where morphemes (None: unknown) and BERT words begin, ascending."""
 
     text: str
     cuts: tuple[int, ...] | None
@@ -45,22 +41,21 @@ class CutEojeol(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BoundaryScores:
-    """How well cuts agree with a reference; every eojeol weighs as often as it occurs.
+    """Agreement of cuts with a reference, weighted by counts; shares are 0..1, None if the divisor is 0.
 
-    Shares are 0..1, None where there is nothing to divide by. ``f1_within_words`` is over places inside BERT words
-    alone, without those that punctuation and Han characters give to every BERT vocabulary for nothing.
+    ``f1_within_words`` leaves out the borders of BERT words, which every BERT vocabulary has.
     """
 
     eojeols: int  # those compared
-    skipped: int  # those without a usable reference, left out of everything else
+    skipped: int  # those without a reference, which do not count in the other figures
     boundaries: int  # in the reference, over all eojeols
     precision: float | None  # share of the tokenizer's boundaries that are in the reference
     recall: float | None  # share of the reference's boundaries that the tokenizer has
     f1: float | None
     f1_within_words: float | None
-    keeps_all: float | None  # share of eojeols, among those that have a boundary, in which the tokenizer has all
-    crossing: float | None  # share of pieces with a boundary of the reference inside; an [UNK] is a piece like others
-    intervals: Mapping[str, Interval]  # 95 %, of the figures of these names (``measuring.samples``)
+    keeps_all: float | None  # share of eojeols with boundaries in which the tokenizer has all of them
+    crossing: float | None  # share of pieces ([UNK] included) with a boundary of the reference inside
+    intervals: Mapping[str, Interval]  # 95 %, by name of the figure (``measuring.samples``)
 
 
 def score_boundaries(sums: Floats, resampled: Floats) -> BoundaryScores:
@@ -97,11 +92,7 @@ def fertility_interval(resampled: Floats) -> Interval | None:
 
 
 def count_boundaries(cutter: Cutter, reference: Sequence[CutEojeol]) -> Integers:
-    """``SUMS`` of each eojeol, [eojeols, sums].
-
-    Args:
-        cutter: for a list of eojeols, the pieces of each as (begin, end) in characters, in order.
-    """
+    """``SUMS`` of each eojeol, [eojeols, sums]; ``cutter`` gives the pieces of each as (begin, end) in characters."""
     parts = [np.zeros((0, len(SUMS)), np.int64)]
     for start in range(0, len(reference), EOJEOLS_PER_BATCH):
         batch = reference[start : start + EOJEOLS_PER_BATCH]
@@ -110,7 +101,7 @@ def count_boundaries(cutter: Cutter, reference: Sequence[CutEojeol]) -> Integers
 
 
 def _count(batch: Sequence[CutEojeol], pieces: Sequence[Sequence[Span]]) -> Integers:
-    """Sums over a batch. Its eojeols are laid in one row with a gap after each, so that places are one index."""
+    """``SUMS`` of a batch; its eojeols are concatenated with a gap after each, so that one index names a place."""
     spans = np.array([len(eojeol.text) + 1 for eojeol in batch], np.int64)
     starts = np.cumsum(spans) - spans
     owner = np.repeat(np.arange(len(batch)), spans)
@@ -147,31 +138,23 @@ def _mark(size: int, starts: Integers, places: Sequence[Sequence[int]]) -> NDArr
 
 
 def _openings(begins: Integers, ends: Integers) -> Integers:
-    """Where pieces begin that begin after all others end: one that starts inside a character overlaps its neighbour."""
+    """Where pieces begin, without pieces that start inside a character and so overlap the piece before."""
     reached = np.maximum.accumulate(np.concatenate([[-1], ends[:-1]]))[: len(begins)]
     opens: Integers = begins[(begins >= reached) & (ends > begins)]
     return opens
 
 
-def silver_cuts(types: Iterable[EojeolType]) -> list[CutEojeol]:
-    """What mecab-ko makes of each eojeol type in its window; no cuts for those that it is not given.
-
-    The beginning of a BERT word is the beginning of a morpheme, whatever mecab-ko makes of 3.14 or 가나(伽羅). All
-    types are in memory at once.
-    """
-    return [_silver(row) for row in types]
-
-
-def _silver(row: EojeolType) -> CutEojeol:
+def cut_by_mecab(row: EojeolType) -> CutEojeol:
+    """The cuts of mecab-ko for an eojeol type in its window; every BERT word begins a morpheme."""
     words = bert_words(row.eojeol)
-    if not words or len(row.eojeol) > LONGEST_JUDGED:  # control characters alone, or a table
+    if not words or len(row.eojeol) > LONGEST_JUDGED:  # only control characters, or a table
         return CutEojeol(row.eojeol, None, ())
     morphemes = chain.from_iterable(split_words(words, row.left, row.right))
     return CutEojeol(row.eojeol, locate_pieces(row.eojeol, list(morphemes)), locate_pieces(row.eojeol, words))
 
 
 def locate_pieces(eojeol: str, pieces: Sequence[str]) -> tuple[int, ...]:
-    """Where all pieces but the first begin; what the eojeol has and they have not are control characters.
+    """Where all pieces except the first begin; the pieces lack the control characters of the eojeol.
 
     >>> locate_pieces("연구\\u200b자이다", ["연구자", "이다"])
     (4,)
@@ -194,7 +177,7 @@ def word_spans(eojeol: str) -> list[Span]:
 
 
 def locate_characters(eojeol: str, kept: str) -> list[int]:
-    """Position in ``eojeol`` of each character of ``kept``, which is the eojeol without some kinds of character."""
+    """Position in ``eojeol`` of each character of ``kept``, which is the eojeol without some of its characters."""
     places, position = [], 0
     for character in kept:
         position = eojeol.index(character, position)

@@ -26,9 +26,9 @@ from tokenizer.measuring.boundaries import (
     BoundaryScores,
     CutEojeol,
     count_boundaries,
+    cut_by_mecab,
     fertility_interval,
     score_boundaries,
-    silver_cuts,
 )
 from tokenizer.measuring.encoder import FILE_NAMES, load_tokenizer, make_encoder
 from tokenizer.measuring.gold import Gold, read_gold
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OnText:
-    """A tokenizer on one text, or on several taken together; ``silver`` is mecab-ko's opinion on it."""
+    """Figures of a tokenizer on one text, or on all texts; ``silver``: compared with mecab-ko."""
 
     text: str
     fit: TokenizerStatistics
@@ -50,7 +50,7 @@ class OnText:
 
 @dataclass(frozen=True, slots=True)
 class OnGold:
-    """A tokenizer against the people of one file."""
+    """A tokenizer compared with the annotations of one file."""
 
     file: str
     convention: str
@@ -59,33 +59,30 @@ class OnGold:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One tokenizer among others."""
+    """All figures of one tokenizer."""
 
     name: str
     whole: OnText  # all texts together
-    texts: tuple[OnText, ...]  # each of them, where there are several
+    texts: tuple[OnText, ...]  # each text, if there are several
     golds: tuple[OnGold, ...]
 
 
 def compare(
     tokenizers: Sequence[Path], texts: Mapping[str, Iterable[str]], golds: Sequence[Path] = ()
 ) -> list[Comparison]:
-    """All figures of several tokenizers over named texts.
+    """Measure several tokenizers on named texts.
 
     Args:
-        tokenizers: folders or vocab.txt files (``load_tokenizer``); names are made of their paths.
-        texts: documents by the name of their text; eojeols are analysed with one neighbour on each side of their line.
+        tokenizers: folders or vocab.txt files (``load_tokenizer``), named by their paths.
+        texts: documents by the name of their text.
         golds: KLUE-DP or CoNLL-U files (``read_gold``).
-
-    Raises:
-        BadInput: no tokenizer there or one twice, no word in a text, or a gold file that is not one.
     """
     names = name_tokenizers(tokenizers)
     loaded = [load_tokenizer(path) for path in tokenizers]
     references = dict(zip(name_files(golds, "gold file"), map(read_gold, golds), strict=True))
     types, samples = _count(texts)
-    log.info("%d eojeol types; mecab-ko cuts each of them once", len(types))
-    silver = silver_cuts(types)
+    log.info("%d eojeol types to analyse with mecab-ko", len(types))
+    silver = [cut_by_mecab(row) for row in types]
     found = []
     for name, tokenizer in zip(names, loaded, strict=True):
         log.info("%s: measuring", name)
@@ -103,13 +100,13 @@ def _count(texts: Mapping[str, Iterable[str]]) -> tuple[list[EojeolType], dict[s
     samples = {name: _sample(rows, known) for name, rows in documents.items()}
     for name, sample in samples.items():
         if not sample.blocks:
-            raise BadInput(f"{name}: there is no word in this text to measure; give text files that are not empty")
+            raise BadInput(f"{name}: no words in this text; give text files that are not empty")
     return types, samples
 
 
 def _documents(texts: Iterable[str]) -> Iterator[Document]:
     for text in texts:
-        # by content, not by place: the window of an eojeol is the same for any order of the texts
+        # of the content, so that the window of an eojeol is the same for any order of the texts
         id_ = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         yield Document(id_, "", tuple(text.splitlines()))
 
@@ -126,7 +123,7 @@ def _sample(documents: Sequence[Document], types: pa.LargeStringArray) -> Sample
 def _measure_texts(
     tokenizer: Tokenizer, eojeols: Sequence[CutEojeol], samples: Mapping[str, Sample]
 ) -> Iterator[OnText]:
-    """All texts together, then, of several, each of them."""
+    """All texts together, then each text if there are several."""
     names = [f"all {len(samples)} texts", *samples] if len(samples) > 1 else list(samples)
     counts = np.stack([sample.counts(len(eojeols)) for sample in samples.values()])
     if len(samples) > 1:
@@ -138,7 +135,7 @@ def _measure_texts(
     sums = [sample.sums(each) for sample in samples.values()]
     drawn = [resample(blocks, number) for number, blocks in enumerate(sums)]
     totals = [blocks.sum(axis=0) for blocks in sums]
-    if len(samples) > 1:  # each text is drawn from by itself: they were chosen and are no sample of anything
+    if len(samples) > 1:  # each text is resampled by itself: the texts were chosen and are not a sample
         drawn, totals = [np.sum(drawn, axis=0), *drawn], [np.sum(totals, axis=0), *totals]
     for name, fit, total, resampled in zip(names, fits, totals, drawn, strict=True):
         yield OnText(name, fit, fertility_interval(resampled), score_boundaries(total, resampled))
@@ -151,7 +148,6 @@ def _measure_gold(tokenizer: Tokenizer, file: str, gold: Gold) -> OnGold:
 
 
 def name_tokenizers(paths: Sequence[Path]) -> list[str]:
-    """Names of folders or vocab.txt files; see ``name_files``."""
     return name_files(paths, "tokenizer", lambda path: path.parent if path.name in FILE_NAMES else path.with_suffix(""))
 
 
@@ -160,7 +156,7 @@ def _without_endings(path: Path) -> Path:
 
 
 def name_files(paths: Sequence[Path], kind: str, shorten: Callable[[Path], Path] = _without_endings) -> list[str]:
-    """Names of folders or files, with as much of the path as makes them unique; BadInput if one is given twice."""
+    """The shortest unique endings of the paths; BadInput if one is given twice."""
     whole = [path.parent.resolve() / path.name if path.is_file() else path.resolve() for path in paths]
     for path, count in Counter(whole).items():
         if count > 1:

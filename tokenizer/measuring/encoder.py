@@ -23,7 +23,7 @@ from tokenizer.building.alphabet import missing_pieces
 from tokenizer.building.export import build_tokenizer, read_vocabulary
 
 FILE_NAMES = ("tokenizer.json", "vocab.txt")
-TRIED_PAIRS = 50  # neighbours on which the role of the space is found out
+TRIED_PAIRS = 50  # neighboring words with which the effect of a space is tested
 
 Span = tuple[int, int]
 
@@ -31,8 +31,8 @@ Span = tuple[int, int]
 class Encoder(NamedTuple):
     """A tokenizer for the eojeols of a text.
 
-    ``before`` is a space where the tokenizer encodes a word behind a space otherwise than one alone (GPT-2's 한 and
-    Ġ한), else empty. ``unknown`` is the id of [UNK], None where there is none (byte-level vocabularies).
+    ``before``: a space if the tokenizer encodes a word after a space differently (GPT-2's 한 and Ġ한), else empty.
+    ``unknown``: the id of [UNK], None if there is none (byte-level vocabularies).
     """
 
     tokenizer: Tokenizer
@@ -44,11 +44,11 @@ class Encoder(NamedTuple):
         return [encoding.ids for encoding in self._encode(self.tokenizer.encode_batch_fast, eojeols)]
 
     def spans(self, eojeols: Sequence[str]) -> list[list[Span]]:
-        """(begin, end) of each piece in characters of its eojeol; a piece of the space alone is (0, 0)."""
+        """(begin, end) of each piece in characters of its eojeol; (0, 0) for a piece of the space only."""
         return [self._shift(encoding.offsets) for encoding in self._encode(self.tokenizer.encode_batch, eojeols)]
 
     def unknown_spans(self, eojeols: Sequence[str]) -> list[list[Span]]:
-        """The spans of those pieces that are [UNK]."""
+        """The spans of the pieces that are [UNK]."""
         encodings = self._encode(self.tokenizer.encode_batch, eojeols)
         return [
             [span for span, id_ in zip(self._shift(found.offsets), found.ids, strict=True) if id_ == self.unknown]
@@ -58,7 +58,7 @@ class Encoder(NamedTuple):
     def _encode(self, encode: Callable[..., list[Encoding]], eojeols: Sequence[str]) -> list[Encoding]:
         try:
             return encode([self.before + eojeol for eojeol in eojeols], add_special_tokens=False)
-        except Exception as error:  # the library raises bare Exception, and TypeError for half a surrogate pair
+        except Exception as error:  # the library raises Exception, and TypeError for half a surrogate pair
             raise BadInput(f"the tokenizer cannot encode this text ({error}); check its model, and the text") from error
 
     def _shift(self, offsets: list[Span]) -> list[Span]:
@@ -66,7 +66,7 @@ class Encoder(NamedTuple):
 
 
 def make_encoder(tokenizer: Tokenizer, sample: Sequence[str]) -> Encoder:
-    """Prepare ``tokenizer`` (it is changed) and find out on neighbours in ``sample`` what a space in front does."""
+    """Prepare ``tokenizer`` (it is changed), and test with neighbors in ``sample`` whether words need a space."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
     tokenizer.encode_special_tokens = True
@@ -84,7 +84,7 @@ def make_encoder(tokenizer: Tokenizer, sample: Sequence[str]) -> Encoder:
 
 def _unknown_id(tokenizer: Tokenizer) -> int | None:
     model = tokenizer.model
-    if isinstance(model, Unigram):  # the only model that keeps a number, and shows it nowhere else
+    if isinstance(model, Unigram):  # this model has an id and does not expose it
         found: int | None = json.loads(tokenizer.to_str())["model"]["unk_id"]
         return found
     return tokenizer.token_to_id(model.unk_token) if model.unk_token else None
@@ -93,11 +93,8 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 def load_tokenizer(path: Path) -> Tokenizer:
     """The encoder of a Hugging Face folder (tokenizer.json, else vocab.txt) or of one such file.
 
-    A vocab.txt with a tokenizer_config.json in the same folder is read as that says (case, accents, added tokens);
-    alone, it keeps its case, and its accents unless it is ours in jamo.
-
-    Raises:
-        BadInput: neither is there, or the file is not what its name says.
+    A tokenizer_config.json next to a vocab.txt decides about case, accents and added tokens. Without it, case is kept,
+    and accents are kept except with jamo_fallback.
     """
     file = path
     if path.is_dir():
@@ -109,15 +106,15 @@ def load_tokenizer(path: Path) -> Tokenizer:
         return _from_vocabulary(file)
     try:
         return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises bare Exception for whatever it cannot read
+    except Exception as error:  # the library raises Exception for files that it cannot read
         raise BadInput(f"{file}: not a tokenizer of the tokenizers library ({error}); save it again") from error
 
 
 def _from_vocabulary(file: Path) -> Tokenizer:
     vocabulary = read_vocabulary(file)
     tokenizer = build_tokenizer(vocabulary, jamo_fallback=not missing_pieces(vocabulary))
-    beside = file.with_name("tokenizer_config.json")
-    settings = read_json(beside, "fix it or move the vocab.txt to another folder") if beside.is_file() else {}
+    config = file.with_name("tokenizer_config.json")
+    settings = read_json(config, "fix it or move the vocab.txt to another folder") if config.is_file() else {}
     if not isinstance(settings, dict):
         return tokenizer
     try:
@@ -128,5 +125,5 @@ def _from_vocabulary(file: Path) -> Tokenizer:
             is_han_apart = settings.get("tokenize_chinese_chars") is not False
             tokenizer.normalizer = BertNormalizer(True, is_han_apart, strip_accents, lowercase)
     except (AttributeError, KeyError, TypeError) as error:
-        raise BadInput(f"{beside}: not the settings of a BERT tokenizer ({error}); save the tokenizer again") from error
+        raise BadInput(f"{config}: not the settings of a BERT tokenizer ({error}); save the tokenizer again") from error
     return tokenizer

@@ -30,7 +30,7 @@ PLUSES = re.compile(r"(\++)")
 
 
 class Gold(NamedTuple):
-    """Words of a file, equal ones with equal cuts in one row, and their places; skipped words have no cuts."""
+    """Distinct words of a file with their cuts (None: skipped), and the sample of their places."""
 
     convention: str  # KLUE_DP or CONLL_U
     words: list[CutEojeol]
@@ -38,7 +38,7 @@ class Gold(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A line of the file; ``number`` is 3, of CoNLL-U also 3-4 (a word of several morpheme words) and 3.1 (none)."""
+    """A line of the file; ``number`` is 3, in CoNLL-U also 3-4 (a word of several rows) and 3.1 (not in the text)."""
 
     sentence: int
     number: str
@@ -47,11 +47,7 @@ class Row(NamedTuple):
 
 
 def read_gold(path: Path) -> Gold:
-    """A KLUE-DP or CoNLL-U file, plain or .zst, distinguished by their columns.
-
-    Raises:
-        BadInput: neither of them, damaged, or without a word that is the sum of its morphemes.
-    """
+    """Read a KLUE-DP or CoNLL-U file, plain or .zst; the number of columns decides which it is."""
     convention, rows = _read_rows(path)
     cut = cut_at_spaces
     if convention == CONLL_U:
@@ -59,7 +55,7 @@ def read_gold(path: Path) -> Gold:
     numbers: dict[tuple[str, tuple[int, ...] | None], int] = {}
     places = [numbers.setdefault((row.form, cut(row.form, row.lemma)), len(numbers)) for row in rows]
     if all(cuts is None for _, cuts in numbers):
-        raise BadInput(f"{path}: none of its {len(rows)} words is the sum of its morphemes (LEMMA); {EXPECTED}")
+        raise BadInput(f"{path}: none of its {len(rows)} words equals its joined morphemes (LEMMA); {EXPECTED}")
     words = [CutEojeol(form, cuts, locate_pieces(form, bert_words(form))) for form, cuts in numbers]
     return Gold(convention, words, make_sample(np.array([row.sentence for row in rows]), np.array(places)))
 
@@ -89,9 +85,9 @@ def _read(path: Path) -> str:
 
 
 def _surface_words(rows: list[Row]) -> list[Row]:
-    """The words as in the text: 3-4 with the morphemes of 3 and 4 in place of both, and no 3.1."""
+    """The words of the text: 3-4 gets the morphemes of 3 and 4 and replaces both, and 3.1 is left out."""
     words: list[tuple[Row, list[str]]] = []
-    last = 0  # of the range that the words belong to
+    last = 0  # the end of the newest range
     for row in rows:
         first, _, end = row.number.partition("-")
         if "." in first:
@@ -118,7 +114,7 @@ def cut_at_spaces(word: str, lemma: str) -> tuple[int, ...] | None:
 
 
 def cut_at_pluses(word: str, lemma: str) -> tuple[int, ...] | None:
-    """The same for ``+``, which may also be a character of the word; None also if there are several ways to cut it.
+    """The same for ``+``, which may also be a character of the word; None also if the cuts are ambiguous.
 
     >>> cut_at_pluses("눈물을", "눈물+을"), cut_at_pluses("3+4", "3+++4"), cut_at_pluses("C++를", "C+++를")
     ((2,), (1, 2), None)

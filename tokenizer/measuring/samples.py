@@ -24,7 +24,7 @@ Interval = tuple[float, float]
 
 
 class Sample(NamedTuple):
-    """Counts of each eojeol (by number) in each block of neighboring sentences; arrays [pairs]."""
+    """Counts of eojeols (by number) in blocks of neighboring sentences; one array entry per eojeol and block."""
 
     eojeol: Integers
     block: Integers
@@ -36,17 +36,17 @@ class Sample(NamedTuple):
         return _add_up(self.eojeol, self.times, eojeols).astype(np.int64)
 
     def sums(self, each: Integers) -> Floats:
-        """[blocks, figures], from ``each``: what one occurrence of an eojeol adds, [eojeols, figures]."""
+        """Sums of each block, [blocks, figures]; ``each``: figures of one occurrence, [eojeols, figures]."""
         columns = [_add_up(self.block, self.times * column[self.eojeol], self.blocks) for column in each.T]
         return np.stack(columns, axis=1)
 
 
 def _add_up(places: Integers, values: Integers, size: int) -> Floats:
-    return np.bincount(places, weights=values, minlength=size).astype(np.float64)  # as it is, exact below 2^53
+    return np.bincount(places, weights=values, minlength=size).astype(np.float64)  # exact below 2^53
 
 
 def make_sample(sentences: Integers, eojeols: Integers) -> Sample:
-    """A sample of words in their order: the number of the sentence, ascending, and of the eojeol of each."""
+    """A sample of words in text order, from the numbers of their sentences (ascending) and eojeols."""
     if not len(sentences):
         return Sample(sentences, eojeols, eojeols, 0)
     rank = np.cumsum(np.diff(sentences, prepend=sentences[0]) > 0)  # sentences without a word do not count
@@ -58,11 +58,7 @@ def make_sample(sentences: Integers, eojeols: Integers) -> Sample:
 
 
 def resample(sums: Floats, number: int = 0) -> Floats:
-    """Sums over as many blocks drawn with replacement, [RESAMPLES, figures]; NaN of less than two blocks.
-
-    Args:
-        number: of the text; other texts have other draws.
-    """
+    """Bootstrap sums over blocks, [RESAMPLES, figures]; NaN for fewer than two blocks. ``number``: of the text."""
     if len(sums) < 2:
         return np.full((RESAMPLES, sums.shape[1]), np.nan)
     drawn: Floats = _draws(len(sums), number).astype(np.float64) @ sums
@@ -78,7 +74,7 @@ def _draws(blocks: int, number: int) -> NDArray[np.uint8]:
 
 
 def interval(values: Floats) -> Interval | None:
-    """The middle 95 % of a figure's values, NaN left out; None where there are no others."""
+    """The middle 95 % of the values, without NaN; None if there are no others."""
     known = values[~np.isnan(values)]
     if not len(known):
         return None

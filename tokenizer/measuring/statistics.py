@@ -32,7 +32,7 @@ from tokenizer.measuring.unknown import KINDS, classify_unknown_words
 EOJEOLS_PER_BATCH = 10_000
 LISTED_UNKNOWN = 50
 LONGEST_LISTED = 50  # characters of a listed eojeol; the rest is cut off
-RARE = 5  # uses; entries below it hardly learn anything
+RARE = 5  # uses; the embedding of a rarer entry hardly learns
 ALPHA = 2.5  # order of the Rényi entropy that agrees best with translation scores (Zouhar et al. 2023)
 SPARE_ENTRY = re.compile(r"[\[<]unused\d+[\]>]")
 
@@ -41,28 +41,28 @@ SPARE_ENTRY = re.compile(r"[\[<]unused\d+[\]>]")
 class TokenizerStatistics:
     """Sums and ratios over one text; shares are 0..1."""
 
-    vocab_size: int  # entries, special and unused ones included
-    eojeols: int  # words between white space, those that encode to nothing (control characters alone) left out
+    vocab_size: int  # entries, including special and unused ones
+    eojeols: int  # words between white space, without those of control characters only
     characters: int  # without white space
-    tokens: int  # pieces, no [CLS] or [SEP] among them
-    unknown_tokens: int  # pieces that are [UNK]; of a BERT vocabulary, one replaces a whole BERT word
-    unknown_hangul: int  # of these, those in place of text with a Hangul character: syllable or jamo, old ones too
-    fertility: float  # tokens per eojeol, 1 at best
+    tokens: int  # pieces, without [CLS] and [SEP]
+    unknown_tokens: int  # pieces that are [UNK]; in a BERT vocabulary, one replaces a whole BERT word
+    unknown_hangul: int  # [UNK] that replace text with a Hangul character (syllable or jamo)
+    fertility: float  # tokens per eojeol; the best is 1
     continued_words: float  # share of eojeols in two or more pieces
     unknown_ratio: float  # unknown_tokens per token
     unknown_hangul_ratio: float  # unknown_hangul per token
     tokens_per_character: float
     renyi_efficiency: float | None  # how evenly the pieces that occur are used, 0..1
-    unknown_eojeols: tuple[tuple[str, int], ...]  # the most frequent ones with an [UNK] in them, and their counts
-    unknown_words: dict[str, int]  # BERT words that are or hold an [UNK], by the kind of the character to blame
-    pieces: int  # entries that text can use: neither special tokens nor spare slots
-    never_used: int  # of these
-    rarely_used: int  # of these, fewer than five times, never included
+    unknown_eojeols: tuple[tuple[str, int], ...]  # the most frequent eojeols with an [UNK], and their counts
+    unknown_words: dict[str, int]  # BERT words with an [UNK], by the kind of the character that causes it
+    pieces: int  # entries that text can use: neither special nor unused slots
+    never_used: int  # pieces without a use
+    rarely_used: int  # pieces with fewer than five uses, or none
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What statistics are made of: ``uses`` of every id, int64, and the fields of the same names."""
+    """Sums from which statistics are computed; ``uses`` of every id."""
 
     uses: NDArray[np.int64]
     eojeols: int
@@ -71,15 +71,6 @@ class Sums:
     unknown_hangul: int
     unknown_eojeols: tuple[tuple[str, int], ...]
     unknown_words: dict[str, int]
-
-
-def measure_counts(tokenizer: Tokenizer, counts: Iterable[tuple[str, int]]) -> TokenizerStatistics:
-    """Statistics over distinct eojeols with their counts; special tokens in text and padding are switched off for good.
-
-    Raises:
-        BadInput: there is no eojeol.
-    """
-    return summarize(tokenizer, add_up(tokenizer, ((eojeol, (count,)) for eojeol, count in counts)))
 
 
 def add_up(tokenizer: Tokenizer, rows: Iterable[tuple[str, Sequence[int]]], texts: int = 1) -> list[Sums]:
@@ -115,11 +106,11 @@ def _rank(unknown: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def summarize(tokenizer: Tokenizer, parts: Sequence[Sums]) -> TokenizerStatistics:
-    """Statistics of sums over parts that share no eojeol; BadInput where there is none."""
+    """Statistics from sums over parts without common eojeols; BadInput if there are no eojeols."""
     uses = np.sum([part.uses for part in parts], axis=0)
     eojeols, characters = sum(part.eojeols for part in parts), sum(part.characters for part in parts)
     if not eojeols:
-        raise BadInput("there is no word in the text to measure; give text files that are not empty")
+        raise BadInput("no words in the text; give text files that are not empty")
     tokens = int(uses.sum())
     unknown = make_encoder(tokenizer, []).unknown
     unknown_tokens = 0 if unknown is None else int(uses[unknown])
@@ -148,11 +139,10 @@ def summarize(tokenizer: Tokenizer, parts: Sequence[Sums]) -> TokenizerStatistic
 
 
 def renyi_efficiency(uses: NDArray[np.int64], alpha: float = ALPHA) -> float | None:
-    """Rényi entropy of the pieces that occur over its largest value, that of as many used equally often, 0..1.
+    """Rényi entropy of the pieces that occur, relative to equally frequent pieces, 0..1; None for fewer than two.
 
-    Zouhar et al. 2023, "Tokenization and the Noiseless Channel", as their package tokenization-scorer computes it. Low
-    where a few pieces fill the text; not a measure of quality by itself (Cognetta et al. 2024 raise it at will). None
-    where fewer than two pieces occur.
+    As in the package tokenization-scorer (Zouhar et al. 2023, "Tokenization and the Noiseless Channel"). Not a measure
+    of quality by itself (Cognetta et al. 2024).
     """
     shares = uses[uses > 0] / uses.sum()
     if len(shares) < 2:
@@ -161,14 +151,11 @@ def renyi_efficiency(uses: NDArray[np.int64], alpha: float = ALPHA) -> float | N
 
 
 def _usable_ids(tokenizer: Tokenizer) -> list[int]:
-    """Entries that text can use: no special tokens, no spare slots."""
+    """Entries that text can use: neither special tokens nor unused slots."""
     special = {id_ for id_, token in tokenizer.get_added_tokens_decoder().items() if token.special}
     return [
         id_ for piece, id_ in tokenizer.get_vocab().items() if id_ not in special and not SPARE_ENTRY.fullmatch(piece)
     ]
-
-
-# --- a new vocabulary and the corpus it was made from, by eojeol types, in parallel
 
 
 def measure_fit(
@@ -179,13 +166,11 @@ def measure_fit(
     work: Path,
     do: MapUnits,
 ) -> dict[str, Any]:
-    """``TokenizerStatistics`` as JSON, and ``crossing_share``, 0..1, for builders that know morphemes.
-
-    Morpheme boundaries are those the builder trained on, so that share is of the words that were analysed.
+    """Statistics of a new vocabulary on its own corpus, as JSON; with morphemes also ``crossing_share``, 0..1.
 
     Args:
         types: files of eojeol types (``building.count``).
-        segmented: folders of segmented words (``building.units``).
+        segmented: folders of segmented words (``building.units``); ``crossing_share`` is over these words.
     """
     listed = work / "vocabulary.txt"
     write_pieces(listed, vocabulary)
@@ -205,7 +190,7 @@ def measure_fit(
 def _add_up_partition(
     partition: tuple[Path, Path], scratch: Path, *, vocabulary: Path, config: TokenizerConfig
 ) -> dict[str, Any]:
-    """Unit of work: sums over eojeol types, ``uses`` in ``uses.npy``, and over segmented words [pieces, crossing]."""
+    """Unit of work: sums over eojeol types (``uses`` in ``uses.npy``) and [pieces, crossing] of segmented words."""
     types, words = partition
     table = pq.read_table(types, columns=["eojeol", "frequency"])
     counts = zip(table["eojeol"].to_pylist(), table["frequency"].to_pylist(), strict=True)

@@ -53,11 +53,7 @@ def kind_of_character(character: str) -> str:
 
 
 def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> tuple[dict[str, int], int]:
-    """How many BERT words are or hold an [UNK], by kind, and how many [UNK] replace text with Hangul.
-
-    Args:
-        eojeols: those with an [UNK], and how often each occurs.
-    """
+    """Number of BERT words with an [UNK] by kind, and of [UNK] that replace Hangul; ``eojeols``: with their counts."""
     alone: dict[str, bool] = {}
     found: Counter[str] = Counter()
     over_hangul = 0
@@ -72,7 +68,7 @@ def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> tupl
 
 
 def _words_with(holes: Sequence[Span], eojeol: str) -> Iterator[Span]:
-    ends = [last for _, last in holes]  # in order: a search finds the first that ends inside or after a word
+    ends = [last for _, last in holes]  # ascending: a search finds the first that ends inside or after a word
     for begin, end in word_spans(eojeol) or [(0, len(eojeol))]:
         place = bisect_right(ends, begin)
         if place < len(holes) and holes[place][0] < end:
@@ -80,7 +76,7 @@ def _words_with(holes: Sequence[Span], eojeol: str) -> Iterator[Span]:
 
 
 def _blame(encoder: Encoder, word: str, alone: dict[str, bool]) -> str:
-    """Kind of the character that causes it; ``alone`` remembers which characters are [UNK] by themselves."""
+    """Kind of the character that causes the [UNK]; ``alone``: which characters are [UNK] by themselves."""
     model = encoder.tokenizer.model
     prefix = model.continuing_subword_prefix if isinstance(model, WordPiece) else ""
     if isinstance(model, WordPiece) and len(_normalized(encoder, word)) > model.max_input_chars_per_word:
@@ -96,7 +92,7 @@ def _blame(encoder: Encoder, word: str, alone: dict[str, bool]) -> str:
 
 
 def _can_continue(encoder: Encoder, prefix: str, character: str) -> bool:
-    """Whether what the normaliser makes of a character (jamo, a letter without its accent) has its ``##`` forms."""
+    """Whether all normalized parts of a character (jamo, a letter without its accent) have ``##`` forms."""
     return all(encoder.tokenizer.token_to_id(prefix + part) is not None for part in _normalized(encoder, character))
 
 

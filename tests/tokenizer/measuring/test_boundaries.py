@@ -18,9 +18,9 @@ from tokenizer.measuring.boundaries import (
     CutEojeol,
     Span,
     count_boundaries,
+    cut_by_mecab,
     locate_pieces,
     score_boundaries,
-    silver_cuts,
     word_spans,
 )
 
@@ -152,7 +152,7 @@ def test_word_spans_are_the_words_without_their_control_characters(eojeol: str) 
 def test_silver_cuts_are_morphemes_and_the_beginnings_of_words() -> None:
     document = Document("1", "", ("조경현은 인공지능 분야의 저명한 연구자이다.", "\u200b \u200b분야의 " + "가" * 101))
 
-    cut = silver_cuts(count_eojeols([document]))
+    cut = [cut_by_mecab(row) for row in count_eojeols([document])]
 
     judged = [(row.text, row.cuts) for row in cut if row.cuts is not None]
     parts = {text: [text[a:b] for a, b in pairwise((0, *cuts, len(text)))] for text, cuts in judged}
@@ -163,19 +163,19 @@ def test_silver_cuts_are_morphemes_and_the_beginnings_of_words() -> None:
     assert [len(row.text) for row in cut if row.cuts is None] == [1, 101]  # a control character, and a table
 
 
-def test_silver_cuts_look_at_the_neighbours() -> None:
-    alone, placed = silver_cuts([EojeolType("최고의", 1, "", ""), EojeolType("최고의", 1, "올해", "영화")])
+def test_silver_cuts_use_the_neighbors() -> None:
+    alone, placed = (cut_by_mecab(EojeolType("최고의", 1, *sides)) for sides in (("", ""), ("올해", "영화")))
 
     assert (alone.cuts, placed.cuts) == ((1,), (2,))
 
 
 def test_where_punctuation_cuts_mecab_need_not() -> None:
-    [cut] = silver_cuts([EojeolType("3.14", 1, "", "")])
+    cut = cut_by_mecab(EojeolType("3.14", 1, "", ""))
 
     assert cut.cuts == cut.words == (1, 2)
 
 
 def test_an_entry_of_the_dictionary_with_a_space_at_its_end_is_cut_without_it() -> None:
-    [cut] = silver_cuts([EojeolType("캘리", 1, "진", "사랑해")])
+    cut = cut_by_mecab(EojeolType("캘리", 1, "진", "사랑해"))
 
     assert cut.cuts == ()

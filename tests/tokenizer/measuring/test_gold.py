@@ -156,7 +156,7 @@ def test_pluses_are_separators_where_only_one_choice_of_them_leaves_the_word(wor
         (TREE.replace("3.1\t", "x.1\t"), "tree.conllu", "line 7: not a word of a CoNLL-U file"),
         ("## h\nx\t눈\t눈\tNNG\t0\tNP\n", "dp.tsv", "line 2: not a word"),
         ("", "dp.tsv", "none of its 0 words"),
-        ("1\t했다\t하 었 다\tVV+EP+EF\t0\tVP\n", "dp.tsv", "none of its 1 words is the sum of its morphemes"),
+        ("1\t했다\t하 었 다\tVV+EP+EF\t0\tVP\n", "dp.tsv", "none of its 1 words equals its joined morphemes"),
         (b"\xff\xfe1", "dp.tsv", "byte 0 is not UTF-8"),
         (b"plain", "dp.tsv.zst", r"not a readable zstd file"),
         (zstandard.ZstdCompressor().compress(SMALL.encode())[:-5], "dp.tsv.zst", "ends in the middle"),

@@ -24,13 +24,14 @@ from tokenizers.trainers import BpeTrainer
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
+from tests.tokenizer.measuring.measured import measure_counts
 from tokenizer.building.count import count_eojeols
 from tokenizer.building.export import build_tokenizer, export
 from tokenizer.config import TokenizerConfig
-from tokenizer.measuring.boundaries import count_boundaries, score_boundaries, silver_cuts
+from tokenizer.measuring.boundaries import count_boundaries, cut_by_mecab, score_boundaries
 from tokenizer.measuring.compare import compare, name_tokenizers
 from tokenizer.measuring.encoder import load_tokenizer, make_encoder
-from tokenizer.measuring.statistics import TokenizerStatistics, measure_counts, renyi_efficiency
+from tokenizer.measuring.statistics import TokenizerStatistics, renyi_efficiency
 from tokenizer.run import TokenizerInputs, run
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "책", "##을", ".", "읽", "##는다", "M", "##A"]
@@ -125,7 +126,7 @@ def test_crossing_share_of_a_build_is_that_of_the_folder_by_the_same_analysis(
     documents.append(Document("cider", "", ("사이다를 마셨다. 사이다가 사이다는 책이다. 학생이다.",)))  # 책|##이다
     fit = build(make_corpus(documents), tmp_path / "out", jamo_fallback=jamo_fallback)
     types = count_eojeols(documents)
-    cuts = silver_cuts(types)
+    cuts = [cut_by_mecab(row) for row in types]
 
     encoder = make_encoder(load_tokenizer(tmp_path / "out"), [cut.text for cut in cuts])
     sums = np.array([row.frequency for row in types]) @ count_boundaries(encoder.spans, cuts)
@@ -292,9 +293,9 @@ def test_order_of_the_texts_changes_no_text(vocab_file: Path) -> None:
 
 def test_side_by_side_without_gold_and_without_text(vocab_file: Path) -> None:
     assert compare([vocab_file], {"text": SENTENCES})[0].golds == ()
-    with pytest.raises(BadInput, match="no word in the text"):
+    with pytest.raises(BadInput, match="no words in the text"):
         compare([vocab_file], {"text": ["\x00", " \u3000\n"]})
-    with pytest.raises(BadInput, match=r"b: there is no word in this text"):
+    with pytest.raises(BadInput, match=r"b: no words in this text"):
         compare([vocab_file], {"a": SENTENCES, "b": [" \u3000\n"]})
 
 

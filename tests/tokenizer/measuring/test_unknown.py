@@ -12,8 +12,8 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.normalizers import BertNormalizer
 
 from corpus.documents.errors import BadInput
+from tests.tokenizer.measuring.measured import measure_counts
 from tokenizer.building.export import build_tokenizer
-from tokenizer.measuring.statistics import measure_counts
 from tokenizer.measuring.unknown import kind_of_character
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "책", "##을", ".", "읽", "##는다", "M", "##A"]
