@@ -63,8 +63,7 @@ from pretrain.metrics.held_out import measure
 from pretrain.metrics.meter import Meter
 from pretrain.metrics.trackers import require_trackers
 from pretrain.metrics.watchdog import Watchdog
-from pretrain.model.existing_model import check_init_from, with_sizes_of
-from pretrain.model.extended import NewRows, read_new_rows
+from pretrain.model.existing_model import NewRows, check_init_from, read_new_rows, with_sizes_of
 from pretrain.model.initialization import count_initial_values, write_initial_values
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.loss import PretrainingModule
@@ -88,10 +87,7 @@ class PretrainInputs(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The parts of a training, the same in all processes except ``world``.
-
-    ``facts``: values for cards and result.json that are known before the run.
-    """
+    """The parts of a training; ``facts``: values for cards and result.json that are known before the run."""
 
     config: PretrainConfig
     store: TokenStore
@@ -113,10 +109,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
     ``workers`` is not used: the launcher decides how many processes train, and each loads its own rows.
 
-    Raises:
-        BadInput: store and tokenizer do not match, the corpus is too small, the processes cannot share the global
-            batch, a checkpoint in ``out`` has other settings, the disk is full, or the loss is not finite.
-        Interrupted: stopped by a signal, with a checkpoint saved. ProcessLost, a subclass: without a checkpoint.
+    Interrupted: stopped by a signal, with a checkpoint saved; its subclass ProcessLost: without a checkpoint.
     """
     require_trackers(config)
     check_init_from(config, inputs.tokenizer)

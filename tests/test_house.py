@@ -51,7 +51,6 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_220,
-    "pretrain": 8_300,
     "finetune": 16_900,
     "launch": 11_950,
     "wheel": 52_350,

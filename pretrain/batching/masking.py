@@ -124,8 +124,7 @@ def mask_single(rows: Rows, row_keys_B: Bits, pieces: Pieces) -> Masked:
 def _words_of(rows: Rows, pieces: Pieces) -> tuple[Numbers, Numbers]:
     """The words of all rows, in order: the place of the first piece, and the number of pieces.
 
-    Words end at the next word, special piece or row; a row may start in the middle of a word; the rest of it counts as
-    a word.
+    Words end at the next word, special piece or row; at the start of a row, the rest of a word counts as a word.
     """
     special_BL = pieces.special_V[rows.ids_BL]
     border_BL = ~pieces.continues_V[rows.ids_BL] if rows.units_BL is None else rows.units_BL.copy()
@@ -141,9 +140,8 @@ def _words_of(rows: Rows, pieces: Pieces) -> tuple[Numbers, Numbers]:
 def _choose_words(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, budget_B: Numbers, share: float) -> Numbers:
     """Numbers of the words chosen, ascending.
 
-    Draws order the words, and only the first few are needed: those that fill ``share`` of the row. So only words with
-    a draw in the lowest 2 x share of its range are sorted, twice as many as needed on average. A row with budget left
-    is repeated with all its words.
+    Only words with a draw in the lowest 2 x ``share`` of its range are sorted, twice as many as needed on average. A
+    row with budget left is repeated with all its words.
     """
     likely_share = min(2 * share, 0.5)
     likely_K = np.flatnonzero(draws_N <= np.uint64(2**64 * likely_share))  # a draw is anything below 2**64

@@ -153,8 +153,6 @@ def pack_histogram(histogram: list[int], length: int, most_segments: int) -> lis
     >>> lengths = [6, 5, 3, 2, 2, 1]
     >>> [layout.lengths for layout in pack_histogram(np.bincount(lengths, minlength=9).tolist(), 8, 4)]
     [(5, 3), (6, 2), (2, 1)]
-
-    With a million times as many segments there are hardly more layouts, each with a million times as many rows.
     """
     open_rows: list[list[RowLayout]] = [[] for _ in range(length + 1)]  # by free space
     for size in range(length, 0, -1):

@@ -53,12 +53,9 @@ class RowSource(Protocol):
 
 
 class Blocks:
-    """Blocks of ``length`` tokens, cut out of the chosen long blocks of the store.
+    """Blocks of ``length`` tokens, cut out of long blocks of ``long_length`` tokens of the store.
 
-    Args:
-        long_length: tokens of a long block, its [CLS] and [SEP] counted.
-        first, stop: which of the long blocks, in the order of the permutation that ``key`` names; stop is exclusive.
-        unit: the unit of masking (``MaskingConfig.unit``).
+    ``first``, ``stop``: range of the long blocks in the permutation that ``key`` names. ``unit``: of masking.
     """
 
     def __init__(
@@ -94,10 +91,8 @@ class Blocks:
 class Documents:
     """Chosen documents (their numbers, ascending) as rows of one segment, [CLS] pieces [SEP], padded to ``length``.
 
-    A document longer than ``length - 2`` pieces is cut into full parts and a rest. A rest of less than an eighth of a
-    row takes pieces from the part before, so that masks have enough context. (Equal parts would leave a tenth of the
-    packed rows empty.) The document's last separator is the row's [SEP]. In rows of 16 tokens, 14 of them pieces, a
-    document of 29 pieces becomes 14 + 13 + 2.
+    A long document is cut into full parts and a rest. A rest of less than an eighth of a row takes pieces from the part
+    before, so that masks have enough context: in rows of 16 tokens, 29 pieces become 14 + 13 + 2.
     """
 
     def __init__(self, store: TokenStore, documents: Numbers, length: int, unit: str) -> None:
@@ -168,11 +163,7 @@ def runs(begins_N: Numbers, lengths_N: Numbers) -> Numbers:
 def fill_rows(
     store: TokenStore, unit: str, shape: tuple[int, int], at: Numbers, places: Numbers
 ) -> tuple[Numbers, NDArray[np.bool_] | None]:
-    """Rows of [PAD], filled with pieces of the store, and where units of masking begin (``Rows.units_BL``).
-
-    Args:
-        at: positions of the pieces, counted over all rows; ``places``: their places in the store.
-    """
+    """Rows of [PAD], filled ``at`` positions with the pieces at ``places`` of the store, and ``Rows.units_BL``."""
     ids_BL = np.full(shape, store.meta["special_ids"]["pad"], np.int64)
     ids_BL.reshape(-1)[at] = store.ids(store.tokens[places])
     starts = store.unit_starts(places, unit)

@@ -52,10 +52,7 @@ class Origin(NamedTuple):
 def find_origin(
     config: PretrainConfig, out: Path, network: PreTrainedModel, vocabulary_sha256: str, world: World
 ) -> Origin | None:
-    """The origin of the run in ``out``, None if it is not a branch; all processes call it together.
-
-    BadInput: there is no complete checkpoint, or it is of another model or vocabulary.
-    """
+    """The origin of the run in ``out``, None if it is not a branch; all processes call it together."""
     if config.continue_from is None:
         return None
     origin: Origin = world.in_first(lambda: _read(config, out) or _start(config, out, network, vocabulary_sha256))

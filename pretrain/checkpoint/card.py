@@ -1,8 +1,4 @@
-"""The model card of a model folder: data, training and held-out scores.
-
-All values were measured or set in the run; a section without values (a checkpoint before the first measurement) is left
-out. The metadata has the names of the Hub, so that a pushed folder is indexed and linked.
-"""
+"""The model card of a model folder: data, training and held-out scores, with the Hub's metadata."""
 
 from __future__ import annotations
 

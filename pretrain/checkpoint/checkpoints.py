@@ -60,10 +60,9 @@ SaveModel = Callable[..., None]  # writes a Hugging Face folder: (folder, weight
 
 
 class Checkpoints:
-    """Saves, prunes and finds the checkpoints of one configuration on one token store; all processes call it together.
+    """Saves, prunes and finds the checkpoints of a run; all processes call it together.
 
-    ``facts``: values for the model cards; "vocabulary_sha256" identifies the tokenizer of the token store.
-    ``is_sharded``: each process writes its own part, and nothing is gathered.
+    ``facts``: values for the model cards. ``is_sharded``: each process writes its own part.
     """
 
     def __init__(
@@ -93,10 +92,7 @@ class Checkpoints:
     def save(
         self, engine: Engine, progress: dict[str, Any], meter_state: list[float], held_out: dict[str, Any] | None
     ) -> None:
-        """Copy the state and start a thread that writes it; waits for the previous checkpoint first.
-
-        ``progress`` holds "step" and other values for the card.
-        """
+        """Copy the state and start a thread that writes it; waits for the previous checkpoint first."""
         self.wait()
         loop = {
             "step": progress["step"],
@@ -130,10 +126,7 @@ class Checkpoints:
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
-        """Context of the training: waits for the last checkpoint at the end, also after an error.
-
-        Only a second Ctrl-C does not wait.
-        """
+        """Context of the training: waits for the last checkpoint at the end, also after an error."""
         try:
             yield
         except Exception:
@@ -258,10 +251,7 @@ def checkpoints_on_disk(config: PretrainConfig) -> int:
 def require_disk_space(
     out: Path, network: PreTrainedModel, config: PretrainConfig, *, is_sharded: bool = False
 ) -> None:
-    """Raise BadInput if the folder is not writable, or too small for all checkpoints and the model.
-
-    If sharded, the slices of the weights, from which the model is joined, need space as well.
-    """
+    """Raise BadInput if the folder is too small for all checkpoints, the model and, if sharded, its slices."""
     probe = out / "disk_space.partial"
     probe.write_bytes(b"\0" * 4096)
     probe.unlink()

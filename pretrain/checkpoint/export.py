@@ -44,10 +44,7 @@ class ExportInputs(NamedTuple):
 
 
 def run(config: PretrainConfig, inputs: ExportInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
-    """Copy the finished model into ``out`` and check that it loads; returns parameters and sizes.
-
-    BadInput: training has not finished, or it used another tokenizer.
-    """
+    """Copy the finished model into ``out`` and check that it loads; returns parameters and sizes."""
     result = _read_result(inputs)
     for path in sorted((inputs.pretrain / MODEL_NAME).iterdir()):
         shutil.copyfile(path, out / path.name)
@@ -63,13 +60,9 @@ def save_model(
     config: PretrainConfig,
     facts: Mapping[str, Any],
 ) -> None:
-    """Write a model folder for transformers into the empty ``folder``.
+    """Write a model folder for transformers into the empty ``folder``: ``weights`` as float32, tied ones once.
 
-    Args:
-        network: gives class and configuration; its weights are not used.
-        weights: by the names of ``network``; written as float32, tied ones once.
-        tokenizer: the folder that the token store was packed with.
-        facts: values for the card; see ``model_card``.
+    ``network`` gives class and configuration; ``facts``: values for the card (``model_card``).
     """
     described = copy.deepcopy(network.config)
     described.architectures = [type(network).__name__]
@@ -86,10 +79,7 @@ def save_model(
 
 
 def export_scales(weights: Mapping[str, Tensor]) -> dict[str, float]:
-    """Factors for two weights, by name, that give the last hidden states the usual size.
-
-    Empty for other architectures, and if the norm is near 1.
-    """
+    """Factors for two weights of ModernBERT that give the last hidden states the usual size; empty if they have it."""
     norm, head = (next((name for name in weights if name.endswith(end)), None) for end in (LAST_NORM, HEAD_MATRIX))
     if norm is None or head is None or not (mean := float(weights[norm].detach().abs().mean())) > 0:
         return {}

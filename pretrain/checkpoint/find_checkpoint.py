@@ -84,10 +84,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def complete_checkpoints(folder: Path) -> Iterator[Checkpoint]:
-    """Checkpoints in a folder "checkpoints", newest first; a warning names each one that is skipped.
-
-    BadInput: there are checkpoints, but none is complete.
-    """
+    """Complete checkpoints in a folder, newest first; BadInput if there are checkpoints and none is complete."""
     problem, is_empty = "", True
     for one in reversed(checkpoint_folders(folder)):
         try:
@@ -131,8 +128,7 @@ def read_loop(folder: Path) -> dict[str, Any]:
 def resume_problem(checkpoint: Checkpoint, config: PretrainConfig) -> str | None:
     """The error message if the run of a checkpoint cannot resume with these settings.
 
-    Settings of the schedule may change if all completed steps are the same with them: then the run equals one that had
-    them from the start.
+    Settings of the schedule may change if all completed steps stay the same.
     """
     changes = changed_settings(checkpoint.loop["config"], config)
     if not changes:

@@ -85,10 +85,7 @@ class StoredTensors(Mapping[str, Tensor]):
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], names: Iterable[str], metadata: Mapping[str, str] = FOR_TORCH
 ) -> None:
-    """Write a safetensors file of the named tensors in float32, one by one; the same bytes as ``save_file`` writes.
-
-    ``save_file`` itself needs all tensors at once, and then holds them twice.
-    """
+    """Write the same bytes as ``save_file`` in float32, but one tensor at a time."""
     shapes = (
         tensors.shapes if isinstance(tensors, StoredTensors) else {name: tuple(t.shape) for name, t in tensors.items()}
     )
@@ -112,10 +109,9 @@ def copied(slices: Iterable[Slice]) -> list[Slice]:
 
 
 def write_slices(folder: Path, slices: list[Slice], world: World) -> Digests:
-    """Write this process's slices into ``folder``, which the first process has made; all processes call it together.
+    """Write this process's slices into ``folder`` and empty the list; all processes call it together.
 
-    Returns size and sha256 of the files of all processes, by name; they are on the disk by then. BadInput or OSError,
-    in all processes: one of them could not write. ``slices`` is emptied.
+    Returns size and sha256 of the files of all processes, by name. If one could not write, all raise its error.
     """
     try:
         own: Digests | Exception = _write_own(folder, slices, world)
@@ -139,10 +135,7 @@ def require_visible(folder: Path, digests: Digests) -> None:
 
 @contextmanager
 def joined_weights(folder: Path, digests: Digests) -> Iterator[StoredTensors]:
-    """The weights whose slices are in a folder; afterwards their files are deleted.
-
-    BadInput: a file changed after it was written.
-    """
+    """The weights whose slices are in a folder; afterwards their files are deleted. BadInput if one has changed."""
     paths = [folder / name for name in digests if name.startswith(f"{WEIGHTS}-")]
     for path in paths:
         if file_digest(path) != digests[path.name]:

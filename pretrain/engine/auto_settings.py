@@ -53,10 +53,7 @@ def read_earlier_settings(path: Path) -> dict[str, Any]:
 
 
 def with_precision(config: PretrainConfig, world: World, earlier: Mapping[str, Any]) -> PretrainConfig:
-    """The configuration with its precision resolved; all processes call it and get the same.
-
-    ``earlier``: from ``read_earlier_settings``. BadInput: this machine does not support the requested precision.
-    """
+    """The configuration with its precision resolved; all processes call it and get the same."""
     choice = world.in_first(lambda: choose_precision(config.engine.precision, PRECISION_KEY, world.device))
     resolved = config.replaced("engine", precision=choice.precision)
     choose_engine(resolved, world, 0)  # raises if the processes cannot do it
@@ -86,14 +83,8 @@ def with_device_settings(
 ) -> PretrainConfig:
     """The configuration with micro-batch and compilation resolved; all processes call it and get the same.
 
-    Args:
-        config: with precision and engine resolved.
-        network: the model to train; it is not changed.
-        batch_of: makes a batch of N sequences in the heaviest phase of the run.
-        earlier: values of an earlier start, reused if it was on the same machine.
-
-    Raises:
-        BadInput: not even one sequence fits the memory.
+    ``batch_of`` makes a batch of N sequences of the heaviest phase. The values of an ``earlier`` start are reused on
+    the same machine. BadInput: not even one sequence fits the memory.
     """
     if world.device.type == "cpu":
         return config.replaced("engine", compile=config.engine.compile is True)

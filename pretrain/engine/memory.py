@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
+from pretrain.model.sizes import MAX_CAUSAL_SCORES
 from pretrain.schedule import phases
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ GIB = 1 << 30
 MODEL_BYTES, CHECKPOINT_BYTES, TRAINING_BYTES = 4, 12, 16
 ACTIVATION_BYTES = {"fp32": 68, "bf16": 42, "fp16": 34}  # per token, layer and hidden unit; autocast copies inputs
 SCORE_BYTES = 8  # per prediction and piece: the score and its share
-MAX_CAUSAL_SCORES = 1 << 27  # scores at once if every token predicts (pretrain.model.loss)
 BUCKET = 500_000_000  # gradients that DeepSpeed reserves buffers for from stage 1 on, for any size of model
 KEEP = {-4: 0, -1: (1 << 31) - 1, -2: 1 << 26}  # glibc's M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # messages of torch on GPUs and CPUs
@@ -44,7 +44,7 @@ class Needed(NamedTuple):
 
 
 def needed_memory(config: PretrainConfig, vocab_size: int, parameters: int, sequences: int, ranks: int) -> Needed:
-    """For ``sequences`` at once in the heaviest phase of a run of ``ranks`` processes; the precision is resolved."""
+    """For ``sequences`` at once in the heaviest phase of a run of ``ranks`` processes, in a resolved precision."""
     engine, model = config.engine, config.model
     stage = engine.zero_stage if engine.name == "deepspeed" else 0
     full = (2.0 if engine.precision == "fp16" and stage else 4.0) * parameters
@@ -86,11 +86,7 @@ def describe_memory(needed: Needed, sequences: int, device: torch.device) -> str
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep up to 2 GiB of freed tensors for the next step, which needs the same sizes.
-
-    By default, glibc returns them to the system, which clears every page that is requested again. The peak memory of
-    the process stays the same. Other C libraries are not changed.
-    """
+    """Make glibc keep up to 2 GiB of freed tensors for the next step, so that no page must be cleared again."""
     with suppress(AttributeError, OSError, TypeError):  # TypeError: on Windows
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, value in KEEP.items():

@@ -30,10 +30,7 @@ class Slice(NamedTuple):
 
 
 def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim.AdamW:
-    """AdamW without weight decay on biases and LayerNorm, as in BERT and RoBERTa.
-
-    DeepSpeed uses it as well: its own Adam is compiled at first use, which takes minutes.
-    """
+    """AdamW without weight decay on biases and LayerNorm, as in BERT and RoBERTa; also for DeepSpeed."""
     return torch.optim.AdamW(
         [
             {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.optimizer.weight_decay},

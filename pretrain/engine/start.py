@@ -43,9 +43,7 @@ class Engine(Protocol):
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Weights by name and moments by "moment/name", float32 on the CPU; every process must call it.
 
-        The tensors may be those that are trained: write or copy them before the next update.
-
-        Without ``keep`` it returns nothing: for processes that only help to gather.
+        Write or copy them before the next update. Without ``keep`` it returns nothing and only helps to gather.
         """
 
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
@@ -61,10 +59,7 @@ class ShardedEngine(Engine, Protocol):
     """An engine of several processes that each hold a part of the state (``is_sharded``)."""
 
     def slices(self) -> Iterator[Slice]:
-        """This process's part of the state; the parts of all processes together are the full state.
-
-        Nothing is gathered. The values may be those that are trained, and may be on the device.
-        """
+        """This process's part of the state, on the device; copy it before the next update."""
 
 
 ENGINES: dict[str, Callable[[PretrainConfig, PretrainingModule, World], Engine]] = {

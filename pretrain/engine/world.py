@@ -1,8 +1,7 @@
-"""The processes that train together: one on a laptop, or as many as torchrun, deepspeed or Slurm started.
+"""The processes that train together: one, or those that torchrun, deepspeed or Slurm started.
 
-The launcher's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) decide; without them the process is a
-world of its own that needs no port. Collectives go through torch.distributed (each device's own backend, gloo on CPUs),
-which DeepSpeed picks up; small numbers go through gloo also on GPU machines, so that nobody waits for a device.
+The variables RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT of the launcher decide. Tensors are sent by the
+backend of the device; small numbers are sent by gloo on GPU machines too, so that no process waits for its device.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from corpus.documents.errors import BadInput
 from pretrain.interruption import ProcessLost
 
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-LEAST_PATIENCE_MINUTES = 30.0  # gloo's own
-# what gloo says of another process's end, with its address, and nccl
+MIN_TIMEOUT_MINUTES = 30.0  # the default of gloo
+# messages of gloo (with an address) and nccl if another process has ended
 LOST = re.compile(
     r"(?:\S+ error )?\[\S+\]:\d+: (?:Connection reset|Broken pipe|Connection timed out|No route to host)[\w ]*|"
     r"Connection closed by peer \[\S+\]:\d+|Timed out waiting \d+ms|remote process exited[\w ]*"
@@ -38,10 +37,7 @@ LOST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """This process among all: ``rank`` of ``size``, computing on ``device``; ``cpu_group`` talks without GPUs.
-
-    ``other_group`` does too, for a background thread.
-    """
+    """This process (``rank`` of ``size``, on ``device``); the groups send without GPUs, one of them for a thread."""
 
     rank: int
     size: int
@@ -50,12 +46,12 @@ class World:
     other_group: Any = None
 
     def for_thread(self) -> World:
-        """The same processes for their other thread: what those send does not mix with what the training sends."""
+        """The same processes with a group of their own for a background thread."""
         return replace(self, cpu_group=self.other_group)
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Whether this process writes files and logs."""
         return self.rank == 0
 
     def total(self, values: Tensor) -> Tensor:
@@ -65,7 +61,7 @@ class World:
         return values
 
     def totals(self, numbers: Sequence[int]) -> list[int]:
-        """Sums of small whole numbers over all processes; no device is waited for."""
+        """Sums of small integers over all processes, without waiting for a device."""
         if self.size == 1:
             return list(numbers)
         values = torch.tensor(numbers)
@@ -73,7 +69,7 @@ class World:
         return [int(value) for value in values]
 
     def least(self, number: int) -> int:
-        """The smallest of a small whole number over all processes."""
+        """The minimum of a small integer over all processes."""
         if self.size == 1:
             return number
         value = torch.tensor(number)
@@ -81,14 +77,14 @@ class World:
         return int(value)
 
     def broadcast(self, thing: Any) -> Any:
-        """What the first process passed, on every process."""
+        """The object of the first process, in every process."""
         box = [thing]
         if self.size > 1:
             dist.broadcast_object_list(box, 0, group=self.cpu_group)
         return box[0]
 
     def gathered(self, thing: Any) -> list[Any]:
-        """What each process passed, by rank, on every process; no device is waited for."""
+        """The objects of all processes by rank, in every process, without waiting for a device."""
         if self.size == 1:
             return [thing]
         found: list[Any] = [None] * self.size
@@ -96,7 +92,7 @@ class World:
         return found
 
     def in_first(self, work: Callable[[], Any]) -> Any:
-        """What ``work`` gives in the first process, or the BadInput or OSError it raises there, on every process."""
+        """The result of ``work`` in the first process, or its BadInput or OSError, in every process."""
         found: Any = None
         if self.is_first:
             try:
@@ -116,33 +112,32 @@ class World:
 
 
 @contextmanager
-def join_world(asked: DeviceName = "auto", hang_minutes: float = 0.0) -> Iterator[World]:
-    """This process's world, on the accelerator there is unless the processor is ``asked`` for.
+def join_world(requested: DeviceName = "auto", hang_minutes: float = 0.0) -> Iterator[World]:
+    """Join the processes of the launcher; the device is the accelerator, or the CPU if it is ``requested``.
 
-    Processes wait for one another longer than ``hang_minutes``, so that the watchdog has its say first.
-
-    BadInput: the launcher's variables are incomplete, torch cannot use the devices there are, or they are too few.
+    Processes wait for each other longer than ``hang_minutes``, so that the watchdog reports first. BadInput: variables
+    of the launcher are missing, or devices are missing or not usable.
     """
     given = [name for name in LAUNCHER_VARIABLES if name in os.environ]
     if "WORLD_SIZE" in given and len(given) < len(LAUNCHER_VARIABLES):
         missing = sorted(set(LAUNCHER_VARIABLES) - set(given))
         raise BadInput(f"WORLD_SIZE is set but {', '.join(missing)} is not; start with torchrun or deepspeed")
     launched = len(given) == len(LAUNCHER_VARIABLES)
-    device = find_device(asked, "pretrain.engine.device")
+    device = find_device(requested, "pretrain.engine.device")
     if device.type != "cpu":
         device = _own_device(device.type, int(os.environ["LOCAL_RANK"]) if launched else 0)
     elif launched and "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, lets every process take every core
+        torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, sets no number of threads
     if launched:
         name_interface(os.environ["MASTER_ADDR"])
-        patience = timedelta(minutes=max(LEAST_PATIENCE_MINUTES, 2 * hang_minutes))
-        dist.init_process_group(dist.get_default_backend_for_device(device), timeout=patience)
+        timeout = timedelta(minutes=max(MIN_TIMEOUT_MINUTES, 2 * hang_minutes))
+        dist.init_process_group(dist.get_default_backend_for_device(device), timeout=timeout)
     before = torch.get_float32_matmul_precision()
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32: float32 sums of products rounded to 10 bits, far faster
     try:
         if launched and dist.get_world_size() > 1:
-            groups = [dist.new_group(backend="gloo", timeout=patience) for _ in range(2)]
+            groups = [dist.new_group(backend="gloo", timeout=timeout) for _ in range(2)]
             yield World(dist.get_rank(), dist.get_world_size(), device, *groups)
         else:
             yield World(0, 1, device)
@@ -154,55 +149,55 @@ def join_world(asked: DeviceName = "auto", hang_minutes: float = 0.0) -> Iterato
 
 @contextmanager
 def explained_loss(world: World) -> Iterator[None]:
-    """Around work with others: where one of them is gone, what gloo or nccl raise becomes a sentence (ProcessLost)."""
+    """Turn an error of gloo or nccl about a process that has ended into a ProcessLost with advice."""
     try:
         yield
-    except RuntimeError as error:  # of which torch.distributed's are kinds
+    except RuntimeError as error:  # the base class of the errors of torch.distributed
         found = LOST.search(str(error)) if world.size > 1 else None
         if found is None:
             raise
         raise ProcessLost(
-            f"lost another process: {found[0]}; it has ended, and its own log says why, or its host is gone; the same "
-            "command resumes from the newest checkpoint"
+            f"lost another process: {found[0]}; it has ended (see its log), or its host is down; the same command "
+            "resumes from the newest checkpoint"
         ) from error
 
 
 def _own_device(kind: str, number: int) -> torch.device:
-    there = torch.accelerator.device_count()
-    if number >= there:
+    devices = torch.accelerator.device_count()
+    if number >= devices:
         raise BadInput(
-            f"process {number + 1} of this machine has no device, torch sees {there}; start {there} a machine, or set "
-            "pretrain.engine.device=cpu"
+            f"process {number + 1} of this machine has no device: torch finds {devices}; start {devices} processes per "
+            "machine, or set pretrain.engine.device=cpu"
         )
-    if there > 1:
+    if devices > 1:
         torch.accelerator.set_device_index(number)
     return torch.device(kind, number)
 
 
 def wait_for_device(device: torch.device) -> None:
-    """Let it finish what it was given."""
+    """Wait until the device has finished its work."""
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
 
 
 def peak_memory(device: torch.device) -> int:
-    """Most bytes in use so far: by tensors on a device, by the whole process on a CPU."""
+    """Peak memory in bytes: of tensors on a device, of the process on a CPU."""
     if device.type == "cpu":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    if device.type == "mps":  # keeps no peak
+    if device.type == "mps":  # has no peak
         return torch.mps.driver_allocated_memory()
     return torch.accelerator.max_memory_allocated(device)
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """For sums over many steps: float64 wherever the device has it."""
+    """For sums over many steps: float64 if the device has it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def name_interface(master: str) -> None:
-    """Tell gloo and nccl which network interface leads to the master, unless the user did.
+    """Set the network interface for gloo and nccl to the route to the master, unless the user has set it.
 
-    On a machine whose own name leads to 127.0.0.1 gloo would offer that address to the other machines.
+    If the host name of a machine resolves to 127.0.0.1, gloo would announce that address to the other machines.
     """
     name, here = route_to(master)
     if name and not here.startswith("127."):
@@ -211,10 +206,10 @@ def name_interface(master: str) -> None:
 
 
 def route_to(master: str) -> tuple[str, str]:
-    """This machine's interface and IPv4 address that lead to a host; "" where there is none."""
+    """Interface and IPv4 address of this machine on the route to a host; empty if there is none."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((master, 9))  # sends nothing; asks the routing table only
+            probe.connect((master, 9))  # looks up the route and sends nothing
             here = probe.getsockname()[0]
     except OSError:
         return "", ""
@@ -223,6 +218,6 @@ def route_to(master: str) -> tuple[str, str]:
 
 
 def _threads_here() -> int:
-    """A process's share of the cores; torchrun and deepspeed name the processes of one machine differently."""
-    beside = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ["WORLD_SIZE"]
-    return max(1, (os.cpu_count() or 1) // int(beside))
+    """The share of a process in the cores of the machine."""
+    processes = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ["WORLD_SIZE"]
+    return max(1, (os.cpu_count() or 1) // int(processes))

@@ -52,10 +52,7 @@ def _checks_itself(config: PretrainConfig) -> bool:
 
 @contextmanager
 def deepspeed_group(world: World) -> Iterator[None]:
-    """The process group of DeepSpeed, without its compiled shared-memory collective for CPUs.
-
-    Compiling the collective takes 23 s at first use, and without ninja and a compiler DeepSpeed would not start at all.
-    """
+    """The process group of DeepSpeed, without its shared-memory collective for CPUs, which needs a compiler."""
     if world.device.type == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")  # avoids a warning about missing GPUs
     is_alone, linear = "LOCAL_RANK" not in os.environ, nn.functional.linear

@@ -4,12 +4,12 @@
 |---|---|---|
 | known GPU | peak of its datasheet x ``MFU`` | ``PEAK_TFLOPS``; usual MFU of small models on one GPU |
 | other GPU | ``UNKNOWN_GPU_FLOPS`` x ``MFU`` | a GPU of the middle range |
-| CPU | measured: training steps of a model with the widths of the recipe (``measure_cpu``) | this machine |
+| CPU | measured: training steps of a model with the widths of the recipe (``cpu_speed``) | this machine |
 | CPU, fine-tuning | matrix products of one core x ``CPU_SHARE`` | measured for the demo on two cores |
 
 On a CPU, a step has a fixed part (the update of the weights and the overhead of each operation) and a part that grows
-with the tokens, so both are measured. On a GPU, both are contained in the MFU. The model is exact to about 25 % on a
-quiet machine. Everything except ``measure_cpu`` works without torch.
+with the tokens, so both are measured. On a GPU, the MFU contains both. The model is exact to about 25 % on a quiet
+machine. Everything except ``cpu_speed`` works without torch.
 """
 
 from __future__ import annotations
@@ -82,8 +82,12 @@ def gpu_speed(device_name: str, precision: str, devices: int = 1) -> Speed | Non
 
 
 def cpu_speed(config: PretrainConfig, vocab_size: int, processes: int = 1) -> Speed:
-    """Speed of CPU processes like this one; ``config`` has the sizes of the model and its resolved precision."""
-    measured = measure_cpu(config, vocab_size)
+    """Speed of CPU processes like this one, from training steps of a model with few layers of the widths of ``config``.
+
+    ``config`` has the sizes of the model and its resolved precision. The random state is not changed.
+    """
+    probe, rows = _probe(config, vocab_size)
+    measured = _measure(probe, rows, vocab_size)
     parameters = count_parameters(config.model, vocab_size)
     return Speed(processes * measured.flops, parameters * measured.update_seconds_per_parameter)
 
@@ -99,17 +103,8 @@ def peak_flops(device_name: str, precision: str) -> float | None:
     return None if peak is None else peak * 1e12
 
 
-def measure_cpu(config: PretrainConfig, vocab_size: int) -> CpuSpeed:
-    """Time training steps of a model with up to ``PROBE_LAYERS`` layers of the widths of ``config``, in this process.
-
-    The micro-batch is that of the run, or smaller if it exceeds ``PROBE_FLOPS``. The random state is not changed.
-    """
-    probe, rows = _probe(config, vocab_size)
-    return _measure(probe, rows, vocab_size)
-
-
 def _probe(config: PretrainConfig, vocab_size: int) -> tuple[PretrainConfig, int]:
-    """Settings of the model that is timed, and its rows per pass."""
+    """Settings of the model that is timed, and its rows per pass: those of the run, or up to ``PROBE_FLOPS``."""
     first = of_phase(config, phases(config)[0])
     model = {"layers": min(first.model.layers, PROBE_LAYERS), "nsp": False}
     engine = {"name": "plain", "compile": False, "device": "cpu"}

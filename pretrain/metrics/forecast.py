@@ -74,10 +74,7 @@ class OwnTime:
 class Forecast:
     """Logs both estimates of a run, in the first process.
 
-    Args:
-        first_step: of this start of the run.
-        flops_of_step: operations to train on a token of a step.
-        speed: of all devices together, None if it is not known.
+    ``flops_of_step``: operations to train on a token of a step; ``speed``: of all devices, None if it is not known.
     """
 
     def __init__(

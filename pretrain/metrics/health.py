@@ -32,8 +32,7 @@ NamesOfStep = Callable[..., list[str]]  # of a step, or of a step and a rank
 class StepSums(NamedTuple):
     """One step over all processes: sums as in ``Sums``, their counts, learning rate and gradient norm.
 
-    ``tokens`` leaves padding out; ``grad_norm`` is before clipping, nan if the engine gave none, inf if it was not
-    finite.
+    ``tokens``: without padding. ``grad_norm``: before clipping; nan if the engine gave none, inf if not finite.
     """
 
     step: int
@@ -82,10 +81,9 @@ def require_finite_losses(
 def warn_of_jump(
     steps: Sequence[StepSums], norms: Sequence[float], config: PretrainConfig, names_of_step: NamesOfStep
 ) -> None:
-    """Warn of the first step whose gradient norm jumps or is not finite.
+    """Warn of the first step whose gradient norm jumps or is not finite; in fp16 only of jumps.
 
-    In fp16 only of jumps, because loss scaling expects norms that are not finite and skips such steps. ``norms``: from
-    ``remember_norms``, of the steps before these.
+    Loss scaling skips steps with norms that are not finite. ``norms``: of the steps before (``remember_norms``).
     """
     for step in steps:
         if step.grad_norm == math.inf and config.engine.precision != "fp16":

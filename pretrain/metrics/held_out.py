@@ -46,17 +46,9 @@ def measure(
 ) -> dict[str, Any]:  # fmt: skip
     """Figures on held-out rows, without dropout, equal for any number of processes; all processes must call it.
 
-    Pseudo-perplexity (Salazar et al. 2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces. It is
-    estimated from one piece per row, so all rows have equal weight. ``sign`` is called regularly, for the watchdog.
-
-    Returns:
-        rows, predictions: the numbers measured; mlm_loss (nats), masked_accuracy (0..1), pseudo_perplexity; with
-        sentence pairs also nsp_loss and nsp_accuracy; with a causal objective instead causal_loss, causal_accuracy and
-        perplexity (per token); "sources": the same for each measured source by name. If nothing of a source could be
-        masked, the figures that need it are missing.
-
-    Raises:
-        BadInput: there is no held-out row, or no row has anything to predict.
+    Losses are in nats, accuracies 0..1; "sources" has the same figures by source. Pseudo-perplexity (Salazar et al.
+    2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces, estimated from one piece per row. ``sign``
+    is called regularly, for the watchdog. BadInput: there is nothing to predict.
     """
     chosen = choose_rows(source, config)
     sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=widest_float(world.device), device=world.device)
@@ -94,9 +86,8 @@ def measure(
 def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
     """The held-out rows that are measured: ``config.watch.measure_rows``, or all if there are fewer; always the same.
 
-    Sources beyond the ``MAX_SOURCES`` with the most rows count as one. First, each source gets up to ``MIN_ROWS``
-    random rows, in turn; after that, the same share of the rows of each source is chosen. So a source is left out only
-    if ``measure_rows`` is smaller than the number of sources.
+    Sources beyond the ``MAX_SOURCES`` largest count as one. First, each source gets up to ``MIN_ROWS`` random rows, in
+    turn; after that, the same share of the rows of each source is chosen.
     """
     total = source.count(0)
     if not total:
@@ -130,11 +121,10 @@ def held_out_keys(config: PretrainConfig, rows: Rows) -> Bits:
 
 
 def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iterator[tuple[int, Numbers, int]]:
-    """Index of a source, some of its rows, and how many of them count; all parts have one size and ranks have equal
-    parts.
+    """Index of a source, some of its rows, and how many of them count.
 
-    ZeRO-3 needs all processes in every forward pass, and a compiled model needs one shape; so parts are padded with
-    rows that do not count.
+    ZeRO-3 needs all processes in every forward pass, and a compiled model needs one shape; so ranks have equally many
+    parts of one size, padded with rows that do not count.
     """
     size = min(micro_batch, max(len(part.rows_B) for part in chosen))
     filler = np.full(size, chosen[0].rows_B[0])

@@ -42,15 +42,13 @@ TIMING_KEYS = ("seconds", "tokens_per_second", "mfu", "data_wait_share", "memory
 
 
 class Meter:
-    """Sums over an interval of steps, and the lines made from them.
+    """Sums over an interval of steps, and the lines made from them; all processes call ``write`` and ``state``.
 
     Args:
-        path: metrics.jsonl; the first process appends to it, and trackers write into its folder.
-        world: the processes; ``write`` and ``state`` must be called by all of them together.
+        path: metrics.jsonl; trackers write into its folder.
         resumed: step and state of the checkpoint, (0, None) for a new run.
         flops_of_step: operations to train on a token of a step, for the MFU.
         names_of_step: names of the rows of a step, for warnings; with a rank, only those of its part.
-        speed: expected speed of all devices, for the first estimate of the time.
     """
 
     def __init__(

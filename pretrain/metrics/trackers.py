@@ -20,14 +20,14 @@ WANDB_RUN_NAME = "wandb-run.txt"  # holds the id of the run to resume
 
 
 class Tracker(NamedTuple):
-    """``log`` takes the named numbers of a step (steps never fall); ``close`` hands over what is left."""
+    """``log`` takes the named numbers of a step; ``close`` writes the rest."""
 
     log: Callable[[int, Numbers], Any]
     close: Callable[[], Any]
 
 
 def require_trackers(config: PretrainConfig) -> None:
-    """Stop before training (BadInput) where a tracker's package is missing."""
+    """Raise BadInput before training if the package of a tracker is missing."""
     for name in config.watch.trackers:
         if importlib.util.find_spec(name) is None:
             raise BadInput(
@@ -37,10 +37,7 @@ def require_trackers(config: PretrainConfig) -> None:
 
 
 def open_trackers(config: PretrainConfig, folder: Path, resolved: dict[str, Any], first_step: int = 1) -> list[Tracker]:
-    """Open what ``config.watch.trackers`` names, in one process only; ``folder`` gets ``tensorboard/`` and ``wandb/``.
-
-    ``resolved`` is for W&B's table of runs; training starts or resumes with ``first_step``.
-    """
+    """Open the trackers of the recipe in one process; they write into ``folder``. ``resolved``: settings for W&B."""
     require_trackers(config)
     makers = {"tensorboard": _tensorboard, "wandb": _wandb}
     return [makers[name](folder, resolved, first_step) for name in dict.fromkeys(config.watch.trackers)]
@@ -49,13 +46,13 @@ def open_trackers(config: PretrainConfig, folder: Path, resolved: dict[str, Any]
 def _tensorboard(folder: Path, resolved: dict[str, Any], first_step: int) -> Tracker:
     from torch.utils.tensorboard import SummaryWriter
 
-    purge = first_step if first_step > 1 else None  # hides what a killed run wrote after its checkpoint
+    purge = first_step if first_step > 1 else None  # hides points that a killed run wrote after its checkpoint
     writer: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)
 
     def log(step: int, numbers: Numbers) -> None:
         for name, value in numbers.items():
             writer.add_scalar(name, value, step)
-        writer.flush()  # so that whoever looks sees the newest line
+        writer.flush()  # so that TensorBoard shows the newest line
 
     return Tracker(log, writer.close)
 
@@ -65,7 +62,7 @@ def _wandb(folder: Path, resolved: dict[str, Any], first_step: int) -> Tracker:
 
     note = folder / WANDB_RUN_NAME
     if first_step == 1 or not note.is_file():
-        note.write_text(uuid.uuid4().hex[:8], "utf-8")  # names the run at W&B, decides no result
+        note.write_text(uuid.uuid4().hex[:8], "utf-8")  # the name of the run at W&B
     try:
         run: Any = wandb.init(
             project=WANDB_PROJECT, dir=str(folder), config=resolved, id=note.read_text("utf-8"), resume="allow"

@@ -31,15 +31,15 @@ from pretrain.interruption import REQUEUE_CODE
 log = logging.getLogger(__name__)
 
 RANKS_NAME, HANG_PREFIX, HANG_NAME = "ranks", "hang-", "hang.json"
-MOST_BETWEEN_BEATS_S = 10.0
-BEATS_OF_SILENCE = 3  # seconds after which an unchanged file means a stopped or lost process
+MAX_BEAT_S = 10.0  # between two writes of a process's file
+SILENT_BEATS = 3  # after these, an unchanged file means a stopped or lost process
 SAVING = "saving a checkpoint"
-SAVING_TIMES = 4.0  # as long: a slow disk is none that hangs
-LAST_RESORT_S = 120.0  # to write a report, which a dead shared folder would block
+SAVING_FACTOR = 4.0  # on the limit while saving, because disks may be slow
+REPORT_LIMIT_S = 120.0  # for the report, which a failing shared folder would block
 
 
 class Place(NamedTuple):
-    """Where a process is: the step, how many places of it came before, and what it is at."""
+    """Where a process is: the step, the number of its places in this step so far, and its activity."""
 
     step: int
     number: int
@@ -47,13 +47,12 @@ class Place(NamedTuple):
 
 
 class Watchdog:
-    """Watches this process and, through their files, the others; ``with`` it around the training.
+    """Context of the training that watches this process and, through their files, the others.
 
     Args:
-        out: folder of the pretrain stage.
         limit_s: seconds at one place that count as hanging, 0: never.
-        rows_of_step: what the rows of a step are called that this process trains on.
-        leave: ends the process with a code, whatever its main thread does.
+        rows_of_step: names of the rows of a step of this process.
+        leave: ends the process with an exit code, without its main thread.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Watchdog:
         leave: Callable[[int], object] = os._exit,
     ) -> None:
         self._out, self._limit, self._world, self._rows_of_step, self._leave = out, limit_s, world, rows_of_step, leave
-        self._beat_s = min(MOST_BETWEEN_BEATS_S, limit_s / 10) if limit_s else MOST_BETWEEN_BEATS_S
+        self._beat_s = min(MAX_BEAT_S, limit_s / 10) if limit_s else MAX_BEAT_S
         self._start = world.broadcast(f"{datetime.now():%Y%m%d-%H%M%S}")
         self._home = out / f"{HANG_PREFIX}{self._start}"
         self._place, self._since, self._beats = Place(0, 0, "starting"), time.monotonic(), 0
@@ -76,7 +75,7 @@ class Watchdog:
 
     def __enter__(self) -> Watchdog:
         (self._out / RANKS_NAME).mkdir(parents=True, exist_ok=True)
-        if self._world.is_first:  # of an earlier start with more processes
+        if self._world.is_first:  # files of an earlier start with more processes
             for left in set((self._out / RANKS_NAME).iterdir()) - set(map(self._file, range(self._world.size))):
                 left.unlink(missing_ok=True)
         for thread in self._threads:
@@ -85,16 +84,16 @@ class Watchdog:
 
     def __exit__(self, *raised: object) -> None:
         self._ended.set()
-        self._threads[0].join(self._beat_s)  # its last line says that it is done
+        self._threads[0].join(self._beat_s)  # so that the last record is this one, with "ended"
         self._write_beat()
 
     def at(self, step: int, doing: str) -> None:
-        """Note that this process is at another place; costs a microsecond and waits for nothing."""
+        """Note that this process is at another place; takes a microsecond."""
         number = self._place.number + 1 if step == self._place.step else 0
         self._place, self._since = Place(step, number, doing), time.monotonic()
 
     def sign(self) -> None:
-        """Note that it continues at the same place."""
+        """Note that this process makes progress at the same place."""
         self._since = time.monotonic()
 
     def _beat(self) -> None:
@@ -103,7 +102,7 @@ class Watchdog:
             self._ended.wait(self._beat_s)
 
     def _write_beat(self) -> None:
-        """In place, not by a rename: whoever opens it on another host has what was there when it was closed last."""
+        """Write in place, not by a rename: then other hosts see the newest closed version of the file."""
         self._beats += 1
         record = {
             "rank": self._world.rank, "process": current_process(), "start": self._start, "beat": self._beats,
@@ -116,33 +115,33 @@ class Watchdog:
         return self._out / RANKS_NAME / f"rank-{rank:05}.json"
 
     def _watch(self) -> None:
-        looked = time.monotonic()
+        checked = time.monotonic()
         while not self._ended.wait(self._beat_s / 2):
-            before, looked = looked, time.monotonic()
-            if looked - before > self._limit / 2:  # this process itself was stopped, by Ctrl-Z, say
+            before, checked = checked, time.monotonic()
+            if checked - before > self._limit / 2:  # this process itself was stopped, for example by Ctrl-Z
                 self.sign()
-            limit = self._limit * (SAVING_TIMES if self._place.doing == SAVING else 1.0)
-            if time.monotonic() - self._since > limit or self._home.is_dir():  # another one found it first
+            limit = self._limit * (SAVING_FACTOR if self._place.doing == SAVING else 1.0)
+            if time.monotonic() - self._since > limit or self._home.is_dir():  # or another process noticed it first
                 self._report()
                 return
 
     def _report(self) -> None:
-        """Write what is known, name who hangs, end the process."""
-        faulthandler.dump_traceback_later(LAST_RESORT_S, exit=True)  # needs neither this thread nor the folder
+        """Write the report, name the process that hangs, and end this process."""
+        faulthandler.dump_traceback_later(REPORT_LIMIT_S, exit=True)  # works without this thread and the folder
         waited = time.monotonic() - self._since
         with suppress(OSError):
             self._write_stacks(waited)
-        found = self._look_around()
-        sentence = name_hanging(found, self._world.size, waited, self._home)
-        speakers = [rank for rank, record in found.items() if not record["is_silent"]]
-        is_told = (self._home / HANG_NAME).exists()  # this one was stopped, and is the last to know
-        if self._world.rank == min(speakers, default=self._world.rank) and not is_told:
+        records = self._read_silent()
+        sentence = name_hanging(records, self._world.size, waited, self._home)
+        alive = [rank for rank, record in records.items() if not record["is_silent"]]
+        is_reported = (self._home / HANG_NAME).exists()  # this process was stopped meanwhile
+        if self._world.rank == min(alive, default=self._world.rank) and not is_reported:
             log.error("%s", sentence)
-            record = {"time": time.time(), "sentence": sentence, "ranks": list(found.values())}
+            record = {"time": time.time(), "sentence": sentence, "ranks": list(records.values())}
             with suppress(OSError):
                 (self._home / HANG_NAME).write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
         else:
-            self._ended.wait(2 * self._beat_s)  # the first to leave ends them all
+            self._ended.wait(2 * self._beat_s)  # the first process that leaves ends all
         self._leave(REQUEUE_CODE)
 
     def _write_stacks(self, waited: float) -> None:
@@ -156,26 +155,26 @@ class Watchdog:
             file.flush()
             faulthandler.dump_traceback(file, all_threads=True)
 
-    def _look_around(self) -> dict[int, dict[str, Any]]:
-        """What the files of all ranks say, and whether each has been silent for some beats; without torn ones."""
+    def _read_silent(self) -> dict[int, dict[str, Any]]:
+        """The readable records of all ranks, and whether each was unchanged for ``SILENT_BEATS``."""
         before = self._read_all()
-        self._ended.wait(BEATS_OF_SILENCE * self._beat_s)
+        self._ended.wait(SILENT_BEATS * self._beat_s)
         now = self._read_all()
         beats = {rank: record["beat"] for rank, record in before.items()}
         return {rank: record | {"is_silent": record["beat"] == beats.get(rank)} for rank, record in now.items()}
 
     def _read_all(self) -> dict[int, dict[str, Any]]:
-        found: dict[int, dict[str, Any]] = {}
+        records: dict[int, dict[str, Any]] = {}
         for rank in range(self._world.size):
             with suppress(OSError, ValueError, TypeError, KeyError):
                 record = json.loads(self._file(rank).read_text("utf-8"))
                 if record["start"] == self._start and record["rank"] == rank:
-                    found[rank] = record | {"place": Place(*record["place"])}
-        return found
+                    records[rank] = record | {"place": Place(*record["place"])}
+        return records
 
 
 def name_hanging(ranks: Mapping[int, Mapping[str, Any]], size: int, waited: float, home: Path) -> str:
-    """The message about a job of ``size`` processes that hangs.
+    """The error message for a job of ``size`` processes that hangs.
 
     >>> at = lambda step, number, doing, **more: {"place": Place(step, number, doing), "process": ("a", 7, 0), **more}
     >>> print(name_hanging({0: at(9, 3, "updating", is_silent=False), 1: at(9, 1, "a batch", is_silent=False)}, 2,
@@ -191,7 +190,7 @@ rows are in hang; the same command resumes from the newest checkpoint
     if unheard or silent:
         who = ", ".join([*(f"rank {rank}" for rank in unheard), *(_name(rank, ranks[rank]) for rank in silent)])
         last = f", last seen in {_where(ranks[silent[0]]['place'])}" if silent else ""
-        return f"no sign of life from {who}{last}: stopped, or its host is gone; the others wait for it; {ending}"
+        return f"no sign of life from {who}{last}: stopped, or its host is down; the others wait for it; {ending}"
     if len(behind) < len(ranks):
         who = ", ".join(_name(rank, ranks[rank]) for rank in behind)
         verb, they = ("hangs", "it has") if len(behind) == 1 else ("hang", "they have")

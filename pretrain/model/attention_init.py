@@ -1,21 +1,14 @@
 """Initialization of the first two layers of ModernBERT from counts: the new model predicts a token from its context.
 
-In their first hundreds of steps, small models learn which pieces are neighbors and which occur in the same text. These
-facts can be counted and written into the weights of the stock model:
-
-- All embeddings get one common direction, as long as their own part, so the first norm scales it equally in all of
-them.
-  Rotary positions rotate queries and keys made of this direction, so each head of the first layer attends to one fixed
-  offset: the piece before, the one after, the second before, the second after, and again from the start. Heads of the
-  second layer attend uniformly: they take the mean of all they see.
-- The output of a head is a linear map, fitted by least squares, from another piece's embedding to the scores that are
-  closest to the mutual information (PPMI, discounted for rare pairs) of a piece and the piece at that offset. Each head
-  has as many singular vectors of the map as it has columns.
+- All embeddings get one common direction. Rotary positions rotate queries and keys made of it, so each head of the
+  first layer attends to one offset: the piece before, the one after, the second before, the second after, and again.
+  Heads of the second layer attend uniformly.
+- The output of a head is a linear map, fitted by least squares, from the embedding of a piece to the mutual information
+  (PPMI, discounted for rare pairs) of the pieces at that offset, reduced to the columns of the head.
 - The vocabulary head starts near the identity without the common direction. Its input is so small that its GELU is
-  almost linear, and the norm after it restores the scale. In an exported model the matrix of the head has this scale
-  (``pretrain.checkpoint.export``).
+  almost linear; the norm after it restores the scale.
 
-Training may change all of it. Shapes: V vocabulary, N sampled tokens, C cells, H hidden, O offsets.
+Shapes: V vocabulary, N sampled tokens, C cells, H hidden, O offsets.
 """
 
 from __future__ import annotations
@@ -69,11 +62,7 @@ def without_common(rows: Tensor) -> Tensor:
 
 
 def count_maps(ids_N: NDArray[np.integer], special_V: NDArray[np.bool_], embeddings_VH: Tensor) -> Maps:
-    """Count the sample and fit the maps; pieces are weighted by frequency.
-
-    Args:
-        embeddings_VH: of a new model, as ``write_initial_values`` writes them.
-    """
+    """Count the sample and fit the maps to the embeddings of a new model; pieces are weighted by frequency."""
     own_VH = without_common(embeddings_VH)
     seen_VH = without_common(layer_norm(_with_common(own_VH), own_VH.shape[1:]))
     counts_V = np.bincount(ids_N[~special_V[ids_N]], minlength=len(special_V))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedConfig
 
+from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import (
     CONFIG_NAME,
@@ -27,7 +28,6 @@ from corpus.documents.model_files import (
     refuse_links,
 )
 from pretrain.config import ModelConfig, PretrainConfig
-from pretrain.model.extended import NewRows, add_rows
 from pretrain.model.families import FAMILIES, family_of, longest_input, sizes_of
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
@@ -41,6 +41,9 @@ TOKENIZER_NAMES = (
     "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model",
 )  # fmt: skip
 FETCHED = (CONFIG_NAME, WEIGHTS_NAME, INDEX_NAME, "model-*.safetensors", *TOKENIZER_NAMES)
+
+EXTENSION_NAME = "extension.json"  # of `malmoi tokenizer extend`: new pieces and the old pieces of each
+NewRows = Mapping[int, Sequence[int]]  # id of a new piece → ids of its old pieces
 
 
 def init_from_folder(name: str) -> Path:
@@ -57,11 +60,7 @@ def init_from_folder(name: str) -> Path:
 
 
 def check_init_from(config: PretrainConfig, tokenizer: Path | None = None) -> None:
-    """Raise BadInput if the checkpoint contradicts the recipe; fast, and nothing is done without ``init_from``.
-
-    Args:
-        tokenizer: the folder that the token store was packed with; its pieces must be those of the checkpoint.
-    """
+    """Raise BadInput if the checkpoint contradicts the recipe, or the pieces of ``tokenizer`` are not its own."""
     if config.init_from is None:
         return
     folder = init_from_folder(config.init_from)
@@ -113,6 +112,44 @@ def load_init_from(
             add_rows(network, new_rows)
         log.info("%d added pieces: each embedding is initialized with the mean of its old pieces", len(new_rows))
     return network
+
+
+def read_new_rows(tokenizer: Path, vocab_size: int) -> dict[int, list[int]]:
+    """New pieces from the folder's extension.json; empty if there is none."""
+    path = tokenizer / EXTENSION_NAME
+    if not path.is_file():
+        return {}
+    again = "extend the tokenizer again"
+    content = read_json_object(path, again)
+    try:
+        rows = {int(piece["id"]): [int(id_) for id_ in piece["of"]] for piece in content["pieces"]}
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise BadInput(f"{path}: not what `malmoi tokenizer extend` writes ({error!r}); {again}") from None
+    first = vocab_size - len(rows)
+    if sorted(rows) != list(range(first, vocab_size)):
+        raise BadInput(f"{path}: the new ids are not the last {len(rows):,} of {vocab_size:,}; {again}")
+    wrong = next((id_ for id_, of in rows.items() if not of or not all(0 <= old < first for old in of)), None)
+    if wrong is not None:
+        raise BadInput(f"{path}: id {wrong} does not consist of old pieces; {again}")
+    return rows
+
+
+def add_rows(network: PreTrainedModel, rows: NewRows) -> None:
+    """Initialize embeddings and biases of new pieces with the mean of their old pieces (Gee et al. 2022).
+
+    The matrix grows if it is too small; many checkpoints have more rows than pieces, which are used first.
+    """
+    import torch
+
+    needed = max(rows) + 1
+    if network.config.vocab_size < needed:
+        network.resize_token_embeddings(needed, mean_resizing=False)
+    inputs, outputs = network.get_input_embeddings(), network.get_output_embeddings()
+    matrices: list[Any] = [inputs.weight, *([] if outputs is None else [outputs.weight, outputs.bias])]
+    with torch.no_grad():
+        for matrix in {id(matrix): matrix for matrix in matrices}.values():
+            for id_, of in rows.items():
+                matrix[id_] = matrix[list(of)].mean(dim=0)
 
 
 def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:

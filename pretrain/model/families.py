@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 import transformers
 from transformers import BertConfig, GPT2Config, ModernBertConfig, PreTrainedConfig, RobertaConfig
 
-from pretrain.model import sizes as fixed_sizes
+from pretrain.model import sizes
 
 if TYPE_CHECKING:
     from pretrain.config import ModelConfig
 
-# ModernBERT as published (arXiv 2412.13663): every third layer is global, the others see 128 tokens, half on either
-# side
 ROPE_THETA = 160_000.0  # base of the rotary positions of global layers, for 8,192 tokens
 # Sizes in the recipe, and their names in the config.json of a checkpoint, which decides them
 SIZES = {
@@ -59,8 +57,8 @@ class Family:
 def _modernbert(model: ModelConfig, ids: Mapping[str, int]) -> dict[str, Any]:
     """As answerdotai/ModernBERT-base, except for the sizes."""
     return {
-        "global_attn_every_n_layers": fixed_sizes.GLOBAL_EVERY,
-        "local_attention": fixed_sizes.LOCAL_WINDOW,
+        "global_attn_every_n_layers": sizes.GLOBAL_EVERY,
+        "local_attention": sizes.LOCAL_WINDOW,
         "global_rope_theta": ROPE_THETA,
         "initializer_cutoff_factor": 3.0,
         "cls_token_id": ids["cls"],

@@ -31,34 +31,33 @@ Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values, B x A x L x D
 
 
 class Borders(NamedTuple):
-    """Where the segments of packed rows lie; the padding after them is a segment like the others.
+    """Borders of the segments of packed rows; the padding after them is a segment too.
 
-    An unused segment is empty, so there are always B * (S + 1) + 1 borders, and compiled code sees one shape.
+    Unused segments are empty, so there are always B * (S + 1) + 1 borders, and compiled code sees one shape.
     """
 
-    cumulative_N: Tensor  # int32, where segments begin in the rows laid end to end, then B * L
+    cumulative_N: Tensor  # int32, where segments begin in the concatenated rows, then B * L
     segments_BL: Tensor  # number of the segment in its row; S for padding
     places_BL: Tensor  # position in the segment, from 0
 
 
 def isolate_documents(network: PreTrainedModel) -> None:
-    """Let a model attend within the segments that ``borders`` names, among the arguments of its base model.
+    """Make a model attend within the segments of ``borders``, an argument of its base model.
 
-    Called without borders, the model attends and masks padding as with "sdpa", but never drops attention.
+    Without borders, the model attends and masks padding as with "sdpa", but without attention dropout.
     """
     _attend_by(network, NAME)
 
 
 def attend_in_windows(network: PreTrainedModel) -> None:
-    """Let the local layers of a model (ModernBERT) look at near tokens alone, instead of masking all others."""
+    """Make the local layers of a model (ModernBERT) compare near tokens only, instead of masking all others."""
     _attend_by(network, NAME_OF_WINDOWS)
 
 
 def make_no_masks(network: PreTrainedModel) -> None:
-    """Let a model attend with "sdpa" to rows without padding, causally or not as ``is_causal`` in its arguments says.
+    """Make a model attend with "sdpa" to rows without padding; its argument ``is_causal`` decides the direction.
 
-    transformers makes masks for the attentions it knows only. For GPT-2 it would look for packed rows in the positions,
-    which waits for the device, and take all rows for packed in compiled code.
+    With the name "sdpa", transformers would look for packed rows in the positions, which waits for the device.
     """
     AttentionInterface.register(NAME_WITHOUT_MASKS, sdpa_attention_forward)
     network.set_attn_implementation(NAME_WITHOUT_MASKS)
@@ -75,7 +74,7 @@ def _mask_of_padding(**settings: Any) -> Tensor | None:
 
 
 def find_borders(lengths_BS: Tensor, length: int) -> Borders:
-    """Borders of the segments (lengths, then zeros) of rows of ``length`` tokens; the device is not waited for."""
+    """Borders of the segments (lengths, then zeros) of rows of ``length`` tokens, without waiting for the device."""
     ends_BS = lengths_BS.cumsum(1)
     places_L = torch.arange(length, device=lengths_BS.device)
     segments_BL = (places_L[None, :, None] >= ends_BS[:, None]).sum(-1)
@@ -99,13 +98,12 @@ def attend_within_segments(
     is_causal: bool = False,
     **_: object,
 ) -> tuple[Tensor, None]:
-    """What transformers calls in each layer; returns the attended values, B x L x A x D.
+    """The attention function that transformers calls in each layer; returns the attended values, B x L x A x D.
 
     Args:
-        attention_mask: for calls without borders; it holds a local layer's window as well.
-        kernel: torch's ``varlen_attn`` where the GPU can run it.
-        sliding_window: of a local layer, the tokens it sees on either side and itself.
-        is_causal: a token sees those before it in its segment, and itself; for layers without windows.
+        attention_mask: for calls without borders; includes the window of a local layer.
+        kernel: torch's ``varlen_attn`` if the GPU can run it.
+        sliding_window: of a local layer: the number of tokens on each side, plus one.
     """
     heads = (query_BALD, key_BALD, value_BALD)
     if borders is None and (attention_mask is not None or sliding_window is None):
@@ -131,7 +129,7 @@ def _attend_by_kernel(
     kernel: Callable[..., Any],
     window: tuple[int, int] | None = None,
 ) -> Tensor:
-    """``window``: how many tokens before and after it a token sees, -1 for all."""
+    """``window``: number of visible tokens before and after a token, -1 for all."""
     count, _, length, _ = heads[0].shape
     query, key, value = (head_BALD.transpose(1, 2).flatten(0, 1) for head_BALD in heads)
     rows_N = torch.arange(0, (count + 1) * length, length, dtype=torch.int32, device=query.device)
@@ -163,25 +161,28 @@ def _attend_by_mask(heads: Heads, borders: Borders, scaling: float | None, is_ca
 def attend_nearby(
     heads: tuple[Tensor, Tensor, Tensor], reach: int, scaling: float | None, segments_BL: Tensor | None = None
 ) -> Tensor:
-    """Attended values, B x L x A x D, of queries, keys and values, each B x A x L x D.
+    """Local attention in time linear in the row: a token sees those up to ``reach`` places away in its segment.
 
-    ``segments_BL`` are numbers from 0; tokens of different ones do not see each other (None: a row is one segment).
+    A block of ``reach`` tokens is compared with itself and its two neighbors, and a mask hides the rest:
+
+        reach 4    [ a a a a | b b b b | c c c c | d d d d ]
+                     └─────── keys of b ───────┘
     """
     count, _, length, _ = heads[0].shape
     if segments_BL is None:
         segments_BL = torch.zeros(count, length, dtype=torch.long, device=heads[0].device)
-    if length <= 3 * reach:  # blocks would spare nothing
+    if length <= 3 * reach:  # blocks would save nothing
         mask_BLL = _sees(segments_BL, segments_BL, reach, 0)
         return scaled_dot_product_attention(*heads, attn_mask=mask_BLL[:, None], scale=scaling).transpose(1, 2)
     blocks = -(-length // reach)
     after = blocks * reach - length
     query_BNACD = pad(heads[0], (0, 0, 0, after)).unflatten(2, (blocks, reach)).transpose(1, 2)
     key_BNAKD, value_BNAKD = (
-        _with_neighbours(pad(head_BALD, (0, 0, reach, after + reach)).unflatten(2, (-1, reach)).transpose(1, 2))
+        _with_neighbors(pad(head_BALD, (0, 0, reach, after + reach)).unflatten(2, (-1, reach)).transpose(1, 2))
         for head_BALD in heads[1:]
     )
     queries_BNC = pad(segments_BL, (0, after), value=OUTSIDE).unflatten(1, (blocks, reach))
-    keys_BNK = _with_neighbours(pad(segments_BL, (reach, after + reach), value=OUTSIDE).unflatten(1, (-1, reach)))
+    keys_BNK = _with_neighbors(pad(segments_BL, (reach, after + reach), value=OUTSIDE).unflatten(1, (-1, reach)))
     attended_BNACD = scaled_dot_product_attention(
         query_BNACD.flatten(0, 1),
         key_BNAKD.flatten(0, 1),
@@ -192,20 +193,20 @@ def attend_nearby(
     return attended_BNACD.transpose(2, 3).flatten(1, 2)[:, :length]
 
 
-def _with_neighbours(blocks: Tensor) -> Tensor:
-    """All but the first and last block, with their neighbours; B x (N + 2) x C or B x (N + 2) x A x C x D."""
+def _with_neighbors(blocks: Tensor) -> Tensor:
+    """All but the first and last block, with their neighbors; B x (N + 2) x C or B x (N + 2) x A x C x D."""
     return torch.cat([blocks[:, :-2], blocks[:, 1:-1], blocks[:, 2:]], dim=2 if blocks.ndim == 3 else 3)
 
 
 def _sees(queries: Tensor, keys: Tensor, reach: int, first: int) -> Tensor:
-    """Which keys each query sees, by their segments; ``first`` is the place of the first key, seen from the query."""
+    """Whether each query sees each key, by segment and distance; ``first``: offset of the first key to the query."""
     places_C, places_K = (torch.arange(part.shape[-1], device=part.device) for part in (queries, keys))
     is_near_CK = (places_K + first - places_C[:, None]).abs() <= reach
     return (queries[..., :, None] == keys[..., None, :]) & is_near_CK
 
 
 def _find_kernel() -> Callable[..., Any] | None:
-    """torch's attention over sequences of any length, or None where the GPU or torch is too old for it."""
+    """torch's kernel for variable lengths, or None if the GPU or torch is too old."""
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() < FIRST_WITH_FLASH:
         return None
     try:

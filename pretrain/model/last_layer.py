@@ -23,11 +23,7 @@ from pretrain.model.rotary import turned
 
 
 def narrow_last_layer(network: PreTrainedModel) -> None:
-    """Add an argument ``places_BP`` to the base model; ``last_hidden_state`` is then (B, P, H), for these positions
-    only.
-
-    Without ``places_BP`` the model works as before.
-    """
+    """Add an argument ``places_BP`` to the base model; ``last_hidden_state`` is then (B, P, H), at these positions."""
     base: Any = network.base_model
     is_modern = network.config.model_type == "modernbert"
     layer = base.layers[-1] if is_modern else base.encoder.layer[-1]

@@ -22,8 +22,7 @@ from pretrain.model.isolation import NAME as ISOLATED
 from pretrain.model.isolation import find_borders, make_no_masks
 from pretrain.model.last_layer import narrow_last_layer
 from pretrain.model.rotary import turn_in_fewer_passes
-
-MAX_SCORES = 1 << 27  # in memory at once, for causal rows: half a gigabyte in float32
+from pretrain.model.sizes import MAX_CAUSAL_SCORES
 
 
 class Sums(NamedTuple):
@@ -41,9 +40,7 @@ class Sums(NamedTuple):
 def mean_loss(sums: Any, predictions: float, others: float) -> Any:
     """The training loss: the mean over masked words plus the mean over the other objective.
 
-    Args:
-        sums: ``Sums``, of tensors or of numbers.
-        predictions, others: their numbers over the full step.
+    ``sums``: ``Sums`` of tensors or of numbers; ``predictions``, ``others``: their numbers over the full step.
     """
     return sums.mlm_loss / max(predictions, 1) + sums.other_loss / max(others, 1)
 
@@ -127,7 +124,7 @@ class PretrainingModule(nn.Module):
         def of_part(part_NH: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
             return loss_and_hits(self.family.head(self.network)(part_NH), targets_N)
 
-        most = max(1, MAX_SCORES // self.network.config.vocab_size)
+        most = max(1, MAX_CAUSAL_SCORES // self.network.config.vocab_size)
         if len(targets_N) <= most:
             return of_part(hidden_NH, targets_N)
         parts = zip(hidden_NH.split(most), targets_N.split(most), strict=True)

@@ -16,8 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from pretrain.config import PretrainConfig
-from pretrain.model.existing_model import load_init_from
-from pretrain.model.extended import NewRows
+from pretrain.model.existing_model import NewRows, load_init_from
 from pretrain.model.families import FAMILIES
 from pretrain.model.isolation import attend_in_windows
 from pretrain.rng import derive_key
@@ -30,12 +29,7 @@ def build_network(
 ) -> PreTrainedModel:
     """The Hugging Face model to train; new weights depend on ``config.seed`` only.
 
-    Args:
-        vocab_size, special_ids: of the token store; "pad", "cls" and "sep" are used.
-        new_rows: pieces that ``config.init_from`` does not have (``pretrain.model.extended``).
-
-    Raises:
-        BadInput: ``config.init_from`` does not match the architecture, the settings or the vocabulary.
+    ``new_rows``: pieces that ``config.init_from`` does not have. BadInput: it contradicts the settings or vocabulary.
     """
     with torch.random.fork_rng():
         torch.manual_seed(int(derive_key(config.seed, "weights")))

@@ -19,7 +19,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 
 def turn_in_fewer_passes(network: PreTrainedModel) -> None:
-    """Let the layers of a ModernBERT use ``turned``; other networks stay as they are."""
+    """Make the layers of a ModernBERT use ``turned``; other networks are not changed."""
     if network.config.model_type == "modernbert":
         base: Any = network.base_model
         for layer in base.layers:
@@ -27,7 +27,7 @@ def turn_in_fewer_passes(network: PreTrainedModel) -> None:
 
 
 def turned(heads_BALD: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """Queries or keys at their positions, in their own precision; the turning is float32."""
+    """Queries or keys, rotated by their positions in float32 and returned in their own precision."""
     found: Tensor = _Turned.apply(heads_BALD, cosines[:, None].float(), sines[:, None].float())
     return found
 
@@ -45,7 +45,7 @@ class _Turned(torch.autograd.Function):
 
 
 def _turn(heads_BALD: Tensor, cosines_B1LD: Tensor, sines_B1LD: Tensor) -> Tensor:
-    """Column c and column c + D / 2 are the two coordinates of a point; both have the same angle."""
+    """Rotate pairs of columns c and c + D / 2, the two coordinates of a point, by the same angle."""
     half = heads_BALD.shape[-1] // 2
     exact_BALD = heads_BALD.float()
     found_BALD = exact_BALD * cosines_B1LD
@@ -61,7 +61,7 @@ def _attend(
     attention_mask: Tensor | None = None,
     **extra: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """What ``ModernBertAttention.forward`` does."""
+    """Replaces ``ModernBertAttention.forward``."""
     mixed = attention.Wqkv(hidden_BLH).unflatten(-1, (3, -1, attention.head_dim))
     query_BALD, key_BALD, value_BALD = (part.transpose(1, 2) for part in mixed.unbind(-3))
     attend = ALL_ATTENTION_FUNCTIONS[attention.config._attn_implementation]

@@ -1,7 +1,4 @@
-"""Parameter counts of new models, computed without building them and without torch.
-
-Tests compare them with the stock classes of transformers.
-"""
+"""Parameter counts of new models, computed without building them and without torch."""
 
 from __future__ import annotations
 
@@ -9,19 +6,15 @@ from pretrain.config import ModelConfig
 
 # ModernBERT as published (arXiv 2412.13663): every third layer is global, the others see 128 tokens, half per side
 GLOBAL_EVERY, LOCAL_WINDOW = 3, 128
+MAX_CAUSAL_SCORES = 1 << 27  # scores in memory at once if every token predicts: half a gigabyte in float32
 
 
 def count_parameters(model: ModelConfig, vocab_size: int) -> int:
-    """Parameters of the network and its heads; the head shares its matrix with the embeddings.
-
-    RoBERTa has two positions before the first token because [PAD] is piece 1, as in the released models.
-    """
+    """Parameters of the network and its heads; the head shares its matrix with the embeddings."""
     hidden, inner = model.hidden, model.intermediate
     pieces = vocab_size * hidden
     head = hidden**2 + 3 * hidden + vocab_size  # dense, LayerNorm, and a bias for each piece
-    if (
-        model.architecture == "modernbert"
-    ):  # no biases except that of the pieces; norms have no shift, and layer 0 has one norm
+    if model.architecture == "modernbert":  # one bias, for the pieces; norms have no shift, and layer 0 has one norm
         layers = model.layers * (4 * hidden**2 + 3 * hidden * inner + 2 * hidden) - hidden
         return pieces + layers + 2 * hidden + head - 2 * hidden
     layers = model.layers * (4 * hidden**2 + 2 * hidden * inner + 9 * hidden + inner)

@@ -1,8 +1,6 @@
 """Sentences to marked pieces, eojeol by eojeol (an eojeol is a run of characters without white space).
 
-Every eojeol is encoded once and looked up afterwards, so pieces equal those of the text, and the starts of eojeols are
-known without offsets. The table holds the pieces of all eojeols in one array, and a batch of sentences is one gather
-from it. Its memory is bounded by ``MAX_CHARACTERS``: when it is full, it is emptied.
+Every eojeol is encoded once and looked up afterwards in one array, which is emptied at ``MAX_CHARACTERS``.
 """
 
 from __future__ import annotations

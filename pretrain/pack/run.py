@@ -71,13 +71,7 @@ def run(
 ) -> dict[str, Any]:
     """Write the files of a token store (see ``pretrain.pack.store``) into ``out``; returns its counts.
 
-    Args:
-        workers: processes; the output does not depend on it.
-        map_units: the executor of a cluster, instead of processes on this machine.
-
-    Raises:
-        BadInput: no shards, no vocabulary, a tokenizer without a special piece, a corpus without text, or more than
-            65,536 sources.
+    The output does not depend on ``workers``. ``map_units``: the executor of a cluster.
     """
     shards = shard_paths(inputs.corpus / "documents")
     _encoder_of.cache_clear()  # the folder may have another tokenizer now
@@ -205,10 +199,7 @@ class DigestedFile:
 
 
 def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Concatenate the files of the units, with offsets and indices of sources relative to the store.
-
-    Returns size and sha256 of each file, by name.
-    """
+    """Concatenate the files of the units with offsets of the store; returns size and sha256 of each file, by name."""
     most = np.iinfo(SOURCE_TYPE).max + 1
     if len(meta["sources"]) > most:
         raise BadInput(

@@ -129,9 +129,7 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
 def check_store(store: TokenStore, memory: Path) -> None:
     """Read every file of a store once; BadInput names the first one that changed after packing.
 
-    Args:
-        memory: a file that records a successful check, so that a resumed run reads the store again only if the size,
-            time or inode of a file has changed.
+    The file ``memory`` records a success: the check is repeated only if size, time or inode of a file have changed.
     """
     digests, tokens = store.meta.get("files", {}), store.meta["tokens"]
     paths = [store.folder / name for name in FILES]

@@ -36,11 +36,11 @@ def test_more_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(world, "find_device", lambda asked, key: torch.device("cuda"))
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
-    with pytest.raises(BadInput, match="process 3 of this machine has no device, torch sees 2"), join_world():
+    with pytest.raises(BadInput, match="process 3 of this machine has no device: torch finds 2"), join_world():
         pass
 
 
-TOLD = {  # by gloo and nccl of torch 2.13
+MESSAGES = {  # by gloo and nccl of torch 2.13
     "[/gloo/transport/tcp/pair.cc:537] Read error [10.77.31.2]:41134: Connection reset by peer. This is typically": (
         "Read error [10.77.31.2]:41134: Connection reset by peer"
     ),
@@ -53,15 +53,15 @@ TOLD = {  # by gloo and nccl of torch 2.13
 }
 
 
-@pytest.mark.parametrize("said", TOLD)
+@pytest.mark.parametrize("said", MESSAGES)
 def test_the_end_of_another_process_is_one_sentence(said: str) -> None:
-    sentence = rf"lost another process: {re.escape(TOLD[said])}; .* the same command resumes from"
+    sentence = rf"lost another process: {re.escape(MESSAGES[said])}; .* the same command resumes from"
     with pytest.raises(ProcessLost, match=sentence), explained_loss(World(1, 2, torch.device("cpu"))):
         raise torch.distributed.DistBackendError(said)
 
 
 @pytest.mark.parametrize(
-    ("processes", "said"), [(1, next(iter(TOLD))), (2, "mat1 and mat2 shapes cannot be multiplied")]
+    ("processes", "said"), [(1, next(iter(MESSAGES))), (2, "mat1 and mat2 shapes cannot be multiplied")]
 )
 def test_other_errors_come_out_as_they_are(processes: int, said: str) -> None:
     with pytest.raises(RuntimeError) as caught, explained_loss(World(0, processes, torch.device("cpu"))):

@@ -86,7 +86,7 @@ def test_losses_and_gradients_are_those_of_the_stock_class(
     if layout == "documents by mask":
         monkeypatch.setattr(isolation, "_attend_one_by_one", isolation._attend_by_mask)
     if layout == "parts":
-        monkeypatch.setattr(loss, "MAX_SCORES", 13 * VOCABULARY)  # the scores of 72 tokens, 13 at a time
+        monkeypatch.setattr(loss, "MAX_CAUSAL_SCORES", 13 * VOCABULARY)  # the scores of 72 tokens, 13 at a time
     sums, expected = PretrainingModule(ours)(*batch), stock_loss(stock, batch)
     assert batch.others == (66 - 6 if "documents" in layout else 69) and batch.predictions == 0
     assert sums.other_loss.item() == pytest.approx(expected.item(), rel=1e-6)

@@ -20,7 +20,7 @@ from transformers import (
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
-from pretrain.model.extended import read_new_rows
+from pretrain.model.existing_model import read_new_rows
 from pretrain.model.networks import build_network
 from tests.pretrain.settings import in_sections
 
