@@ -19,7 +19,6 @@ from typing import Any
 from corpus.decontamination.index import ContaminationIndex, build_index
 from corpus.decontamination.rule import MatchRule
 from corpus.documents.errors import BadInput
-from corpus.pii.cover import cover_spans
 from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs
 from corpus.pii.hide import PiiHider
@@ -52,7 +51,7 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.(?!sample\.|pii\.|plain_yaml\.).*": NAMES,
     r"launch\.sample\..*": OWN,
     r"launch\.pii\.(?:run\.(?:plan_jobs|process)|work\.read_protection)": NAMES,
-    r"launch\.pii\.streams\.(?:explain|tell)": "our own messages",
+    r"launch\.pii\.streams\.explain_problem|launch\.pii\.streams\.print_note": "our own messages",
     r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
     r"corpus\.decontamination\.(?:benchmarks\..*)": NAMES,
@@ -60,10 +59,12 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.quality\.toxicity\..*": MODEL,
     r"corpus\.sentences\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code",
     r"corpus\.pii\.formats\.shapes\.(?:\w+_check_digit|is_birth_date|looks_typed|widen_like|refill)": SMALL,
-    r"corpus\.pii\.(?:extra\.other_types\.org_check_digit|replace\.canonical)": SMALL,
-    r"corpus\.pii\.key\..*|corpus\.noise\.remove\.rules_without|corpus\.sentences\.splitters\.load_splitter": NAMES,
+    r"corpus\.pii\.(?:extra\.other_types\.org_check_digit|replace\.canonical_form)": SMALL,
+    r"corpus\.noise\.remove\.rules_except|corpus\.documents\.section\.warn_once": NAMES,
+    r"corpus\.pii\.key\..*|corpus\.sentences\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
-    r"corpus\.documents\.accelerator\..*": NAMES,
+    r"corpus\.documents\.accelerator\..*|corpus\.documents\.model_files\.part_name": NAMES,
+    r"corpus\.quality\.length\.min_sentence_chars": NAMES,
     r"corpus\.documents\.mecab\.(?:tagged_)?morpheme\w+": "its own search over brackets is not linear; it gets words",
     r"tokenizer\.(?:building\.(?:count|export)|run)\..*": OWN,
     r"tokenizer\.building\.pruning\.(?:prune|uses_in_file|count_uses)": OWN,
@@ -72,7 +73,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder\.\w+|features|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.task_names\..*": NAMES,
-    r"finetune\.generative\.prompts\.labels\.(?:make_label_prompt|next_label)": NAMES,
+    r"finetune\.generative\.prompts\.(?:labels\.(?:make_label_prompt|next_label)|prompt\.korean_texts)": NAMES,
     r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,
     r"finetune\.generative\.klue\..*|finetune\.generative\.kr_eval\.(?:export|files)\..*": NAMES,
     r"finetune\.generative\.kr_eval\.metrics\.(?:measure|to_numbers|count_ngrams)": "names and lists of answers",
@@ -208,7 +209,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.encoding.line_to_utf8": lambda text: _called("corpus.reading.encoding.line_to_utf8")(
         _raw(text), "cp949"
     ),
-    "finetune.data.format_hints.name_bytes": lambda text: _called("finetune.data.format_hints.name_bytes")(_raw(text)),
     "corpus.reading.encoding.detect_encoding": lambda text: _called("corpus.reading.encoding.detect_encoding")(
         _raw(text)
     ),
@@ -227,9 +227,9 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.parquet.read_page_header": lambda text: _unless(
         ValueError, "corpus.reading.parquet.read_page_header", _raw(text)
     ),
-    "corpus.card.page.mark_change": lambda text: _called("corpus.card.page.mark_change")(text, text[::-1]),
-    "corpus.card.page.mark_replaced": lambda text: _called("corpus.card.page.mark_replaced")(
-        cover_spans(text, find_pii(text), "tag"), text
+    "corpus.card.page.excerpts": lambda text: _called("corpus.card.page.excerpts")(text, text[::-1]),
+    "corpus.sentences.splitters.split_at_starts": lambda text: _called("corpus.sentences.splitters.split_at_starts")(
+        text, lambda part: range(0, len(part), 9)
     ),
     "corpus.sentences.wrapping.find_wrapping": lambda text: _called("corpus.sentences.wrapping.find_wrapping")(
         _pieces(text)
