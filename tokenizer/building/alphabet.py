@@ -68,7 +68,7 @@ ALWAYS_PIECES = tuple(single_pieces(ALWAYS_KNOWN, jamo_fallback=True))  # of eve
 def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, jamo_fallback: bool) -> list[str]:
     """At most ``most`` frequent characters that fit into their share of ``size`` learned entries, by code point.
 
-    Characters that are always pieces come on top.
+    Characters that are always pieces are included and do not count.
     """
     chosen = [*ALWAYS_KNOWN, *(SIGNS if size >= SMALLEST_WITH_SIGNS else ())] if jamo_fallback else []
     seen = _as_encoded(counts) if jamo_fallback else counts

@@ -7,7 +7,6 @@ that for an all-reduce.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +47,7 @@ ENGINES = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The training work: ``tokens`` of the run, with padding, and ``flops`` for all of them."""
+    """The training work; ``tokens`` include padding."""
 
     parameters: int
     tokens: int
@@ -58,7 +57,7 @@ class Work:
 
     @property
     def flops_per_token(self) -> float:
-        """The mean over the run."""
+        """Mean of the run."""
         return self.flops / self.tokens
 
 
@@ -142,11 +141,6 @@ def bytes_sent(config: PretrainConfig, work: Work, memory: Memory, precision: st
     return part * (2 * sums + gathers)
 
 
-def link_for(sent: float, step_seconds: float, share: float) -> float:
-    """Bytes per second at which sending takes this share of a step, if it does not overlap with computation."""
-    return sent / (share * step_seconds)
-
-
 @dataclass(frozen=True, slots=True)
 class Disk:
     """Bytes: the finished model, the moments of its optimizer, a checkpoint (both), and the maximum of a run."""
@@ -161,8 +155,3 @@ def disk_of(config: PretrainConfig, work: Work) -> Disk:
     """As ``pretrain.checkpoint.checkpoints.require_disk_space``: kept ones, the best, the one being written."""
     each, model = CHECKPOINT_BYTES * work.parameters, MODEL_BYTES * work.parameters
     return Disk(model, each - model, each, each * (config.saved.keep_checkpoints + 2) + model)
-
-
-def supporting_engines(precision: str) -> Iterator[EngineChoice]:
-    """The engines that support a precision."""
-    return (engine for engine in ENGINES if not engine.refuses(precision))

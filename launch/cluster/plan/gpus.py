@@ -10,21 +10,18 @@ from pretrain.metrics.device_speed import peak_flops
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """``device`` as torch calls it, ``memory_gib`` as NVIDIA's datasheet counts it."""
+    """``device``: its name in torch; ``memory_gib``: from NVIDIA's datasheet."""
 
     name: str
     device: str
     memory_gib: int
 
-    def precision(self, asked: str) -> str:
-        """The precision that ``pretrain.engine.precision`` means here: "auto" is bf16, or fp16 without bf16 support.
-
-        LaunchError: bf16 is asked of a GPU without it.
-        """
+    def precision(self, requested: str) -> str:
+        """The precision of training on this GPU; "auto" is bf16, or fp16 without bf16 support."""
         has_bf16 = peak_flops(self.device, "bf16") is not None
-        if asked == "bf16" and not has_bf16:
+        if requested == "bf16" and not has_bf16:
             raise LaunchError(f"pretrain.engine.precision=bf16: {self.name} has no bf16; use auto or fp16")
-        return asked if asked != "auto" else "bf16" if has_bf16 else "fp16"
+        return requested if requested != "auto" else "bf16" if has_bf16 else "fp16"
 
     def peak(self, precision: str) -> float:
         """Dense FLOP/s of matrix products."""
@@ -47,7 +44,7 @@ GPUS = {
 
 
 def find_gpu(name: str) -> Gpu:
-    """By name in any case; LaunchError where there is none."""
+    """The GPU of a name, in upper or lower case."""
     if name.lower() in GPUS:
         return GPUS[name.lower()]
-    raise LaunchError(f"--gpu {name}: no such GPU here; known are {', '.join(GPUS)}")
+    raise LaunchError(f"--gpu {name}: unknown GPU; use one of {', '.join(GPUS)}")

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from launch.cluster.plan.count import (
+    ENGINES,
     LOADER_TOKENS,
     MAX_SHORT_VOCABULARY,
     Memory,
@@ -15,11 +16,9 @@ from launch.cluster.plan.count import (
     Work,
     bytes_sent,
     disk_of,
-    link_for,
     memory,
     micro_batches,
     speed,
-    supporting_engines,
     work_of,
 )
 from launch.cluster.plan.gpus import Gpu
@@ -27,12 +26,12 @@ from launch.console import PlainConsole, Table, number_table, print_table
 from launch.recipe import Recipe
 from pretrain.engine.memory import GIB
 
-LINK_SHARE = 0.1  # of a step that the network may take
+LINK_SHARE = 0.1  # share of a step that the network may take
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A kind of GPU, the precision it would train in, and the price of an hour of one."""
+    """A kind of GPU, its precision, and the price per hour."""
 
     gpu: Gpu
     precision: str
@@ -41,7 +40,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A recipe on each choice of GPUs and each number of nodes, at each assumed share of the peak, all rising."""
+    """A recipe on each kind of GPU, number of nodes and assumed share of the peak."""
 
     recipe: Recipe
     work: Work
@@ -54,7 +53,7 @@ class Plan:
     def of(
         cls, recipe: Recipe, choices: Sequence[Choice], nodes: Sequence[int], per_node: int, shares: Sequence[float]
     ) -> Plan:
-        """The plan; ``BadInput`` if the recipe has no sizes, or its batch cannot be divided among the GPUs."""
+        """The plan; ``BadInput`` if the recipe has no sizes or its batch cannot be divided by the GPUs."""
         made = cls(recipe, work_of(recipe), choices, nodes, per_node, shares)
         for count in nodes:
             micro_batches(recipe.pretrain, count * per_node)
@@ -70,19 +69,20 @@ class Plan:
         return said.replace("e+", "e")
 
     def memories(self, choice: Choice, nodes: int) -> list[Memory]:
-        """One for each engine that can train the recipe there."""
+        """One for each engine that supports the precision."""
         config, gpus = self.recipe.pretrain, nodes * self.per_node
         return [
             memory(config, self.work, engine, choice.gpu, choice.precision, gpus)
-            for engine in supporting_engines(choice.precision)
+            for engine in ENGINES
+            if not engine.refuses(choice.precision)
         ]
 
     def network(self, choice: Choice, nodes: int, found: Memory) -> tuple[float, float]:
-        """Bytes that a GPU sends a step, and bytes a second at which that takes ``LINK_SHARE`` of the fastest step."""
+        """Bytes that a GPU sends per step, and bytes per second at which that takes ``LINK_SHARE`` of a step."""
         gpus = nodes * self.per_node
         sent = bytes_sent(self.recipe.pretrain, self.work, found, choice.precision, gpus)
         fastest = speed(self.work, choice.gpu, choice.precision, gpus, self.shares[-1], None)
-        return sent, link_for(sent, fastest.seconds / self.work.steps, LINK_SHARE)
+        return sent, sent / (LINK_SHARE * fastest.seconds / self.work.steps)
 
     def as_json(self) -> dict[str, Any]:
         """Every figure, sizes in bytes and times in seconds."""
@@ -115,7 +115,7 @@ def _place(choice: Choice, nodes: int, per_node: int) -> dict[str, Any]:
 
 
 def print_plan(plan: Plan, console: PlainConsole) -> None:
-    """Headline, tables and notes."""
+    """Print headline, tables and notes."""
     console.print(plan.headline(), soft_wrap=True)
     for table in tables_of(plan):
         print_table(table, console)
@@ -134,7 +134,7 @@ def tables_of(plan: Plan) -> Iterator[Table]:
 
 
 def time_table(plan: Plan) -> Table:
-    """A row for each kind of GPU and number of nodes; a figure for each assumed share of the peak."""
+    """One row per kind of GPU and number of nodes, with a figure for each share of the peak."""
     rows = []
     has_price = ("cost",) if any(choice.price is not None for choice in plan.choices) else ()
     for choice in plan.choices:
@@ -158,8 +158,8 @@ def time_table(plan: Plan) -> Table:
         rows,
         numbers=range(3, 7),
         title=f"Time at {shares} of the peak",
-        note="The share of the peak is assumed: try the recipe for 50 steps, the log says what it is. Measuring, "
-        "checkpoints, waiting for the network and failures come on top.",
+        note="The share of the peak is an assumption; the log of the first 50 steps shows it as mfu. Measurements, "
+        "checkpoints, the network and failures are not included.",
     )
 
 
@@ -169,7 +169,7 @@ def _say_days(found: Speed) -> str:
 
 
 def memory_table(plan: Plan, choices: Sequence[Choice]) -> Table:
-    """GiB on one GPU by engine, and the most sequences at once; on the fewest nodes, where there is least room."""
+    """GiB on one GPU and largest number of sequences by engine, on the smallest number of nodes."""
     nodes, rows = plan.nodes[0], []
     for memories in zip(*(plan.memories(choice, nodes) for choice in choices), strict=True):
         needed, sequences = memories[0].needed, max(memories[0].sequences, 1)
@@ -191,7 +191,7 @@ def memory_table(plan: Plan, choices: Sequence[Choice]) -> Table:
 
 
 def network_table(plan: Plan, choices: Sequence[Choice]) -> Table:
-    """What each GPU sends in a step, by engine; on the most nodes, where a step is shortest."""
+    """Bytes that each GPU sends per step by engine, on the largest number of nodes."""
     nodes, rows = plan.nodes[-1], []
     for memories in zip(*(plan.memories(choice, nodes) for choice in choices), strict=True):
         cells = []
@@ -203,14 +203,13 @@ def network_table(plan: Plan, choices: Sequence[Choice]) -> Table:
         f"Network of {nodes} x {plan.per_node} GPUs in {choices[0].precision}: GB sent a step / GB a second",
         ("engine", *(one.gpu.name for one in choices)),
         rows,
-        f"By each GPU and, in a ring, by each node, with as many sequences at once as fit; at that rate it takes "
-        f"{LINK_SHARE:.0%} of a step at {plan.shares[-1]:.0%} of the peak, were nothing of it hidden behind the work. "
-        "A link of 100 Gbit a second carries 12.5 GB.",
+        f"Per GPU and, in a ring, per node. At the second figure, sending takes {LINK_SHARE:.0%} of a step at "
+        f"{plan.shares[-1]:.0%} of the peak, without overlap. A link of 100 Gbit/s carries 12.5 GB per second.",
     )
 
 
 def notes_of(plan: Plan) -> Iterator[str]:
-    """Disk, host memory, loader, and what a recipe must say for what was planned."""
+    """Disk, host memory, loader, and settings that the plan needs."""
     config, work, disk = plan.recipe.pretrain, plan.work, disk_of(plan.recipe.pretrain, plan.work)
     yield (
         f"disk: model {disk.model / GIB:.2f} GiB, optimizer {disk.optimizer / GIB:.2f}, a checkpoint "
@@ -231,5 +230,5 @@ def notes_of(plan: Plan) -> Iterator[str]:
         share = old[0].gpu.peak("fp32") / old[0].gpu.peak("fp16")
         yield (
             f"{', '.join(one.gpu.name for one in old)}: no bf16, so planned in fp16; set pretrain.engine.precision="
-            f"fp16 (DeepSpeed), as auto trains in fp32 there, at {share:.0%} of the peak"
+            f"fp16 (DeepSpeed), because auto trains in fp32, at {share:.0%} of the peak"
         )

@@ -85,7 +85,7 @@ def test_a_gpu_without_bf16_is_planned_in_fp16_and_says_what_to_set(malmoi: Malm
     ("arguments", "words"),
     [
         (("klue-roberta-bass",), "did you mean klue-roberta-base?"),
-        (("klue-roberta-base", "--gpu", "b300"), "--gpu b300: no such GPU here; known are v100-16"),
+        (("klue-roberta-base", "--gpu", "b300"), "--gpu b300: unknown GPU; use one of v100-16"),
         (("klue-roberta-base", "--gpus-per-node", "3"), "is not divisible by 3 GPUs; set it to a multiple of 3"),
         (
             ("klue-roberta-base", "--gpu", "h100", "--price-per-hour", "1", "--price-per-hour", "2"),
