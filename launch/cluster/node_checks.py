@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psutil
@@ -32,7 +33,7 @@ from pretrain.engine.world import LAUNCHER_VARIABLES, name_interface, wait_for_d
 
 STORE_SECONDS = 60.0
 VISIBLE_SECONDS = 30.0  # until all must see a file that one has written; NFS caches names for that long
-COLLECTIVE_SECONDS = 120.0
+COLLECTIVE_SECONDS = 60.0
 REDUCE_BYTES, REPEATS = 1 << 26, 5
 HOW_TO_START = (
     "start doctor --cluster on every node, like training: torchrun --nnodes N --nproc-per-node M … -m launch doctor "
@@ -97,7 +98,7 @@ def examine_cluster(runs: Path) -> bool:
     store = SharedStore()
     name_interface(os.environ["MASTER_ADDR"])
     records = store.share("facts", describe_process(runs, _check_folder(store, runs)))
-    reduce = {} if None in records else _time_all_reduce(store)
+    reduce = {} if None in records else _all_reduce_in_time(store)
     reduces = store.share("all-reduce", reduce)
     problems = [*find_problems(records), *_failed_reduces(reduces)]
     if store.rank == 0:
@@ -154,6 +155,15 @@ def _device() -> str:
     if kind != "cpu" and number >= count:
         return f"not usable (process {number + 1} of this machine, but torch sees only {count} devices)"
     return "cpu" if kind == "cpu" else device_name(torch.device(kind, number))
+
+
+def _all_reduce_in_time(store: SharedStore) -> Record:
+    """The result of ``_time_all_reduce``; gloo retries a refused connection for longer than its own time limit."""
+    results: list[Record] = []
+    thread = Thread(target=lambda: results.append(_time_all_reduce(store)), daemon=True)
+    thread.start()
+    thread.join(COLLECTIVE_SECONDS)
+    return results[0] if results else {"error": f"no answer in {COLLECTIVE_SECONDS:.0f} s"}
 
 
 def _time_all_reduce(store: SharedStore) -> Record:
