@@ -16,7 +16,7 @@ import torch
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
-from pretrain.metrics.meter import TIMING_KEYS, Meter, spread
+from pretrain.metrics.meter import TIMING_KEYS, Meter, _readable, spread
 from pretrain.model.loss import Sums
 from pretrain.run import PretrainInputs, run
 
@@ -338,3 +338,10 @@ def test_the_slowest_rank_is_compared_with_the_median_of_the_others() -> None:
         "slowest_factor": 2.5,
     }  # fmt: skip
     assert spread([0.0, 0.0])["slowest_rank"] == 0
+
+
+def test_the_log_line_names_the_slowest_rank() -> None:
+    line = {"step": 4, "loss": 2.0, "lr": 1e-3, "seconds": 1.0, "tokens_per_second": 9000, "data_wait_share": 0.0,
+            "memory_gib": 1.0}  # fmt: skip
+    assert " slowest rank 1 x 1.60 eta" in _readable(line | spread([0.1, 0.16]), PretrainConfig(), 2, False)
+    assert "slowest" not in _readable(line, PretrainConfig(), 2, False)
