@@ -29,7 +29,7 @@ def outcome(job: Job, failure: str | None = None) -> Outcome:
 def test_time_left_and_cost_follow_the_tasks_that_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    now = [0.0]
+    now = [5.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     caplog.set_level(logging.INFO)
     jobs = [job("ynat", 1), job("ynat", 2), job("wos", 1), job("wos", 2), job("klue-nli", 1)]
@@ -37,12 +37,12 @@ def test_time_left_and_cost_follow_the_tasks_that_are_done(
     assert progress.seconds_left() is None
     progress.began(jobs[0])
     progress.began(jobs[2])
-    now[0] = 10.0
+    now[0] = 15.0
     progress.ended(outcome(jobs[0]))
     progress.began(jobs[1])
-    now[0] = 30.0
+    now[0] = 35.0
     progress.ended(outcome(jobs[2]))
-    now[0] = 32.0  # left: ynat of 10 s that runs for 22, wos of 30 s, NLI of the mean of 20 s; two at a time
+    now[0] = 37.0  # left: ynat of 10 s that runs for 22, wos of 30 s, NLI of the mean of 20 s; two at a time
     assert progress.seconds_left() == pytest.approx((0 + 30 + 20) / 2)
     progress.ended(outcome(jobs[1], failure="no memory"))
     lines = (tmp_path / "jobs.log").read_text("utf-8").splitlines()
