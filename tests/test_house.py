@@ -50,10 +50,10 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_220,
-    "finetune": 16_900,
-    "launch": 11_950,
-    "wheel": 52_350,
+    "corpus": 11_152,
+    "finetune": 16_829,
+    "launch": 10_713,
+    "wheel": 49_664,
 }
 NOT_YET_MEDIANS = {"finetune"}
 
