@@ -211,6 +211,12 @@ def tasks() -> None:
 app.command("plan", rich_help_panel=STATUS)(plan)
 
 
+@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench() -> None:
+    """Show the new command of the benchmarks, which are not part of the installed package."""
+    raise LaunchError("bench: the benchmarks are not installed; in a checkout, run `python -m benchmarks NAME`")
+
+
 @app.command(rich_help_panel=STATUS)
 def doctor(
     cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; start it with torchrun.")] = False,

@@ -177,3 +177,7 @@ def test_two_processes_may_only_pretrain(malmoi: Malmoi, monkeypatch: pytest.Mon
     result = malmoi("run", "smoke")
     assert result.code == 2
     assert "only the verb pretrain runs under torchrun" in result.errors
+
+
+def test_bench_names_its_new_command(capfd: pytest.CaptureFixture[str]) -> None:
+    run_command(capfd, "bench", "speedrun", "--minutes", "1").refused("python -m benchmarks NAME")
