@@ -52,8 +52,8 @@ SLIVERS = {
 NOT_YET: dict[str, int] = {
     "corpus": 11_152,
     "finetune": 16_829,
-    "launch": 10_713,
-    "wheel": 49_664,
+    "launch": 10_719,
+    "wheel": 49_670,
 }
 NOT_YET_MEDIANS = {"finetune"}
 
