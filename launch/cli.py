@@ -139,6 +139,8 @@ def _stage_command(verb: str) -> Callable[..., None]:
         verbose: Verbose = False,
     ) -> None:
         set_up_console(verbose=verbose)
+        if recipe == "push":
+            raise LaunchError(f"{verb} push: the command is now `malmoi push FOLDER NAME/REPOSITORY`")
         from launch.conduct import conduct
 
         conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)

@@ -101,7 +101,7 @@ def extend(folder: Path) -> list[str]:
 
 def push(folder: Path) -> list[str]:
     (folder / "README.md").write_text("---\nlanguage: ko\n---\n", "utf-8")
-    return ["tokenizer", "push", str(folder), "nobody/nothing"]
+    return ["push", str(folder), "nobody/nothing"]
 
 
 def pack(folder: Path) -> list[str]:
@@ -274,6 +274,8 @@ def test_bad_vocabulary_is_one_sentence(
     folder = place / "model"
     if command is statistics:  # of a folder it takes tokenizer.json first
         (folder / "tokenizer.json").unlink()
+    if command is push:  # of a folder without a model it takes the tokenizer
+        (folder / "config.json").unlink()
     VOCABULARY_FAULTS[fault](folder)
     message = try_out(command, capfd).refused()
     assert "vocab" in message or "tokenizer" in message

@@ -181,3 +181,8 @@ def test_two_processes_may_only_pretrain(malmoi: Malmoi, monkeypatch: pytest.Mon
 
 def test_bench_names_its_new_command(capfd: pytest.CaptureFixture[str]) -> None:
     run_command(capfd, "bench", "speedrun", "--minutes", "1").refused("python -m benchmarks NAME")
+
+
+@pytest.mark.parametrize("stage", ["corpus", "tokenizer"])
+def test_the_old_spelling_of_push_names_the_new_one(stage: str, capfd: pytest.CaptureFixture[str]) -> None:
+    run_command(capfd, stage, "push", "runs/smoke", "name/repository").refused("malmoi push FOLDER NAME/REPOSITORY")
