@@ -130,7 +130,10 @@ def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(made: Path, tmp_
         last = steps_saved(stopped)[-1]
         assert "Traceback" not in output.decode()
         assert ("Ctrl-C again quits" in output.decode()) == (number == signal.SIGINT)
-        assert process.returncode == REQUEUE_CODE and f"after step {last}; the same command resumes" in output.decode()
+        assert (
+            process.returncode == REQUEUE_CODE
+            and f"after step {last}; run the same command again to resume" in output.decode()
+        )
         train(config, made, stopped)
         assert_same_training(tmp_path / "undisturbed", stopped)
 

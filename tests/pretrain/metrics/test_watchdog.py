@@ -100,7 +100,7 @@ def test_the_metrics_name_a_slow_process_and_one_that_hangs_ends_the_job(
     (home,) = (tmp_path / "out").glob("hang-*")
     told = json.loads((home / HANG_NAME).read_text("utf-8"))
     assert f"rank 1 (process {second.pid} on " in told["sentence"]
-    assert f"in step {HANGS_AT}, waiting for its batch" in told["sentence"]
+    assert f"in step {HANGS_AT}, waiting for a batch" in told["sentence"]
     assert "in late\n" in (home / "rank-00001.txt").read_text("utf-8")  # where it sleeps
     assert [record["place"][0] for record in told["ranks"]] == [HANGS_AT] * 2
 
