@@ -20,9 +20,7 @@ from launch.demo.page import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
 from launch.tools.compare import compare_results, ensemble
-from launch.tools.copies import copy
 from launch.tools.llm import llm_app
-from launch.tools.package import package
 from launch.tools.predict import predict
 from launch.tools.push import push
 from launch.tools.score import export_task_predictions, model_app, score_predictions, write_task_features
@@ -56,6 +54,13 @@ STAGE_VERBS = (  # in pipeline order: verb, purpose, example
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
     "tokenizer": {"stats": measure_tokenizers, "extend": extend_tokenizer},
     "finetune": {"features": write_task_features, "export": export_task_predictions},
+}
+
+
+REMOVED = {  # old verbs, and what to use instead
+    "bench": "the benchmarks are not installed; in a checkout, run `python -m benchmarks NAME`",
+    "package": "pack the run's folder finetune with tar; `malmoi score RUN` recomputes its scores",
+    "copy": "copy finished stages with the tool of your storage, such as rclone (docs/clusters.md)",
 }
 
 
@@ -116,7 +121,7 @@ Overrides = Annotated[
 def _require_file_system(runs: Path) -> Path:
     """Refuse URLs, because a run renames, locks and maps files; ``Path`` has turned s3:// into s3:/."""
     if re.match(r"[A-Za-z][\w+.-]+:/", str(runs)):
-        raise LaunchError(f"--runs {runs}: a run needs a file system; `malmoi copy` copies finished stages to a URL")
+        raise LaunchError(f"--runs {runs}: a run needs a file system; copy finished stages with a tool such as rclone")
     return runs
 
 
@@ -166,8 +171,6 @@ app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)
 app.command("push", rich_help_panel=TOOLS)(push)
-app.command("package", rich_help_panel=TOOLS)(package)
-app.command("copy", rich_help_panel=TOOLS)(copy)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
 app.command("status", rich_help_panel=STATUS)(show_status)
@@ -213,10 +216,16 @@ def tasks() -> None:
 app.command("plan", rich_help_panel=STATUS)(plan)
 
 
-@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def bench() -> None:
-    """Show the new command of the benchmarks, which are not part of the installed package."""
-    raise LaunchError("bench: the benchmarks are not installed; in a checkout, run `python -m benchmarks NAME`")
+def _removed_command(verb: str, replacement: str) -> None:
+    def command() -> None:
+        raise LaunchError(f"{verb}: {replacement}")
+
+    free = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(verb, hidden=True, context_settings=free, help=f"Removed: {replacement}.")(command)
+
+
+for _verb, _replacement in REMOVED.items():
+    _removed_command(_verb, _replacement)
 
 
 @app.command(rich_help_panel=STATUS)

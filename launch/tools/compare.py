@@ -14,7 +14,7 @@ import typer
 
 from launch.console import PlainConsole, print_table, set_up_console
 from launch.errors import LaunchError
-from launch.tools.package import find_run
+from launch.tools.score import find_run
 
 if TYPE_CHECKING:
     from finetune.score.compare import Pair, Tested

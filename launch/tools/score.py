@@ -37,8 +37,8 @@ def score_predictions(
     task: Annotated[
         str,
         typer.Argument(
-            metavar="TASK|ARCHIVE.zip",
-            help="A name from `malmoi tasks`, or an archive of `malmoi package`.",
+            metavar="TASK|RUN",
+            help="A name from `malmoi tasks`, or a run, whose results are all scored again.",
             autocompletion=_task_names,
         ),
     ],
@@ -55,30 +55,66 @@ def score_predictions(
     samples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples for the intervals. 0: no intervals.")] = 200,
     tables: Annotated[bool, typer.Option("--tables", help="Also print scores by class or question type.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this file.")] = None,
-    data: Annotated[Path | None, typer.Option(help="For an archive: folder of the KLUE files.")] = None,
 ) -> None:
     """Score predictions with the metrics of the KLUE paper and 95 % intervals. Does not need torch.
 
-    A predictions.jsonl of malmoi includes the gold labels, so it needs no GOLD file. An archive of `malmoi package` is
-    scored again, and differences from its scores are reported.
+    A predictions.jsonl of malmoi includes the gold labels, so it needs no GOLD file. `malmoi score RUN` recomputes the
+    scores of all results of a run from their predictions, and reports differences with exit code 1.
 
     Example:  malmoi score klue-nli klue-nli-v1.1_dev.json mine.jsonl --tables
     """
     from finetune.registry import find_task
     from finetune.score.scores import score_file
+    from finetune.task_names import SHORT_NAMES
 
-    if task.endswith(".zip"):
-        from launch.tools.package import print_archive_scores
-
-        return print_archive_scores(Path(task), data or gold)
-    if gold is None:
+    if gold is None and task in (*SHORT_NAMES, *SHORT_NAMES.values()):
         raise LaunchError(f"score {task}: no predictions; give a predictions file, or an official file and predictions")
+    if gold is None:
+        return _score_run(find_run(task))
     file = predictions or gold
     scored = score_file(task, file, gold if predictions else None, samples)
     _print_scores(scored, tables)
     if json_file is not None:
         record = {"task": find_task(task).name, "predictions": file.name, **scored.as_json()}
         json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def find_run(name: str, runs: Path = Path("runs")) -> Path:
+    """The folder with ``finetune/``: ``name`` itself, or the run of this name or recipe file in ``runs``."""
+    folder = Path(name)
+    if folder.suffix in (".yaml", ".yml"):
+        from launch.recipe import load_recipe
+
+        folder = runs / load_recipe(name).name
+    for candidate in (folder, runs / name):
+        if (candidate / "finetune").is_dir():
+            return candidate
+    raise LaunchError(f"{name}: no finetune folder here or in {runs / name}; give a recipe that was fine-tuned")
+
+
+def _score_run(run: Path) -> None:
+    """Score every result of a run again and compare with its ``scores.json``; exit code 1 if any differs."""
+    from finetune.queue.jobs import PREDICTIONS_NAME
+    from finetune.registry import find_task
+    from finetune.score.scores import defined, read_rows
+    from launch.report.results import name_of, read_scores
+
+    results, same = read_scores(run), 0
+    for result in results:
+        folder = Path(result["folder"]).absolute()
+        task = find_task(str(folder)).with_protocol(result["protocol"])
+        rows = read_rows(folder / PREDICTIONS_NAME, task)
+        now = {"n": len(rows), **defined(task.score(rows))}
+        before = {"n": result["n"], **result["scores"]}
+        lines = [", ".join(f"{key} {_cell(value)}" for key, value in now.items())]
+        differing = [key for key in before | now if now.get(key) != before.get(key)]
+        lines += [f"{key} is {now.get(key)}, but {before.get(key)} in scores.json" for key in differing]
+        for line in lines:
+            typer.echo(escape_controls(f"{result['task']}, {name_of(result)}, seed {result['seed']}: {line}"))
+        same += not differing
+    typer.echo(f"{same} of {len(results)} results are the same to the last digit")
+    if same < len(results) or not results:
+        raise typer.Exit(1)
 
 
 def _print_scores(scored: Scored, tables: bool) -> None:
@@ -94,8 +130,8 @@ def _print_scores(scored: Scored, tables: bool) -> None:
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4f}" if math.isfinite(value) else "undefined"
+    if value is None or isinstance(value, float):
+        return f"{value:.4f}" if value is not None and math.isfinite(value) else "undefined"
     return escape_controls(str(value))
 
 

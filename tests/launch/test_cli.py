@@ -179,8 +179,22 @@ def test_two_processes_may_only_pretrain(malmoi: Malmoi, monkeypatch: pytest.Mon
     assert "only the verb pretrain runs under torchrun" in result.errors
 
 
-def test_bench_names_its_new_command(capfd: pytest.CaptureFixture[str]) -> None:
-    run_command(capfd, "bench", "speedrun", "--minutes", "1").refused("python -m benchmarks NAME")
+@pytest.mark.parametrize(
+    ("arguments", "replacement"),
+    [
+        (["bench", "speedrun", "--minutes", "1"], "python -m benchmarks NAME"),
+        (["package", "smoke", "--with-golds"], "malmoi score RUN"),
+        (["copy", "runs/smoke", "s3://bucket/smoke"], "rclone"),
+    ],
+)
+def test_removed_commands_name_their_replacement(
+    arguments: list[str], replacement: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run_command(capfd, *arguments).refused(replacement)
+
+
+def test_runs_in_object_storage_are_refused(malmoi: Malmoi) -> None:
+    malmoi("tokenizer", "smoke", "--runs", "s3://bucket/runs", "--dry-run").refused("a run needs a file system")
 
 
 @pytest.mark.parametrize("stage", ["corpus", "tokenizer"])
