@@ -11,7 +11,7 @@ import logging
 import math
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -44,18 +44,14 @@ from finetune.train.trainer import Selection, seed_everything, train
 log = logging.getLogger(__name__)
 
 ERRORS_NAME = "errors.json"
-AfterEpoch = Callable[[float], None] | None
 
 
-def finetune_one(
-    job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1, after_epoch: AfterEpoch = None
-) -> dict[str, Any]:
+def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
-    ``precision`` is the resolved ``config.precision``; ``parts`` further divides each step; ``after_epoch`` gets the
-    score after each epoch but the last, and can stop the training by raising. Writes ``predictions.jsonl``,
-    ``errors.json``, the test file with predictions and the scores for ensembles if they are enabled, the model as
-    ``config.save`` says, and ``scores.json`` last.
+    ``precision`` is the resolved ``config.precision``; ``parts`` further divides each step. Writes
+    ``predictions.jsonl``, ``errors.json``, the test file with predictions and the scores for ensembles if they are
+    enabled, the model as ``config.save`` says, and ``scores.json`` last.
     """
     config = job.config
     task = task_of(job.task, config)
@@ -71,7 +67,7 @@ def finetune_one(
     _clear(folder)
     began = time.perf_counter()
     started = replace(job, encoder=encoder_of(job, out))
-    trained, scored, test, about, records = _train_and_predict(task, started, precision, settings, data, after_epoch)
+    trained, scored, test, about, records = _train_and_predict(task, started, precision, settings, data)
     rows = to_rows(data.scored, scored)
     _write_rows(folder, task, data.scored, rows, records, config.split_seed)
     if data.test_file is not None:
@@ -134,7 +130,7 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 
 def _train_and_predict(
-    task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data, after_epoch: AfterEpoch
+    task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data
 ) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any], list[MemberRecord]]:
     """The model, its predictions of the scored and the test examples, the training's part of scores.json, and the
     records for ensembles."""
@@ -158,7 +154,6 @@ def _train_and_predict(
         task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
         selection=Selection(times, score) if (times := config.evaluations_per_epoch) else None,
         as_published=config.protocol == "klue-baseline",
-        after_epoch=after_epoch and (lambda _: after_epoch(score(model))),
     )  # fmt: skip
     merge()
     tuned = None

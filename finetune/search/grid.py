@@ -1,8 +1,7 @@
-"""Which combinations a study tries: the grid of paper section 5.2 (384) with the recipe's changes, random draws, TPE.
+"""Which combinations a study tries: the grid of paper section 5.2 (384) with the recipe's changes, or random draws.
 
-The first n trials of a study are those of any longer study. TPE is asked for one round at a time and knows the rounds
-before, so proposals depend on results alone, not on which trial finished first. The paper selected the best combination
-on dev, which it then reports; here a held-out part of train selects, unless the recipe asks for dev.
+The first n trials of a study are those of any longer study. The paper selected the best combination on dev, which it
+then reports; here a held-out part of train selects, unless the recipe asks for dev.
 """
 
 from __future__ import annotations
@@ -11,16 +10,12 @@ import hashlib
 import json
 import math
 import random
-import warnings
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, Literal, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.config import SearchConfig, SearchValue
 
-State = Literal["complete", "pruned", "failed"]
-UNDEFINED_SCORE = 0.0  # counted for a trial without a score: infinite loss, or undefined metric
 Values = Mapping[str, SearchValue]  # one combination: hyperparameter to value
 PAPER_GRID: dict[str, tuple[SearchValue, ...]] = {  # 4 x 4 x 2 x 3 x 4 = 384
     "lr": (1e-5, 2e-5, 3e-5, 5e-5),
@@ -31,7 +26,6 @@ PAPER_GRID: dict[str, tuple[SearchValue, ...]] = {  # 4 x 4 x 2 x 3 x 4 = 384
 }
 PAPER_MAX_TOKENS = {"klue-mrc": 512, "wos": 512}
 OTHER_MAX_TOKENS = 128  # of the other KLUE tasks
-TRIALS_PER_ROUND = 8  # proposed together by TPE; they know the trials of earlier rounds
 
 
 def search_values(search: SearchConfig) -> dict[str, tuple[SearchValue, ...]]:
@@ -45,15 +39,9 @@ def search_values(search: SearchConfig) -> dict[str, tuple[SearchValue, ...]]:
 
 def trial_count(search: SearchConfig) -> int:
     """Number of trials of a study."""
-    combinations = math.prod(map(len, search_values(search).values()))
-    trials = search.trials or combinations
-    return min(trials, combinations) if search.method == "grid" else trials
-
-
-def round_size(search: SearchConfig) -> int:
-    """Number of trials proposed together: all, if none depends on the result of another."""
-    count = trial_count(search)
-    return min(count, TRIALS_PER_ROUND) if search.prunes or search.method == "tpe" else count
+    size = math.prod(map(len, search_values(search).values()))
+    trials = search.trials or size
+    return min(trials, size) if search.method == "grid" else trials
 
 
 def fixed_values(search: SearchConfig, task: str, *, is_custom: bool) -> dict[str, SearchValue]:
@@ -63,94 +51,16 @@ def fixed_values(search: SearchConfig, task: str, *, is_custom: bool) -> dict[st
     return {"max_tokens": PAPER_MAX_TOKENS.get(task, OTHER_MAX_TOKENS)}
 
 
-def grid(search: SearchConfig) -> list[Values]:
-    """Every combination once, in an order drawn by seed."""
-    names, values = zip(*search_values(search).items(), strict=True)
-    combinations = [dict(zip(names, combination, strict=True)) for combination in product(*values)]
-    return sorted(combinations, key=lambda combination: digest_of(search.seed, combination))
-
-
-def random_values(search: SearchConfig, number: int) -> Values:
-    """The combination of random trial ``number``; combinations may repeat."""
-    rng = random.Random(f"{search.seed}:{number}")
-    return {name: rng.choice(values) for name, values in search_values(search).items()}
-
-
-def digest_of(*parts: Any) -> bytes:
-    """Eight bytes that depend on the parts alone."""
-    return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=8).digest()
-
-
-class Trial(NamedTuple):
-    """One combination and its result; ``score``: the last evaluation, None if there is none."""
-
-    number: int
-    values: Values
-    state: State
-    score: float | None
-    by_epoch: tuple[float, ...] | None  # scores after each epoch, in a study that prunes
-    seconds: float
-    folder: str  # of its record
-    reason: str | None = None  # of a failure
-
-    @property
-    def numeric_score(self) -> float:
-        return as_number(self.score)
-
-
-def as_number(score: float | None) -> float:
-    """The score, ``UNDEFINED_SCORE`` if it is undefined."""
-    return UNDEFINED_SCORE if score is None or math.isnan(score) else score
-
-
-def propose(search: SearchConfig, numbers: range, earlier: Sequence[Trial]) -> list[Values]:
-    """The combinations of one round of trials; ``earlier``: all trials before it, in order."""
-    if search.method == "grid":
-        return grid(search)[numbers.start : numbers.stop]
+def combinations(search: SearchConfig) -> Sequence[Values]:
+    """The combination of each trial: every one once, in an order drawn by seed, or independent draws, which may
+    repeat."""
+    space, count = search_values(search), trial_count(search)
     if search.method == "random":
-        return [random_values(search, number) for number in numbers]
-    return _ask_tpe(search, numbers, earlier)
+        generators = (random.Random(f"{search.seed}:{number}") for number in range(count))
+        return [{name: rng.choice(values) for name, values in space.items()} for rng in generators]
+    every = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
+    return sorted(every, key=lambda values: _digest(search.seed, values))[:count]
 
 
-def _ask_tpe(search: SearchConfig, numbers: range, earlier: Sequence[Trial]) -> list[Values]:
-    """Build a new Optuna study from the earlier trials; nothing else is kept between rounds."""
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    seed = int.from_bytes(digest_of(search.seed, numbers.start)[:4])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # constant_liar, in older releases
-        sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    axes = {name: _axis(values) for name, values in search_values(search).items()}
-    distributions = {name: _distribution(axis) for name, axis in axes.items()}
-    for trial in earlier:
-        study.add_trial(_as_optuna(trial, axes, distributions))
-    asked = [study.ask(fixed_distributions=distributions) for _ in numbers]
-    return [{name: axes[name][place] for name, place in trial.params.items()} for trial in asked]
-
-
-def _axis(values: Sequence[SearchValue]) -> list[SearchValue]:
-    """Sorted, so that the sampler can use that neighboring values are similar."""
-    return sorted(values, key=lambda value: (isinstance(value, str), value))
-
-
-def _distribution(axis: Sequence[SearchValue]) -> Any:
-    """Positions on an axis: integers for numbers, otherwise categories."""
-    from optuna.distributions import CategoricalDistribution, IntDistribution
-
-    if any(isinstance(value, str | bool) for value in axis):
-        return CategoricalDistribution(range(len(axis)))
-    return IntDistribution(0, len(axis) - 1)
-
-
-def _as_optuna(trial: Trial, axes: dict[str, list[SearchValue]], distributions: dict[str, Any]) -> Any:
-    from optuna.trial import TrialState, create_trial
-
-    return create_trial(
-        state=TrialState.PRUNED if trial.state == "pruned" else TrialState.COMPLETE,
-        value=trial.numeric_score,
-        params={name: axis.index(trial.values[name]) for name, axis in axes.items()},
-        distributions=distributions,
-        intermediate_values=dict(enumerate(trial.by_epoch or ())),
-    )
+def _digest(seed: int, values: Values) -> bytes:
+    return hashlib.blake2b(json.dumps([seed, values], sort_keys=True).encode(), digest_size=8).digest()

@@ -1,52 +1,83 @@
 """A search over tasks x encoders, then the training of the best settings with all training examples.
 
-Each round proposes trials for all studies. Trials are jobs of the same queue (locked, retried, over processes) below
-``finetune-search/``. Existing results are reused, so a killed study resumes, and a longer study starts with the trials
-of a shorter one. The best of each study is trained over all seeds as settings ``best-of-search``.
+A study is a task and an encoder. Its trials are ordinary trainings of the same queue (locked, retried, over processes)
+below ``finetune-search/``, in folders named after their fingerprint. Only a record of each is kept. Existing records
+are reused, so a killed study resumes, and a longer study starts with the trials of a shorter one.
+
+```
+<task>/<model>/trials.jsonl   one line per finished trial, in order
+<task>/<model>/best.json      the best trial and the settings of the study
+<task>/<model>/trial-<fingerprint>/seed-<n>/trial.json
+```
+The best of each study is trained over all seeds as settings ``best-of-search``.
 """
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from corpus.documents.accelerator import PrecisionName, find_device
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import read_json
+from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import load_data
 from finetune.hyperparameters import Hyperparameters
+from finetune.job import finetune_one, origin_of, settings_of
+from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.fingerprint import Files, deciding
-from finetune.queue.jobs import Job, folder_name, read_results
+from finetune.queue.jobs import SCORES_NAME, Job, folder_name, read_results
 from finetune.queue.progress import failures
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs, check, finish_jobs, finish_trainings, precision_of
-from finetune.search.grid import Trial, Values, propose, round_size, trial_count
-from finetune.search.study import (
-    BEST_NAME,
-    Limits,
-    Study,
-    limits_of,
-    place_trial,
-    trial_config,
-    trial_of,
-    try_one,
-    write_study,
-)
+from finetune.search.grid import Values, combinations, fixed_values, search_values, trial_count
+from finetune.train.trainer import NotFinite
 
+TRIALS_NAME, BEST_NAME, RECORD_NAME = "trials.jsonl", "best.json", "trial.json"
+KEPT = (SCORES_NAME, CLAIM_NAME)  # of the files that an ordinary training writes
+STATES = ("complete", "failed")
 BEST_SETTINGS = "best-of-search"  # the settings under which the best are trained
-Proposal = tuple[int, Values, Job]  # number, combination, training
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The trials of a task and an encoder; ``config`` is that of all trials, without the values of any."""
+
+    task: str
+    model: str
+    encoder: str
+    config: FinetuneConfig
+    metric: str
+    scored_on: str
+    files: Files
+    precision: PrecisionName
+
+    def folder(self, out: Path) -> Path:
+        return out / self.task / folder_name(self.model)
+
+    def overrides(self, values: Values) -> Hyperparameters:
+        """The hyperparameters of a trial with these values."""
+        return self.config.overrides.get(self.task, Hyperparameters()).replaced(**values)
+
+    def job(self, values: Values) -> Job:
+        """The training of a trial."""
+        overrides = {**self.config.overrides, self.task: self.overrides(values)}
+        config = self.config.model_copy(update={"overrides": overrides})
+        job, task = Job(self.task, self.model, self.encoder, config.seeds[0], config), task_of(self.task, config)
+        settings = settings_of(task, config, self.encoder)
+        origin = origin_of(job, task, self.precision, settings, {self.task: self.files})
+        return replace(job, settings=f"trial-{origin['fingerprint'][:12]}")
 
 
 def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
     """Run the trials of ``config.search`` for each task and encoder; returns counts for the manifest.
 
-    Writes ``<task>/<model>/{trials.jsonl, best.json}`` and a folder with the record of each training. ``BadInput`` if
-    trainings failed.
+    ``BadInput`` if trainings failed for another reason than an infinite loss.
     """
     if starts := [task for task in config.tasks if task in config.start_from]:
         raise BadInput(
@@ -55,69 +86,113 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
         )
     check(config, inputs)
     device = find_device(config.device, "finetune.device")
-    precision = precision_of(config, device)
-    studies, files = _studies(config, inputs)
-    search = config.search
-    size, step = trial_count(search), round_size(search)
-    for first in range(0, size, step):
-        numbers = range(first, min(first + step, size))
-        limits = {(s.task, s.model): limits_of(s.trials) if search.prunes else None for s in studies}
-        proposed = [
-            [(n, values, place_trial(study.job(values), precision, files, limits[study.task, study.model]))
-             for n, values in zip(numbers, propose(search, numbers, study.trials), strict=True)]
-            for study in studies
-        ]  # fmt: skip
-        _finish_round(studies, proposed, limits, config, inputs, out, workers, device, precision)
-    trials = [trial for study in studies for trial in study.trials]
-    counts = {state: sum(trial.state == state for trial in trials) for state in ("complete", "pruned", "failed")}
-    return {"studies": len(studies), "trials": len(trials), **counts}
+    precision, values = precision_of(config, device), combinations(config.search)
+    trials = {study: [study.job(own) for own in values] for study in _studies(config, inputs, precision)}
+
+    def write(ended: Job | None = None) -> None:
+        for study, jobs in trials.items():
+            if ended is None or (ended.task, ended.model) == (study.task, study.model):
+                write_study(study, _finished(values, jobs, out), out)
+
+    jobs = dict.fromkeys(job for of_number in zip(*trials.values(), strict=True) for job in of_number)
+    left = [job for job in jobs if read_record(job.folder(out)) is None]
+    work = partial(try_one, precision=precision, data_folder=inputs.data, out=out)
+    done = len(jobs) - len(left)
+    _, failed = finish_jobs(left, done, work, out, config, device=device, workers=workers, ended=write)
+    write()
+    if failed:
+        raise BadInput(failures(failed, len(jobs)))
+    states = Counter(trial["state"] for of_study in trials.values() for trial in _finished(values, of_study, out))
+    return {"studies": len(trials), "trials": states.total(), **{state: states[state] for state in STATES}}
 
 
-def _studies(config: FinetuneConfig, inputs: FinetuneInputs) -> tuple[list[Study], dict[str, Files]]:
-    """The studies, and the files of each task."""
-    studies, files = list[Study](), dict[str, Files]()
+def _studies(config: FinetuneConfig, inputs: FinetuneInputs, precision: PrecisionName) -> list[Study]:
+    studies = []
     for name in config.tasks:
         own = trial_config(config, name)
         task = task_of(name, own)
         data = load_data(task, inputs.data, own)
-        files[name] = data.files
-        studies += [
-            Study(name, model, str(inputs.models[model]), own, task.select_by, data.split) for model in config.models
-        ]
-    return studies, files
+        about = own, task.select_by, data.split, data.files, precision
+        studies += [Study(name, model, str(inputs.models[model]), *about) for model in config.models]
+    return studies
 
 
-def _finish_round(
-    studies: Sequence[Study], proposed: Sequence[Sequence[Proposal]], limits: Mapping[tuple[str, str], Limits | None],
-    config: FinetuneConfig, inputs: FinetuneInputs, out: Path, workers: int, device: torch.device,
-    precision: PrecisionName,
-) -> None:  # fmt: skip
-    """Train what has no record, of all studies together, and add the trials of the round to them."""
+def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:
+    """The configuration of all trials of a task: scored on a part of train or on dev, with nothing saved."""
+    search, before = config.search, config.overrides.get(task, Hyperparameters())
+    if "max_tokens" not in before.model_fields_set:
+        before = before.replaced(**fixed_values(search, task, is_custom=task in config.custom))
+    return config.model_copy(
+        update={
+            "held_out_share": search.held_out_share if search.select_on == "train" else 0.0,
+            "searched_on": None, "save": "none", "bootstrap_samples": 0, "predict_test": False,
+            "overrides": {**config.overrides, task: before},
+        }
+    )  # fmt: skip
 
-    def known(study: Study, round_: Sequence[Proposal]) -> list[Trial]:
-        found = (trial_of(number, values, job, out) for number, values, job in round_)
-        return [trial for trial in found if trial is not None]
 
-    def write(ended: Job | None) -> None:
-        for study, round_ in zip(studies, proposed, strict=True):
-            if ended is None or (ended.task, ended.model) == (study.task, study.model):
-                write_study(study, [*study.trials, *known(study, round_)], config.search, out)
+def _finished(values: Sequence[Values], jobs: Sequence[Job], out: Path) -> list[dict[str, Any]]:
+    """The finished trials of a study, by number."""
+    records = ((number, read_record(job.folder(out))) for number, job in enumerate(jobs))
+    return [
+        {
+            "number": number, "values": values[number], "state": record["state"], "score": record["score"],
+            "seconds": record["seconds"], "folder": jobs[number].settings,
+            **({"reason": record["reason"]} if record["reason"] else {}),
+        }
+        for number, record in records if record is not None
+    ]  # fmt: skip
 
-    there = {
-        round_[trial.number - round_[0][0]][2]
-        for study, round_ in zip(studies, proposed, strict=True)
-        for trial in known(study, round_)
-    }
-    jobs = dict.fromkeys(job for round_ in zip(*proposed, strict=True) for _, _, job in round_)  # the same values once
-    left = [job for job in jobs if job not in there]
-    work = partial(try_one, precision=precision, data_folder=inputs.data, out=out, limits=limits)
-    done = sum(len(study.trials) for study in studies) + len(there)
-    _, failed = finish_jobs(left, done, work, out, config, device=device, workers=workers, ended=write)
-    write(None)
-    if failed:  # later rounds build on this one
-        raise BadInput(failures(failed, len(jobs)))
-    for study, round_ in zip(studies, proposed, strict=True):
-        study.trials += known(study, round_)
+
+def write_study(study: Study, trials: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Write ``trials.jsonl`` and ``best.json``; the best is the first of the highest score."""
+    about = {"metric": study.metric, "scored_on": study.scored_on}
+    write_json_lines(study.folder(out) / TRIALS_NAME, ({**trial, **about} for trial in trials))
+    search, states = study.config.search, Counter(trial["state"] for trial in trials)
+    scored = [trial for trial in trials if trial["score"] is not None]
+    best = max(scored, key=lambda trial: (trial["score"], -trial["number"]), default=None)
+    summary = {
+        "task": study.task, "model": study.model, **about, "selected_on": search.select_on,
+        "search": {**search.model_dump(mode="json"), "space": search_values(search), "size": trial_count(search)},
+        "trials": len(trials), **{state: states[state] for state in STATES},
+        "seconds": round(sum(trial["seconds"] for trial in trials), 1),
+        "best": best and {**{key: best[key] for key in ("number", "values", "score")},
+                          "overrides": study.overrides(best["values"]).chosen()},
+    }  # fmt: skip
+    write_json(study.folder(out) / BEST_NAME, summary)
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """The record of a trial; None if it is not finished."""
+    path = folder / RECORD_NAME
+    if not path.is_file():
+        return None
+    record = read_json(path)
+    if not isinstance(record, dict) or not {"state", "score", "reason", "seconds"} <= record.keys():
+        raise BadInput(f"{path}: not the record of a trial; delete {folder} and search again")
+    return record
+
+
+def try_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
+    """Train a trial below ``out`` and write its record, or read it; returns it with a line for the log."""
+    folder, metric = job.folder(out), task_of(job.task, job.config).select_by
+    if (record := read_record(folder)) is None:
+        (folder / SCORES_NAME).unlink(missing_ok=True)
+        start, score, reason = time.perf_counter(), None, None
+        try:
+            score = finetune_one(job, precision, data_folder, out, parts)["scores"][metric]
+        except NotFinite as error:
+            reason = str(error)
+        for path in folder.iterdir():
+            if path.is_file() and path.name not in KEPT:
+                path.unlink()
+        record = {
+            "task": job.task, "model": job.model, "seed": job.seed, "state": "failed" if reason else "complete",
+            "metric": metric, "score": score, "reason": reason, "seconds": round(time.perf_counter() - start, 1),
+        }  # fmt: skip
+        write_json(folder / RECORD_NAME, record)
+    score_text = "no score" if record["score"] is None else f"{metric} {record['score']:.2f}"
+    return {**record, "log_line": f"{job}: {score_text} ({record['state']}), {record['seconds']} s"}
 
 
 def train_best(

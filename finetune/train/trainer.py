@@ -83,7 +83,6 @@ def train(
     selection: Selection | None = None,
     uses_cpu: bool = False,
     as_published: bool = False,
-    after_epoch: Callable[[int], None] | None = None,
 ) -> Training:  # fmt: skip
     """Train ``model`` in place; ``NotFinite`` names the step whose loss became infinite or nan.
 
@@ -94,7 +93,6 @@ def train(
         uses_cpu: even if there is an accelerator.
         as_published: random batches; the learning rate reaches 0 after features / batch size x epochs steps, a
             fraction, so with incomplete batches the last steps do not learn.
-        after_epoch: called with the number, from 1, of each epoch but the last; can stop the training by raising.
     """
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
     steps_per_epoch = math.ceil(len(features) / settings.batch_size)
@@ -109,7 +107,7 @@ def train(
             args=_arguments(task.name, settings, seed, unused, uses_cpu),
             train_dataset=features,  # a list has all that a map-style data set needs
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
-            callbacks=[each for each in (average, best, _AfterEpoch(after_epoch, average)) if each],  # in this order
+            callbacks=[each for each in (average, best) if each],  # in this order
         )
         with _frozen_garbage():
             forget_peak()
@@ -253,18 +251,6 @@ class _Trainer(Trainer):
             )
         self.checked += len(is_finite)
         self.unchecked.clear()
-
-
-class _AfterEpoch(TrainerCallback):
-    """Calls a function after each epoch but the last, with the averaged weights in the model if there are any."""
-
-    def __init__(self, callback: Callable[[int], None] | None, average: Averaging | None) -> None:
-        self.callback, self.average = callback, average
-
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
-        if self.callback and (epoch := round(state.epoch)) < args.num_train_epochs:
-            with self.average.averaged_weights() if self.average and self.average.count else nullcontext():
-                self.callback(epoch)
 
 
 class _Best(TrainerCallback):

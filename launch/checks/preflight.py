@@ -102,8 +102,6 @@ def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -
     settings = ("", *recipe.finetune.settings)
     if "finetune" in stages and any(recipe.finetune.with_settings(name).lora for name in settings):
         yield "finetune.lora", "peft"
-    if SEARCH_FOLDER in stages and recipe.finetune.search.method == "tpe":
-        yield "finetune.search.method=tpe", "optuna"
 
 
 def needs_deepspeed(recipe: Recipe, processes: int) -> bool:

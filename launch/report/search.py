@@ -74,6 +74,6 @@ def _best_trials(study: Mapping[str, Any], trials: Sequence[dict[str, Any]]) -> 
     ]  # fmt: skip
     heads = ["trial", study["metric"], *(HYPERPARAMETERS.get(name, name) for name in names), "state", "time"]
     numbers = (*range(2 + len(names)), len(heads) - 1)
-    states = ", ".join(f"{study[state]} {state}" for state in ("complete", "pruned", "failed") if study[state])
+    states = ", ".join(f"{study[state]} {state}" for state in ("complete", "failed") if study[state])
     title = f"{study['task']}, {study['model']}: the best {len(rows)} of {len(trials)} trials ({states})"
     return Table(heads, rows, numbers=numbers, title=title, folded=True)

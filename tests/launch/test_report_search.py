@@ -7,8 +7,8 @@ from typing import Any
 
 from corpus.card.korean import translate_html
 from finetune.config import FinetuneConfig
-from finetune.search.grid import State, Trial, propose
-from finetune.search.study import Study, trial_config, write_study
+from finetune.search.grid import combinations
+from finetune.search.run import Study, trial_config, write_study
 from launch.report.blocks import Table
 from launch.report.run import render
 from launch.report.search import read_studies, search_sections
@@ -21,13 +21,13 @@ SPACE: dict[str, Any] = {
 def write(run: Path, task: Any = "ynat", **search: Any) -> None:
     """A study of six trials whose scores are 50, 51, …; the last has none."""
     config = FinetuneConfig(search={"method": "random", "trials": 8, "space": SPACE, **search})
-    study = Study(task, "<b>", "model", trial_config(config, task), "macro_f1", "20% of the training examples")
+    scored_on = "20% of the training examples"
+    study = Study(task, "<b>", "model", trial_config(config, task), "macro_f1", scored_on, {}, "fp32")
     trials = []
-    for number, values in enumerate(propose(config.search, range(6), [])):
-        state: State = "failed" if number == 5 else "complete"
-        score = None if number == 5 else 50.0 + number
-        trials.append(Trial(number, values, state, score, None, 60.0, "trial-1", "a loss" if number == 5 else None))
-    write_study(study, trials, config.search, run / "finetune-search")
+    for number, values in enumerate(combinations(config.search)[:6]):
+        outcome = {"state": "complete", "score": 50.0 + number} if number < 5 else {"state": "failed", "score": None}
+        trials.append({"number": number, "values": values, **outcome, "seconds": 60.0, "folder": "trial-1"})
+    write_study(study, trials, run / "finetune-search")
 
 
 def shown(run: Path) -> str:

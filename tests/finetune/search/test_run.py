@@ -14,9 +14,8 @@ from finetune.data.split import load_data
 from finetune.queue import pool
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs
-from finetune.search import grid, study
-from finetune.search.run import run, train_best
-from finetune.search.study import trial_config
+from finetune.search import run as search_run
+from finetune.search.run import run, train_best, trial_config
 from tests.finetune.conftest import build_tiny_encoder
 from tests.finetune.test_run import TEXTS, write_klue
 
@@ -50,7 +49,7 @@ def best(out: Path) -> dict[str, Any]:
 def count_trainings(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None) -> list[str]:
     """Names of the trainings that begin; the one of that number is killed in the middle."""
     begun: list[str] = []
-    train = study.finetune_one
+    train = search_run.finetune_one
 
     def counted(job: Any, *given: Any) -> Any:
         begun.append(job.settings)
@@ -60,16 +59,14 @@ def count_trainings(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None)
             raise KeyboardInterrupt
         return train(job, *given)
 
-    monkeypatch.setattr(study, "finetune_one", counted)
+    monkeypatch.setattr(search_run, "finetune_one", counted)
     return begun
 
 
 @pytest.fixture(scope="module")
 def whole(inputs: FinetuneInputs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole") / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "TRIALS_PER_ROUND", 6)
-        run(config(trials=8, prunes=True), inputs, out)
+    run(config(trials=8), inputs, out)
     return out
 
 
@@ -84,14 +81,12 @@ def test_trials_are_told_in_order_with_what_chose_them_and_no_model_is_kept(whol
     about = best(whole)
     assert about["best"]["score"] == max(line["score"] for line in found if line["state"] == "complete")
     assert (about["selected_on"], about["trials"]) == ("train", 8)
-    assert {len(line["by_epoch"]) for line in found} <= {1, 2} or any(line["state"] == "pruned" for line in found)
 
 
 def test_a_study_that_was_killed_is_finished_as_if_it_had_not_been(
     inputs: FinetuneInputs, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = config(trials=8, prunes=True)
-    monkeypatch.setattr(grid, "TRIALS_PER_ROUND", 6)
+    settings = config(trials=8)
     with monkeypatch.context() as patch:
         first = count_trainings(patch, stop_at=4)
         with pytest.raises(KeyboardInterrupt):

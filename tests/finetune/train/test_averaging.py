@@ -40,8 +40,6 @@ def learn(tiny_encoder) -> Iterator[Learn]:
         seed = seed_everything(1, "ynat")
         model = YNAT.model(folder, tokenizer)
         steps.clear()
-        if callable(look := how.get("after_epoch")):
-            how["after_epoch"] = lambda epoch: look(model)
         return train(YNAT, model, features, settings, seed, 0, **how), model, list(steps)
 
     handle = register_optimizer_step_post_hook(lambda *_: steps.append(weights_of(model).clone()))
@@ -70,12 +68,6 @@ def test_what_is_evaluated_is_the_average_once_there_is_one_and_the_training_goe
     assert done.selected == (5.0, 12, 3)
     assert torch.equal(weights_of(model), seen[1])
     assert all(map(torch.equal, steps, learn(settings)[2]))  # unevaluated
-
-
-def test_what_a_search_looks_at_after_an_epoch_is_the_average_once_there_is_one(learn: Learn) -> None:
-    seen: list[Tensor] = []
-    *_, steps = learn(SETTINGS.replaced(average="swa"), after_epoch=lambda model: seen.append(weights_of(model)))
-    torch.testing.assert_close(seen, [steps[3], steps[7], (steps[7] + steps[11]) / 2])
 
 
 def test_frozen_weights_are_neither_copied_nor_changed(tiny_encoder) -> None:

@@ -85,16 +85,6 @@ def test_large_models_in_several_processes_need_deepspeed() -> None:
     assert needs_deepspeed(recipe, 8) and not needs_deepspeed(recipe, 1)
 
 
-def test_a_search_with_optuna_needs_it_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == "optuna" else find_spec(name))
-    recipe = load_recipe("smoke", ["finetune.search.method=tpe", "finetune.search.trials=3"])
-    found = find_problems("search", stages_of("search", recipe), recipe, tmp_path / "run", LAPTOP)
-    assert "finetune.search.method=tpe needs optuna: pip install 'malmoi[search]'" in found
-    recipe = load_recipe("smoke", ["finetune.search.trials=3"])
-    assert find_problems("search", stages_of("search", recipe), recipe, tmp_path / "run", LAPTOP) == found[:-1]
-    assert "optuna" not in problems_of(tmp_path, "finetune.search.method=tpe", "finetune.search.trials=3")
-
-
 def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
     found = problems_of(tmp_path, "corpus.inputs=absent.jsonl", "finetune.models=./nothing/here")
     assert "absent.jsonl" in found and "./nothing/here" in found
