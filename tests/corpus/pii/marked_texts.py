@@ -4,9 +4,11 @@ The twelve files in ``registers/``, one a register, hold 300 texts with values a
 invented, written before the rules they are to judge. A blank line parts texts, ``⟦TEL:010-0123-4567⟧`` marks a value,
 ``⟨200B⟩`` is the character of that code point, so invisible characters can be seen. A span is the value
 alone, without particle, bank or port. ``extra_types.txt`` marks values of types outside the sixteen of paper Table 29,
-and values of the sixteen in the same texts.
+and values of the sixteen in the same texts. The twenty files in ``registers_2/`` are a second set: 250 texts with 326
+values and 150 without any, written by hand and without knowledge of the detector.
 
-``python -m tests.corpus.pii.marked_texts`` prints the tables; ``--misses`` lists what was missed and what was wrong.
+``python -m tests.corpus.pii.marked_texts`` prints the tables, and ``… marked_texts registers_2`` those of the second
+set; ``--misses`` lists what was missed and what was wrong.
 """
 
 from __future__ import annotations
@@ -69,9 +71,10 @@ def unmark(block: str) -> tuple[str, list[Found]]:
     return text, spans
 
 
-def read_registers() -> list[MarkedText]:
-    """All texts of all registers."""
-    return [row for name in REGISTERS for row in read_marked(FOLDER / "registers" / f"{name}.txt")]
+def read_registers(folder: str = "registers") -> list[MarkedText]:
+    """All texts of all registers of a set."""
+    names = REGISTERS if folder == "registers" else sorted(path.stem for path in (FOLDER / folder).glob("*.txt"))
+    return [row for name in names for row in read_marked(FOLDER / folder / f"{name}.txt")]
 
 
 @cache
@@ -107,7 +110,9 @@ def faults(rows: list[MarkedText]) -> Iterator[str]:
 def tables(rows: list[MarkedText]) -> str:
     """Scores over all rows, by register and by type; ``leak``: share of values less than half covered by anything."""
     lines = [f"{'':14}{'values':>7}{'P':>7}{'R':>7}{'leak':>7}{'flagged':>9}"]
-    by_register = {name: [row for row in rows if row.register == name] for name in REGISTERS}
+    by_register: dict[str, list[MarkedText]] = {}
+    for row in rows:
+        by_register.setdefault(row.register, []).append(row)
     scored = {"all": score_set(rows), **{name: score_set(own) for name, own in by_register.items()}}
     scored |= {name: score_type(rows, name) for name in PII_TYPES}
     for name, scores in scored.items():
@@ -122,7 +127,7 @@ def tables(rows: list[MarkedText]) -> str:
 
 
 if __name__ == "__main__":
-    everything = read_registers()
+    everything = read_registers("registers_2" if "registers_2" in sys.argv else "registers")
     print(tables(everything))
     if "--misses" in sys.argv:
         print("\n".join(faults(everything)))

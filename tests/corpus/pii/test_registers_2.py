@@ -1,0 +1,88 @@
+"""The second set of marked texts is well formed: counts, number of digits, check digits, no value of the first set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+
+import pytest
+
+from corpus.pii.types import PII_TYPES
+from tests.corpus.pii.marked_texts import read_registers
+
+ROWS = read_registers("registers_2")
+VALUES = [(name, row.text[start:end]) for row in ROWS for start, end, name in row.spans]
+
+DIGITS = {
+    "TEL": range(8, 14), "RRN": (13,), "FRN": (13,), "ACCOUNT": range(10, 15), "DRIVER": (10, 12), "BRN": (10,),
+    "HEALTH": (11,), "CARD": (15, 16), "PLATE": (6, 7), "PASSPORT": (7, 8),
+}  # fmt: skip
+# how many digits a value has; the old driver's licences have a region in place of two
+
+_SPOKEN = dict(zip("공일이삼사오육칠팔구", range(10), strict=True)) | {"영": 0, "륙": 6}
+_WRITTEN_AS = {"O": 0, "o": 0, "l": 1}  # letters that text recognition and sellers write in place of digits
+
+
+def digits_of(value: str) -> list[int]:
+    """The digits of a value, also dictated ones, full-width ones, and letters that resemble digits.
+
+    >>> digits_of("O1O-일이")
+    [0, 1, 0, 1, 2]
+    """
+    named = _SPOKEN | _WRITTEN_AS
+    return [named[char] if char in named else int(char) for char in value if char in named or char.isdecimal()]
+
+
+def check_digit(name: str, digits: list[int]) -> int:
+    """The last digit that the others require."""
+    if name == "CARD":
+        doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[::-1][::2]]
+        return -(sum(doubled) + sum(digits[::-1][1::2])) % 10
+    if name == "BRN":
+        return -(sum(a * b for a, b in zip(digits, (1, 3, 7, 1, 3, 7, 1, 3, 5), strict=True)) + digits[8] // 2) % 10
+    weights = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
+    return (11 - sum(a * b for a, b in zip(digits, weights, strict=True)) % 11 + 2 * (name == "FRN")) % 10
+
+
+def birth(digits: list[int]) -> date:
+    """The date of birth in a registration number; raises ValueError if there is no such day."""
+    year, month, day = (10 * digits[i] + digits[i + 1] for i in (0, 2, 4))
+    return date((2000 if digits[6] in (3, 4, 7, 8) else 1900) + year, month, day)
+
+
+def test_twenty_registers_hold_400_texts_of_which_150_have_no_value() -> None:
+    assert Counter(Counter(row.register for row in ROWS).values()) == {20: 20}
+    assert sum(not row.spans for row in ROWS) == 150
+    assert len({row.text for row in ROWS}) == 400
+
+
+def test_326_values_cover_the_sixteen_types() -> None:
+    counts = Counter(name for name, _ in VALUES)
+    assert sum(counts.values()) == len(set(VALUES)) == 326
+    assert counts.keys() == set(PII_TYPES)
+    assert min(counts.values()) >= 7
+
+
+def test_a_value_has_no_white_space_at_its_ends() -> None:
+    assert [value for _, value in VALUES if value != value.strip()] == []
+
+
+@pytest.mark.parametrize("name", DIGITS)
+def test_a_value_has_the_digits_of_its_type(name: str) -> None:
+    assert [value for kind, value in VALUES if kind == name and len(digits_of(value)) not in DIGITS[name]] == []
+
+
+@pytest.mark.parametrize("name", ["RRN", "FRN", "CARD", "BRN"])
+def test_check_digits_are_right(name: str) -> None:
+    for value in (value for kind, value in VALUES if kind == name):
+        digits = digits_of(value)
+        if name in ("RRN", "FRN"):
+            assert digits[6] in ((1, 2, 3, 4) if name == "RRN" else (5, 6, 7, 8))
+            if birth(digits) >= date(2020, 10, 1):
+                continue  # numbers since then have no check digit
+        assert digits[-1] == check_digit(name, digits[:-1]), value
+
+
+def test_no_value_is_one_of_the_first_set() -> None:
+    first = {row.text[start:end] for row in read_registers() for start, end, _ in row.spans}
+    assert {value for _, value in VALUES} & first == set()
