@@ -25,7 +25,7 @@ MODEL_INFO_NAME = "malmoi.json"  # in the folder of a saved model: its task, pro
 FRESH = "fresh:"  # prefix of an encoder's name: its architecture and tokenizer with random weights
 CHANGEABLE = frozenset({
     "protocol", "pos_tags", "max_train_examples", "evaluations_per_epoch", "mrc_empty_windows", "mrc_threshold_share",
-    "re_markers", "re_restricted", "overrides", "pooling", "bidirectional", "lora", "start_from",
+    "re_markers", "re_restricted", "overrides", "pooling", "bidirectional", "lora",
 })  # fmt: skip
 
 
@@ -140,7 +140,10 @@ class FinetuneConfig(Section):
     """Tasks x models x settings x seeds; each combination is trained and scored once (paper section 5)."""
 
     renamed: ClassVar[Mapping[str, str]] = {"own": "custom"}
-    removed: ClassVar[Mapping[str, str]] = {"dev_split_share": "a divided dev file always holds 20 % out for scoring"}
+    removed: ClassVar[Mapping[str, str]] = {
+        "dev_split_share": "a divided dev file always holds 20 % out for scoring",
+        "start_from": "name the model/ folder of the other task's training in finetune.models",
+    }
 
     custom: dict[str, CustomTask] = Field(  # before the fields that hold names of tasks
         default_factory=dict, description="Custom tasks by name. Without `tasks`, only these are trained."
@@ -251,11 +254,6 @@ class FinetuneConfig(Section):
     lora: Lora | None = Field(
         None, description="Train low-rank adapters and the head instead of the encoder's weights (needs malmoi[lora])."
     )
-    start_from: dict[AnyTaskName, AnyTaskName] = Field(
-        default_factory=dict,
-        description="Tasks that start from the encoder trained on another task with the same seed. {klue-sts: "
-        "klue-nli}: KLUE-STS starts from KLUE-NLI.",
-    )
     keep_scores: bool = Field(
         False, description="Save the scores that an ensemble needs next to each result (kept_scores.parquet)."
     )
@@ -303,7 +301,6 @@ class FinetuneConfig(Section):
 
     @model_validator(mode="after")
     def _settings_are_valid(self) -> FinetuneConfig:
-        _check_starts(self.start_from, self.tasks)
         for name in self.settings:
             self.with_settings(name)
         return self
@@ -341,18 +338,3 @@ class FinetuneConfig(Section):
         if len(set(values)) < len(values):
             raise ValueError(f"listed twice: {', '.join(sorted({str(v) for v in values if values.count(v) > 1}))}")
         return values
-
-
-def _check_starts(starts: dict[str, str], tasks: tuple[str, ...]) -> None:
-    """``ValueError`` unless each task starts from another trained task that starts from the encoder itself."""
-    for task, source in starts.items():
-        if source == task:
-            raise ValueError(f"start_from.{task}: a task cannot start from itself; name another task")
-        if source in starts:
-            raise ValueError(
-                f"start_from.{task}: {source} itself starts from {starts[source]}, but only one step is supported; "
-                "remove one of the two"
-            )
-        if task in tasks and source not in tasks:
-            added = ",".join([*tasks, source])
-            raise ValueError(f"start_from.{task}: {source} is not among the tasks; add it: finetune.tasks={added}")

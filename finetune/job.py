@@ -12,7 +12,6 @@ import math
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_best, save_or_remove
-from finetune.saved_models.start_encoder import drop_start, encoder_of, has_start, save_start, start_from_model
 from finetune.score.errors import find_errors
 from finetune.score.scores import defined, defined_tables, read_rows, scores_record
 from finetune.task import MemberRecord, Task, ToRecords
@@ -58,7 +56,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     data = load_data(task, data_folder, config)
     task = task.fit(data.training)
     settings = settings_of(task, config, job.encoder)
-    origin = origin_of(job, task, precision, settings, {job.task: data.files, **_files_of_start(job, out)})
+    origin = origin_of(job, task, precision, settings, {job.task: data.files})
     folder = job.folder(out)
     if (finished := _find_finished(job, task, data, out, origin["fingerprint"])) is not None:
         keep_best(folder, config)
@@ -66,8 +64,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     settings = in_parts(settings, parts)
     _clear(folder)
     began = time.perf_counter()
-    started = replace(job, encoder=encoder_of(job, out))
-    trained, scored, test, about, records = _train_and_predict(task, started, precision, settings, data)
+    trained, scored, test, about, records = _train_and_predict(task, job, precision, settings, data)
     rows = to_rows(data.scored, scored)
     _write_rows(folder, task, data.scored, rows, records, config.split_seed)
     if data.test_file is not None:
@@ -82,8 +79,6 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         **({"own": task.custom} if task.custom else {}), **({"learned": task.learned} if task.learned else {}),
     }  # fmt: skip
     save_or_remove(folder, config, trained, result)
-    if job.is_start:
-        save_start(folder, trained)
     del trained
     gc.collect()  # the model, before the next one
     write_json(folder / SCORES_NAME, result)
@@ -96,7 +91,6 @@ def _clear(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in (SCORES_NAME, RECORDS_NAME):
         (folder / name).unlink(missing_ok=True)
-    drop_start(folder)
 
 
 def _write_rows(
@@ -194,32 +188,14 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
 def origin_of(
     job: Job, task: Task, precision: PrecisionName, settings: Hyperparameters, files: Mapping[str, Files]
 ) -> dict[str, Any]:
-    """What decides a result: recipe, encoder, revision of the task, the training that it starts from, and a digest of
-    all."""
+    """What decides a result: recipe, encoder, revision of the task, and a digest of all."""
     recipe, encoder = deciding(job.task, job.config, precision, files), digest(job.encoder)
-    start, named = None, {}
-    if job.start is not None:
-        source = task_of(job.start.task, job.config)
-        before = origin_of(job.start, source, precision, settings_of(source, job.config, job.encoder), files)
-        start = str(before["fingerprint"])
-        named = {"started_from": {"task": source.name, "settings": job.start.settings, "fingerprint": start}}
     return {
         "recipe": recipe,
         "encoder": encoder,
         "revision": task.revision,
-        "fingerprint": fingerprint_of(job.task, job.seed, encoder, recipe, settings, task.revision, start),
-        **named,
+        "fingerprint": fingerprint_of(job.task, job.seed, encoder, recipe, settings, task.revision),
     }
-
-
-def _files_of_start(job: Job, out: Path) -> dict[str, Files]:
-    """The data files of the training that a job starts from, by task, as its result records them."""
-    if job.start is None:
-        return {}
-    place = job.start.folder(out) / SCORES_NAME
-    if not place.is_file():
-        raise BadInput(f"{place}: gone, though {job} starts from it; run the same command again")
-    return {job.start.task: read_json(place)["data"]}
 
 
 def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
@@ -232,15 +208,9 @@ def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
 
 def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
     """The finished result of a job with everything that its recipe asks for, or None."""
-    result = find_trained(job, task, out, fingerprint)
-    return result if result and result["bootstrap_samples"] == job.config.bootstrap_samples else None
-
-
-def find_trained(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
-    """The same, but the number of bootstrap samples may differ, which needs no training."""
     folder, config = job.folder(out), job.config
     result = _read_result(folder, fingerprint)
-    if result is None or (job.is_start and not has_start(folder)):
+    if result is None or result["bootstrap_samples"] != config.bootstrap_samples:
         return None
     test_name = Path(task.files.of("test")).name.removesuffix(SUFFIX) if config.predict_test else ""
     if test_name and not (folder / test_name).is_file():
@@ -257,15 +227,12 @@ def records_function(task: Task, config: FinetuneConfig) -> ToRecords | None:
 
 
 def _find_finished(job: Job, task: Task, data: Data, out: Path, fingerprint: str) -> dict[str, Any] | None:
-    """A finished result, updated without training: new intervals from the predictions, and the encoder of a saved model
-    for the jobs that start from it."""
+    """A finished result; with another number of bootstrap samples, new intervals from its predictions."""
     folder, config = job.folder(out), job.config
     result = _read_result(folder, fingerprint)
     if result is not None and result["bootstrap_samples"] != config.bootstrap_samples:
         rows = read_rows(folder / PREDICTIONS_NAME)
         write_json(folder / SCORES_NAME, result | _scores(task, rows, data, config))
-    if result is not None and job.is_start:
-        start_from_model(folder)
     return find_result(job, task, out, fingerprint)
 
 

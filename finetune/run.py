@@ -33,7 +33,6 @@ from finetune.queue.progress import LOG_NAME, Progress, describe, failures
 from finetune.registry import missing_files, task_of
 from finetune.run_on_cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, precision_on_cluster
 from finetune.saved_models.save import keep_best
-from finetune.saved_models.start_encoder import drop_starts
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +81,7 @@ def finish_trainings(
     """
     recipes = {job: deciding(job.task, job.config, precision, files) for job in jobs}
     with named(jobs, recipes, out) as jobs:
-        share = Share(jobs, files, precision, inputs.data, out).keeping_starts()
+        share = Share(jobs, files, precision, inputs.data, out)
         found = {job: result for job in share.jobs if (result := share.find(job)) is not None}
         left = [job for job in share.jobs if job not in found]
         for job, result in found.items():
@@ -97,7 +96,6 @@ def finish_trainings(
             results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
         if failed:
             raise BadInput(failures(failed, len(jobs)))
-        drop_starts(jobs, out)
     make_ensembles(plan_recipe(config, jobs, out), out)
     return [*found.values(), *results]
 

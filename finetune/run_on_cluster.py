@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from corpus.documents.accelerator import PrecisionName, find_device
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import read_json, write_json
-from finetune.job import find_result, find_trained, finetune_one, origin_of, settings_of
+from finetune.job import find_result, finetune_one, origin_of, settings_of
 from finetune.queue.attempts import Outcome
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.gpu_slots import slots_of
@@ -27,7 +26,6 @@ from finetune.queue.pool import MOST_DEATHS, finish
 from finetune.queue.progress import describe
 from finetune.registry import task_of
 from finetune.saved_models.save import keep_best
-from finetune.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -54,18 +52,9 @@ class Share(NamedTuple):
 
     def find(self, job: Job) -> dict[str, Any] | None:
         """The result of a finished job."""
-        return find_result(job, *self._known_of(job))
-
-    def _known_of(self, job: Job) -> tuple[Task, Path, str]:
         task = task_of(job.task, job.config)
         origin = origin_of(job, task, self.precision, settings_of(task, job.config, job.encoder), self.files)
-        return task, self.out, origin["fingerprint"]
-
-    def keeping_starts(self) -> Share:
-        """The same jobs, with those marked whose encoder an unfinished job starts from."""
-        left = (job for job in self.jobs if job.start and find_trained(job, *self._known_of(job)) is None)
-        sources = {job.start for job in left}
-        return self._replace(jobs=[replace(job, is_start=job in sources) for job in self.jobs])
+        return find_result(job, task, self.out, origin["fingerprint"])
 
     def failure_of(self, job: Job) -> str | None:
         """Why another task could not finish the job."""

@@ -51,9 +51,9 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_152,
-    "finetune": 16_454,
+    "finetune": 16_751,
     "launch": 10_344,
-    "wheel": 48_920,
+    "wheel": 49_217,
 }
 NOT_YET_MEDIANS = {"finetune"}
 

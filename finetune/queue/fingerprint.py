@@ -1,7 +1,7 @@
 """What decides a job's result, as ``scores.json`` records it: a job with the same record is not repeated.
 
-The fingerprint is a digest of the recipe's deciding values, the hyperparameters, the encoder's files, task, seed and,
-if the job starts from another, that training. Only values that differ from a default are recorded, so new keys leave
+The fingerprint is a digest of the recipe's deciding values, the hyperparameters, the encoder's files, task and seed.
+Only values that differ from a default are recorded, so new keys leave
 old results valid. A key of one task counts for no other. Changes of the code are noticed only through
 ``Task.revision``.
 """
@@ -20,7 +20,7 @@ from finetune.config import FRESH, FinetuneConfig
 from finetune.hyperparameters import DEFAULT_VALUES, Hyperparameters
 
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
-AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision", "start_from"}
+AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
 WHOLE = {"lora"}  # a map, but not one by task; recorded with the defaults of its keys
 NO_PREDICTION = {  # these change none
     "bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "search", "keep_scores", "ensembles",
@@ -39,8 +39,7 @@ Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as
 
 def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files: Mapping[str, Files]) -> dict[str, Any]:
     """What of the recipe and the data decides the results of a task, as JSON; hyperparameters only if they are
-    overridden. ``files``: by task, of this one and the one that it starts from."""
-    source = config.start_from.get(task)
+    overridden. ``files``: by task."""
     own = files.get(task, {})
     changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION | WHOLE, exclude_defaults=True)
     kept = {
@@ -53,7 +52,6 @@ def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files:
         **({"precision": precision} if precision != "fp32" else {}),
         "overrides": override.chosen() if override else {},
         "data": {split: file["sha256"] for split, file in own.items()},
-        **({"start_from": source, "start": deciding(source, config, precision, files)} if source else {}),
     }
     return {key: value for key, value in parts.items() if value is not None and value != {}}
 
@@ -73,14 +71,13 @@ def _for_task(task: str, value: Any) -> Any:
 
 
 def fingerprint_of(
-    task: str, seed: int, encoder: str, recipe: Mapping[str, Any], hyperparameters: Hyperparameters, revision: int = 1,
-    start: str | None = None,
+    task: str, seed: int, encoder: str, recipe: Mapping[str, Any], hyperparameters: Hyperparameters, revision: int = 1
 ) -> str:  # fmt: skip
     """Digest of everything that decides a result; ``encoder`` from ``digest``, ``recipe`` from ``deciding``,
-    ``revision`` of the task's code, ``start``: this digest of the training that it starts from."""
+    ``revision`` of the task's code."""
     chosen = {key: value for key, value in hyperparameters.values().items() if value != DEFAULT_VALUES[key]}
-    rest = {key: value for key, value in recipe.items() if key not in ("overrides", "start")}
-    more = [*([revision] if revision > 1 else []), *([{"start": start}] if start else [])]
+    rest = {key: value for key, value in recipe.items() if key != "overrides"}
+    more = [revision] if revision > 1 else []
     text = json.dumps([task, seed, encoder, rest, chosen, *more], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -45,8 +45,7 @@ class NamedRecipe(NamedTuple):
 class Job:
     """What to train: a task, an encoder by its name in the results and its folder or Hub name, and a seed.
 
-    ``settings`` names the folder of its settings, empty for the first ones; ``config`` holds them. The job starts from
-    the encoder trained by ``start``; for a job that ``is_start`` this encoder is kept until the command ends.
+    ``settings`` names the folder of its settings, empty for the first ones; ``config`` holds them.
     """
 
     task: str
@@ -55,8 +54,6 @@ class Job:
     seed: int
     config: FinetuneConfig = field(compare=False)
     settings: str = ""
-    start: Job | None = field(default=None, compare=False)
-    is_start: bool = field(default=False, compare=False)
 
     def folder(self, out: Path) -> Path:
         """``<task>/<model>/<settings>/seed-<n>``; a path or Hub name becomes one folder name."""
@@ -72,13 +69,11 @@ def folder_name(name: str) -> str:
 
 
 def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
-    """All jobs: first those that others start from, then long ones, so that none is left over at the end. ``BadInput``
-    if two have the same folder."""
+    """All jobs, long ones first, so that none is left over at the end. ``BadInput`` if two have the same folder."""
     configs = {settings: config.with_settings(settings) for settings in ("", *config.settings)}
-    sources = {own.start_from[task] for own in configs.values() for task in own.start_from if task in config.tasks}
     jobs = [
-        _with_start(Job(task, name, str(models[name]), seed, own, settings))
-        for task in sorted(config.tasks, key=lambda task: (task in sources, sort_key(task)), reverse=True)
+        Job(task, name, str(models[name]), seed, own, settings)
+        for task in sorted(config.tasks, key=sort_key, reverse=True)
         for name in config.models  # above: in the paper the long ones come last
         for settings, own in configs.items()
         for seed in config.seeds
@@ -88,11 +83,6 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     if taken := {folder_name(name) for name in config.ensembles} & {folder_name(name) for name in config.models}:
         raise BadInput(f"finetune.ensembles: {min(taken)} is the name of a model on disk; rename the ensemble")
     return jobs
-
-
-def _with_start(job: Job) -> Job:
-    source = job.config.start_from.get(job.task)
-    return replace(job, start=replace(job, task=source)) if source else job
 
 
 def read_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -117,11 +107,11 @@ def name_settings(
     for task, name, recipe in chain(there, given):
         known.setdefault(task, {}).setdefault(name, recipe)
     named: dict[Job, Job] = {}  # as it was to as it is called
-    for job in jobs:  # those that others start from come first
+    for job in jobs:
         taken = known.setdefault(job.task, {})
         name = _name_of(job, recipes[job], taken)
         taken.setdefault(name, recipes[job])
-        named[job] = replace(job, settings=name, start=job.start and named[job.start])
+        named[job] = replace(job, settings=name)
     used = dict.fromkeys((job.task, job.settings) for job in named.values())
     return list(dict.fromkeys(named.values())), [NamedRecipe(task, name, known[task][name]) for task, name in used]
 
@@ -142,18 +132,15 @@ def _name_of(job: Job, recipe: Recipe, taken: Mapping[str, Recipe]) -> str:
 
 
 def _difference(old: Recipe, new: Recipe) -> str:
-    """``lr 1e-05, data 3f2a91c0``: the new values of what differs, and ``klue-nli lr 1e-05`` for the starting task."""
+    """``lr 1e-05, data 3f2a91c0``: the new values of what differs."""
     before, after = _flat(old), _flat(new)
     changed = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
-    said = [f"{key} {after.get(key, 'default')}" for key in changed]
-    if "start" in old and "start_from" not in changed and old["start"] != new["start"]:
-        said.append(f"{new['start_from']} {_difference(old['start'], new['start'])}")
-    return ", ".join(said)
+    return ", ".join(f"{key} {after.get(key, 'default')}" for key in changed)
 
 
 def _flat(recipe: Recipe) -> dict[str, str]:
     """Overrides by name, and one short digest of the data."""
-    flat = {key: value for key, value in recipe.items() if key not in ("overrides", "data", "start")}
+    flat = {key: value for key, value in recipe.items() if key not in ("overrides", "data")}
     flat |= recipe.get("overrides", {})
     data = json.dumps(recipe.get("data"), sort_keys=True).encode()
     plain = {key: value if isinstance(value, str) else json.dumps(value, sort_keys=True) for key, value in flat.items()}
@@ -183,13 +170,6 @@ def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iter
         finally:
             with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):  # nobody is reading
                 _forget(own)
-
-
-@contextmanager
-def alone(out: Path) -> Iterator[bool]:
-    """Whether no other command works in this folder; none can start until the end of the block."""
-    with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):
-        yield len(list(_alive(out))) <= 1  # this one
 
 
 def _of_others(out: Path) -> Iterator[NamedRecipe]:

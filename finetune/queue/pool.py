@@ -1,8 +1,8 @@
 """Jobs over processes: each slot has one process, which takes the next job when it is done.
 
-Results do not depend on the number of slots or the order of jobs. A job that starts from another waits for its result,
-and fails with it. A process that dies is replaced and its job repeated; after the second death the job fails and the
-others continue. A single CPU slot works in this process, which saves one import of torch.
+Results do not depend on the number of slots or the order of jobs. A process that dies is replaced and its job repeated;
+after the second death the job fails and the others continue. A single CPU slot works in this process, which saves one
+import of torch.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import os
 import signal
 import threading
 import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -39,29 +39,6 @@ class Slot(NamedTuple):
     prepare: Callable[[], None] | None = None
 
 
-class JobQueue:
-    """Jobs in order; ``ready`` are those that wait for nothing, the next one first."""
-
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        jobs = list(jobs)
-        there = set(jobs)
-        self.ready = deque(job for job in jobs if job.start not in there)
-        self._held: dict[Job, list[Job]] = defaultdict(list)
-        for job in jobs:
-            if job.start in there:
-                self._held[job.start].append(job)
-
-    def record(self, outcome: Outcome) -> list[Outcome]:
-        """Record an outcome; returns the failures that follow from it."""
-        if outcome.result is None and outcome.failure is None:
-            return []
-        held = self._held.pop(outcome.job, [])
-        if outcome.failure is not None:
-            return [Outcome(job, failure=f"it starts from {outcome.job}, which failed") for job in held]
-        self.ready.extendleft(reversed(held))
-        return []
-
-
 def finish(
     jobs: Sequence[Job],
     work: Work,
@@ -81,8 +58,7 @@ def finish(
 
 def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], None]) -> Iterator[Outcome]:
     """Run one job after the other in this process."""
-    queue = JobQueue(jobs)
-    waiting = queue.ready
+    waiting = deque(jobs)
     taken = 0  # looked at in a row and found with another command
     while waiting:
         if taken >= len(waiting):
@@ -95,7 +71,6 @@ def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], Non
         if _is_taken(outcome):
             waiting.append(job)
         yield outcome
-        yield from queue.record(outcome)
 
 
 def _side_by_side(
@@ -107,8 +82,7 @@ def _side_by_side(
     waits: bool,
 ) -> Iterator[Outcome]:
     """Run jobs in processes, outcomes in the order in which they come; all processes are ended at the end."""
-    do, queue, deaths = partial(attempt, work, out=out), JobQueue(jobs), Counter[Job]()
-    waiting = queue.ready
+    do, waiting, deaths = partial(attempt, work, out=out), deque(jobs), Counter[Job]()
     later: list[tuple[float, Job]] = []  # when to look again at what another command is at
     workers: list[_Worker] = []
     free = list(slots)
@@ -126,14 +100,12 @@ def _side_by_side(
                 if _is_taken(outcome):
                     later.append((time.monotonic() + POLL_SECONDS, outcome.job))
                 yield outcome
-                yield from queue.record(outcome)
             for worker in [worker for worker in workers if worker.is_dead]:
                 workers.remove(worker)
                 free.append(worker.slot)
                 if worker.job is not None:
                     deaths[worker.job] += 1
-                    outcome = _after_death(worker.job, deaths, waiting)
-                    yield from (outcome, *queue.record(outcome))
+                    yield _after_death(worker.job, deaths, waiting)
     finally:
         for worker in workers:
             worker.end()

@@ -60,7 +60,6 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
         note=note,
         is_own=settings["own"] is not None,
         example=example,
-        before=escape_markdown(str((settings.get("started_from") or {}).get("task", ""))),
         split=escape_markdown(settings["split"]),
         scores=[_score(name, settings) for name in settings["scores"]],
         seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, _figure(value)) for seed, value in seeds.items()],

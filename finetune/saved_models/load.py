@@ -35,7 +35,6 @@ MODEL_NAME = "model"  # below the folder of a training
 DEFAULTS: dict[str, Any] = {
     "protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None, "files": {}, "revision": 1,
     "re_markers": "plain", "re_restricted": False, "learned": None, "searched_on": None,
-    "started_from": None,
 }  # fmt: skip
 OF_TASK = ("protocol", "pos_tags", "re_markers", "re_restricted")
 NEEDED = '{"format": 1, "task": "ynat", "protocol": "malmoi", "max_tokens": 128}'
@@ -122,9 +121,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise BadInput(
             f"{path}: max_tokens is {settings.get('max_tokens')!r:.40}, expected tokens of the longest input"
         )
-    for key, kinds in (
-        ("files", dict), ("own", dict | None), ("learned", dict | None), ("started_from", dict | None),
-    ):  # fmt: skip
+    for key, kinds in (("files", dict), ("own", dict | None), ("learned", dict | None)):
         if not isinstance(settings[key], kinds):
             raise BadInput(f"{path}: {key} is {settings[key]!r:.40}, expected an object; {SAVE_AGAIN}")
     if settings["precision"] not in ("fp32", "bf16", "fp16"):

@@ -76,7 +76,7 @@ def save_model(target: Path, trained: Trained, result: Mapping[str, Any], pos_ta
             "own": result.get("own"),
             **({"searched_on": result["searched_on"]} if "searched_on" in result else {}),
             **{key: value for key, value in result.get("recipe", {}).items() if key in OF_RELATIONS},
-            **{key: result[key] for key in ("learned", "started_from") if key in result},
+            **({"learned": result["learned"]} if "learned" in result else {}),
             "encoder": shown_encoder(result["model"]),
             "files": {path.name: file_digest(path) for path in sorted(folder.iterdir())},
         }

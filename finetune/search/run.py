@@ -79,11 +79,6 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
 
     ``BadInput`` if trainings failed for another reason than an infinite loss.
     """
-    if starts := [task for task in config.tasks if task in config.start_from]:
-        raise BadInput(
-            f"finetune.start_from.{starts[0]}: a search tries settings of each task alone; search without it, and "
-            "train what was found with it"
-        )
     check(config, inputs)
     device = find_device(config.device, "finetune.device")
     precision, values = precision_of(config, device), combinations(config.search)

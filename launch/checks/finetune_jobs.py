@@ -101,10 +101,8 @@ def has_settings_of(result: Mapping[str, Any], job: Job) -> bool:
     """Whether a result of a job's task has its settings; data files are assumed unchanged."""
     asked = job.config.precision
     precision = result.get("precision", "fp32") if asked == "auto" else asked
-    start, files = result["recipe"].get("start", {}).get("data", {}), {job.task: result.get("data", {})}
-    if job.start is not None:
-        files[job.start.task] = {split: {"sha256": digest_} for split, digest_ in start.items()}
-    return bool(result["recipe"] == deciding(job.task, job.config, precision, files))
+    recipe = deciding(job.task, job.config, precision, {job.task: result.get("data", {})})
+    return bool(result["recipe"] == recipe)
 
 
 def _seconds_by_size(job: Job, recipe: Recipe, rate: float) -> float:

@@ -95,7 +95,6 @@ def test_an_average_of_a_single_epoch_is_refused(tiny_encoder) -> None:
         ({"seeds": [1]}, "settings.x.seeds: unknown key; keys here are: bidirectional, "),
         ({"overrides": {"ner": {"lr": -1}}}, "settings.x.overrides.ner.lr: Input should be greater than 0"),
         ({"overrides": {"ner": {"fgm": 1}}}, "settings.x.overrides.ner: fgm was removed"),
-        ({"start_from": {"sts": "sts"}}, "settings.x.start_from.klue-sts: a task cannot start from itself"),
     ],
 )
 def test_invalid_named_settings_are_reported_with_their_key(settings: dict[str, Any], said: str) -> None:

@@ -115,31 +115,6 @@ def test_a_job_that_fails_is_tried_by_one_task_told_and_tried_again_by_the_next_
     assert contents(tmp_path / "out") == contents(home / "out")
 
 
-def test_tasks_wait_for_what_a_job_starts_from_and_fail_with_it(home: Path, tmp_path: Path) -> None:
-    own = {"split_dev": ("klue-ner",), "start_from": {"klue-ner": "ynat"}, "tasks": ("klue-ner", "ynat")}
-    config = FinetuneConfig(**{**CONFIG.model_dump(exclude={"search"}), **own})
-
-    def fail(number: int) -> None:
-        train = job.train
-
-        def failing(task: Any, model: Any, features: Any, settings: Any, seed: int, *rest: Any, **named: Any) -> Any:
-            if seed == wrong:
-                raise RuntimeError("loss is not a number")
-            return train(task, model, features, settings, seed, *rest, **named)
-
-        job.train = failing
-
-    wrong = job.seed_everything(2, "ynat")
-    with pytest.raises(
-        BadInput, match=r"2 of 4 jobs failed(.|\n)*seed 2: it starts from ynat, model, seed 2, which fa"
-    ):
-        run(config, inputs(home), tmp_path / "out", cluster=cluster_of(2, fail))
-    assert (tmp_path / "out/klue-ner/model/seed-1/scores.json").is_file()
-    run(config, inputs(home), tmp_path / "out", cluster=cluster_of(2))
-    run(config, inputs(home), tmp_path / "alone")
-    assert contents(tmp_path / "out") == contents(tmp_path / "alone")
-
-
 def test_a_cluster_is_asked_for_a_precision_by_name(home: Path, tmp_path: Path) -> None:
     auto = CONFIG.model_copy(update={"precision": "auto"})
     with pytest.raises(BadInput, match=r"finetune.precision=auto asks the machine that trains"):

@@ -49,19 +49,6 @@ def test_only_what_decides_the_result_of_a_task_counts_for_it(changed: dict[str,
     assert (fingerprint(FinetuneConfig(**changed)) != fingerprint(FinetuneConfig())) == decides
 
 
-def test_what_a_training_started_from_is_part_of_what_it_is() -> None:
-    config = FinetuneConfig(start_from={"klue-sts": "klue-nli"})
-    files = {"klue-sts": WHOLE, "klue-nli": DEV_ONLY}
-    recipe, source = (deciding(task, config, "fp32", files) for task in ("klue-sts", "klue-nli"))
-    assert source == deciding("klue-nli", FinetuneConfig(), "fp32", files)
-    assert recipe == {
-        **deciding("klue-sts", FinetuneConfig(), "fp32", files), "start_from": "klue-nli", "start": source,
-    }  # fmt: skip
-    prints = {fingerprint_of("klue-sts", 1, "e", recipe, Hyperparameters(), start=start) for start in (None, "a", "b")}
-    assert len(prints) == 3
-    assert fingerprint(config, "klue-nli") == fingerprint(FinetuneConfig(), "klue-nli")
-
-
 def test_fingerprints_are_those_of_earlier_releases() -> None:
     assert fingerprint(FinetuneConfig()) == "027394c9b5cddc48a37fdc8b6c3a6a72"
 

@@ -90,7 +90,7 @@ def test_a_changed_encoder_has_no_results(tmp_path: Path, encoder: Path) -> None
 
 
 def test_settings_that_do_not_change_a_task_are_trained_once(tmp_path: Path, encoder: Path) -> None:
-    recipe = recipe_of("finetune.settings={x: {start_from: {re: ynat}}}", encoder=encoder)
+    recipe = recipe_of("finetune.settings={x: {re_markers: typed}}", encoder=encoder)
     leave_result(recipe, tmp_path, "ynat", 1, 60.0)
     jobs = jobs_of(recipe, tmp_path)
     assert len(jobs.planned) == 6  # ynat is the same under x
