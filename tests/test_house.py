@@ -51,9 +51,9 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_152,
-    "finetune": 16_751,
-    "launch": 10_344,
-    "wheel": 49_217,
+    "finetune": 16_366,
+    "launch": 10_342,
+    "wheel": 48_830,
 }
 NOT_YET_MEDIANS = {"finetune"}
 
