@@ -9,10 +9,8 @@ from __future__ import annotations
 import gc
 import logging
 import math
-import platform
 import time
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_best, save_or_remove
 from finetune.score.errors import find_errors
-from finetune.score.scores import defined, defined_tables, read_rows, scores_record
+from finetune.score.scores import defined, defined_tables, installed_versions, read_rows, scores_record
 from finetune.task import MemberRecord, Task, ToRecords
 from finetune.train.averaging import START_EPOCHS
 from finetune.train.batched_prediction import predict
@@ -42,6 +40,7 @@ from finetune.train.trainer import Selection, seed_everything, train
 log = logging.getLogger(__name__)
 
 ERRORS_NAME = "errors.json"
+PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "numpy")  # versions in results
 
 
 def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
@@ -74,7 +73,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         "task": job.task, "model": job.model, "settings": job.settings, "seed": job.seed, "protocol": config.protocol,
         "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
         **_scores(task, rows, data, config), "tables": defined_tables(task.inspection.tables(rows)),
-        "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": _versions(),
+        "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": installed_versions(*PACKAGES),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
         **({"own": task.custom} if task.custom else {}), **({"learned": task.learned} if task.learned else {}),
     }  # fmt: skip
@@ -244,8 +243,3 @@ def _read_result(folder: Path, fingerprint: str) -> dict[str, Any] | None:
         log.info("%s: made from another encoder or by another release; training again", folder)
         return None
     return result
-
-
-def _versions() -> dict[str, str]:
-    packages = ("malmoi", "torch", "transformers", "tokenizers", "numpy")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}

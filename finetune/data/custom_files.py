@@ -90,17 +90,21 @@ def _read_rows(path: Path, kind: str) -> Iterator[Record]:
         for number, row in enumerate(rows, start=1):
             yield _as_record(f"{path}, record {number}", number, row)
     else:
-        for number, line in enumerate(read_text(path).split("\n"), start=1):
-            where = f"{path}, line {number}"
-            try:
-                if line.strip():
-                    yield _as_record(where, number, parse_json(line))
-            except json.JSONDecodeError as error:
-                raise BadInput(f"{where}: broken JSON ({error.msg}); expected an object a line") from None
-            except BadInput:
-                raise
-            except ValueError as error:
-                raise BadInput(f"{where}: {error}; fix or remove the line") from None
+        yield from read_json_lines(path)
+
+
+def read_json_lines(path: Path) -> Iterator[Record]:
+    """The objects of a JSON lines file."""
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        where = f"{path}, line {number}"
+        try:
+            row = parse_json(line) if line.strip() else None
+        except json.JSONDecodeError as error:
+            raise BadInput(f"{where}: broken JSON ({error.msg}); expected one object per line") from None
+        except ValueError as error:
+            raise BadInput(f"{where}: {error}; fix or remove the line") from None
+        if line.strip():
+            yield _as_record(where, number, row)
 
 
 def _flatten(rows: Any, path: Path) -> Any:

@@ -11,11 +11,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from corpus.documents.atomic_files import atomic_write, parse_json, read_bytes
 from corpus.documents.errors import BadInput
 
+Model = TypeVar("Model", bound=BaseModel)
 CUSTOM_HINT = "give the KLUE file, or describe your own data in finetune.custom (docs/custom-task.md)"
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
 SUFFIX = ".zst"
@@ -126,6 +129,18 @@ def read_json(path: Path) -> Any:
         raise BadInput(f"{path}: broken JSON at {where}; copy the file again") from None
     except ValueError as error:
         raise BadInput(f"{path}: {error}; copy the file again") from None
+
+
+def validate(model: type[Model], value: Any, where: str) -> Model:
+    """A JSON value as a pydantic model; ``BadInput`` names the first field that is wrong."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "value"
+        problem = first["msg"].removeprefix("Value error, ")
+        found = "" if first["type"] == "missing" else f", found {first['input']!r:.60}"
+        raise BadInput(f"{where}: {place}: {problem}{found}") from None
 
 
 def write_json(path: Path, content: Any) -> None:

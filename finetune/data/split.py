@@ -39,12 +39,12 @@ class Data:
     test_file: Path | None
 
 
-def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
+def load_data(task: Task, folder: Path, config: FinetuneConfig, *, needs_train: bool = True) -> Data:
     """Read the examples of a task, and divide the dev file if ``config.split_dev`` names the task. ``BadInput`` if a
     file is missing, unreadable, or belongs to another split."""
     train = find(task, folder, "train")
     dev = _need(task, folder, "dev", f"{task.name} cannot be scored without it")
-    if train is None and task.name not in config.split_dev:
+    if train is None and needs_train and task.name not in config.split_dev:
         train = _need(
             task, folder, "train",
             f"add it, leave {task.name} out of finetune.tasks, or name it in finetune.split_dev to train on one part "
@@ -56,6 +56,8 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
     if train is not None:
         training, split = _read_labelled(task, train), "dev"
         (_refuse_shared if task.custom is None else _warn_of_shared)(training, scored, train, dev)
+    elif not needs_train:
+        training, split = [], "dev"
     else:
         training, scored = hold_out(scored, DEV_SPLIT_SHARE, config.split_seed, task.group)
         split = f"{DEV_SPLIT_SHARE:.0%} of dev, by seed; there is no train file, the rest of dev trains"
@@ -68,7 +70,7 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
     if config.held_out_share:
         training, held = hold_out(training, config.held_out_share, config.split_seed, task.group)
         kept, split = sample(held, config.max_dev_examples, config.split_seed), _say_held_out(len(held), config)
-    if not training or not kept:
+    if not kept or (needs_train and not training):
         raise BadInput(f"{dev}: too few examples of {task.name} to train and to score; give more")
     is_official_dev = split == "dev" and len(kept) == task.published.dev_examples
     return Data(training, kept, split, is_official_dev, files, _read(task, test) if test else [], test)

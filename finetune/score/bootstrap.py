@@ -60,9 +60,18 @@ def draw(groups: Sequence[str], samples: int, seed: int) -> Iterator[DrawnRows]:
         yield rows_N[np.arange(len(shift)) + shift]
 
 
-def normal_interval(value: float, error: float, low: float, high: float) -> tuple[float, float]:
-    """The 95 % interval of a value with standard error ``error``, cut to the range of the metric."""
-    return max(value - Z_95 * error, low), min(value + Z_95 * error, high)
+def error_and_interval(
+    value: float | None, resampled: Sequence[float | None] | Array, low: float, high: float
+) -> tuple[float, tuple[float, float]] | tuple[None, None]:
+    """The standard error of a value, and its 95 % interval, cut to the range of the metric.
+
+    Both are None if the value or one of its resamples is undefined, or there are fewer than 2.
+    """
+    values_B = np.array(resampled, float)
+    if value is None or len(values_B) < 2 or math.isnan(value) or np.isnan(values_B).any():
+        return None, None
+    error = float(np.std(values_B, ddof=1))
+    return error, (max(value - Z_95 * error, low), min(value + Z_95 * error, high))
 
 
 def lowest_value(metric: str) -> float:
@@ -81,13 +90,10 @@ def bootstrap(
     """
     scores = task.score(rows)
     resampled = rescore(task, rows, draw(groups, samples, seed)) if samples > 1 else {}
-    return {name: _interval(name, value, resampled.get(name)) for name, value in scores.items()}
-
-
-def _interval(name: str, value: float, resampled_B: Array | None) -> tuple[float, float] | None:
-    if resampled_B is None or not len(resampled_B) or math.isnan(value) or np.isnan(resampled_B).any():
-        return None
-    return normal_interval(value, float(np.std(resampled_B, ddof=1)), lowest_value(name), 100.0)
+    return {
+        name: error_and_interval(value, resampled.get(name, ()), lowest_value(name), 100.0)[1]
+        for name, value in scores.items()
+    }
 
 
 def resample(

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 import math
+import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +41,15 @@ class Scored(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """As JSON, with null for undefined numbers."""
         return {**self._asdict(), "scores": defined(self.scores), "tables": defined_tables(self.tables)}
+
+
+def installed_versions(*packages: str) -> dict[str, str]:
+    """The versions of Python and of those packages that are installed."""
+    versions = {"python": platform.python_version()}
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def defined(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -206,10 +206,10 @@ def export_lm_eval(
     Example:  malmoi llm export lm-eval klue-tasks ynat nli --data klue
     """
     set_up_console()
-    from finetune.generative.klue.lm_eval_tasks import export
+    from finetune.generative.exports import export_lm_eval
     from finetune.task_names import TASK_NAMES
 
-    written = export(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
+    written = export_lm_eval(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
     typer.echo(f"{len(written)} tasks: lm_eval --include_path {folder} --tasks {','.join(p.stem for p in written)}")
 
 
@@ -227,12 +227,12 @@ def export_kr_eval(
     Example:  malmoi llm export llm-kr-eval ner re --data klue_benchmark --out kr-eval
     """
     set_up_console()
-    from finetune.generative.kr_eval.export import export_table, export_task
-    from finetune.generative.prompts.prompt import PROMPTS
-    from finetune.task_names import full_name
+    from finetune.generative import exports
+    from finetune.task_names import TASK_NAMES, full_name
 
-    names = [*PROMPTS] if tasks == ["all"] else list(dict.fromkeys(full_name(task) for task in tasks))
-    show(export_table([export_task(name, data, out, samples=samples, seed=SEED) for name in names], out))
+    names = TASK_NAMES if tasks == ["all"] else dict.fromkeys(full_name(task) for task in tasks)
+    exported = [exports.export_kr_eval(name, data, out, samples=samples, seed=SEED) for name in names]
+    show(exports.kr_eval_export_table(exported, out))
 
 
 def set_up(*models: str) -> None:

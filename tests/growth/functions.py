@@ -29,7 +29,7 @@ from corpus.reading.read import mask_record
 from finetune.examples import Example
 from finetune.generative.kr_eval import published
 from finetune.generative.kr_eval.metrics import multiset_f1
-from finetune.generative.prompts.prompt import PROMPTS
+from finetune.generative.prompts import PROMPTS
 from launch.pii.json_text import Walker, change_document, change_record
 from launch.pii.plain_text import change_blocks, spans_by_line
 from launch.pii.streams import lines_of
@@ -73,9 +73,9 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder\.\w+|features|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.task_names\..*": NAMES,
-    r"finetune\.generative\.prompts\.(?:labels\.(?:make_label_prompt|next_label)|prompt\.korean_texts)": NAMES,
+    r"finetune\.generative\.prompts\.(?:labels\.(?:make_label_prompt|fields_renderer)|prompt\.korean_texts)": NAMES,
     r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,
-    r"finetune\.generative\.klue\..*|finetune\.generative\.kr_eval\.(?:export|files)\..*": NAMES,
+    r"finetune\.generative\.klue\..*|finetune\.generative\.(?:exports|kr_eval\.files)\..*": NAMES,
     r"finetune\.generative\.kr_eval\.metrics\.(?:measure|to_numbers|count_ngrams)": "names and lists of answers",
     r"finetune\.generative\.kr_eval\.published\.(?:score_as_published|bleu|always_zero)": NAMES,
     r"finetune\.generative\.kr_eval\.published\.(?:char_f1|indel_similarity)": "as published: quadratic",
@@ -261,7 +261,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         f"finetune.generative.prompts.{name.removeprefix('klue-')}.parse": partial(_answer, name)
         for name in ("klue-ner", "klue-dp", "klue-mrc", "wos")
     },
-    "finetune.generative.prompts.similarity.parse": partial(_answer, "klue-sts"),
+    "finetune.generative.prompts.labels.parse_similarity": partial(_answer, "klue-sts"),
     "finetune.tasks.wos.values.restore_value": lambda text: _called("finetune.tasks.wos.values.restore_value")(
         text, {}, [text]
     ),

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
-from finetune.generative.client.keys import hide_keys
-from finetune.generative.client.models import format_reason, is_local, open_model, read_version
+from finetune.generative.client.models import format_reason, hide_keys, is_local, open_model, read_version
 from finetune.generative.prompts.prompt import Message
 
 if TYPE_CHECKING:

@@ -2,18 +2,23 @@
 
 Each provider takes its key and address from the environment (NAME_API_KEY, NAME_BASE_URL). Inspect retries; two things
 are added to its rules: a garbled response is retried too, and the wait follows the server's Retry-After.
+
+Files and messages show ``⟨key⟩`` in place of API keys: a server may repeat the key that it received ("Incorrect API key
+provided: …"), and an address may contain one.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
-from finetune.generative.client.keys import hide_keys
 from finetune.generative.prompts.prompt import TEMPLATE
 
 if TYPE_CHECKING:
@@ -27,6 +32,9 @@ MAX_REASON_CHARS = 300
 LOCAL = ("hf/", "vllm/", "sglang/", "llama-cpp-python/", "transformer_lens/")
 OPENAI = ("openai-api", "openai")  # providers whose client retries by itself
 LIKELIHOOD_PROVIDER = "malmoi-likelihood"
+KEY_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
+MIN_KEY_CHARS = 8  # a shorter value ("none", for servers without keys) is no secret and may be an ordinary word
+HIDDEN = "⟨key⟩"
 
 
 def check_name(name: str) -> str:
@@ -159,3 +167,27 @@ def format_reason(error: BaseException) -> str:
     error = error.__cause__ or error  # Inspect's wrapper repeats the whole request
     text = re.sub(r"\[/?[a-z ]+\]", "", " ".join(str(error).split()))
     return escape_controls(hide_keys(f"{type(error).__name__}: {text}".removesuffix(": ")))[:MAX_REASON_CHARS]
+
+
+def find_keys(environment: Mapping[str, str]) -> list[str]:
+    """Secret values, longest first: those of variables named like a key, and passwords and queries in addresses."""
+    secrets = {value for name, value in environment.items() if KEY_NAME.search(name.upper())}
+    for name, value in environment.items():
+        if name.upper().endswith(("_URL", "_PROXY")) and "://" in value:
+            secrets.update(_secrets_in(value))
+    return sorted((value for value in secrets if len(value) >= MIN_KEY_CHARS), key=len, reverse=True)
+
+
+def _secrets_in(address: str) -> list[str]:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return [address]
+    return [part for part in (parts.password, parts.query) if part]
+
+
+def hide_keys(text: str) -> str:
+    """``text`` without the keys in the environment of this process."""
+    for key in find_keys(os.environ):
+        text = text.replace(key, HIDDEN)
+    return text

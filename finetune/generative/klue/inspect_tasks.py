@@ -19,6 +19,7 @@ from inspect_ai.solver import TaskState, generate
 from finetune.examples import Example, Row
 from finetune.generative.client.ask import to_chat
 from finetune.generative.klue.prompted_task import PromptedTask, load_prompted_task
+from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
 
 
@@ -45,7 +46,7 @@ def make_inspect_task(name: str, open_klue: Callable[[str], AbstractContextManag
             metadata={"task": prompted.task.name, "shots": shots, "seed": seed},
         )
 
-    build.__name__ = f"klue_{name.removeprefix('klue-').replace('-', '_')}"
+    build.__name__ = PROMPTS[name].file_name
     build.__module__ = "malmoi"  # Inspect names a task after its package
     build.__doc__ = f"{name}: folder of KLUE files, shots, their seed, limit."
     return task(build)
@@ -53,16 +54,15 @@ def make_inspect_task(name: str, open_klue: Callable[[str], AbstractContextManag
 
 def klue_scorer(prompted: PromptedTask, examples: dict[str, Example]) -> Scorer:
     """Each answer as a prediction; over all of them the metrics of the paper."""
-    name, prompt = prompted.task.name, prompted.prompt
+    name = prompted.task.name
 
     @scorer(metrics=[klue_metrics(name)], name=f"malmoi/{name}")
     def make() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
             example = examples[str(state.sample_id)]
-            value = prompt.parse(state.output.completion, example)
-            prediction = prompt.unparsed(example) if value is None else value
+            prediction, is_parsed = prompted.parse(state.output.completion, example)
             is_wrong = TASKS[name].inspection.differs(Row(example.guid, example.gold, prediction))
-            about = {"prediction": prediction, "gold": example.gold, "is_parsed": value is not None}
+            about = {"prediction": prediction, "gold": example.gold, "is_parsed": is_parsed}
             return Score(value=0.0 if is_wrong else 1.0, answer=state.output.completion, metadata=about)
 
         return score

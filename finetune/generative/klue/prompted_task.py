@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import identify
-from finetune.data.split import Data, find, load_data, sample
+from finetune.data.split import Data, find, load_data
 from finetune.examples import Example
-from finetune.generative.prompts.prompt import PROMPTS, Message, TaskPrompt, build_messages, draw_shots
+from finetune.generative.prompts import PROMPTS
+from finetune.generative.prompts.prompt import Message, TaskPrompt, build_messages, draw_shots
 from finetune.registry import TASKS
 from finetune.task import Task
 from finetune.task_names import full_name
@@ -33,15 +34,16 @@ class PromptedTask:
         """The turns before the answer to ``example``."""
         return build_messages(self.prompt, example, self.shots)
 
+    def parse(self, text: str | None, example: Example) -> tuple[Any, bool]:
+        """The prediction in an answer (None: no answer came), and whether it could be parsed; if not, a wrong one."""
+        value = None if text is None else self.prompt.parse(text, example)
+        return (self.prompt.unparsed(example), False) if value is None else (value, True)
+
 
 def load_prompted_task(
-    name: str,
-    folder: Path,
-    shots: int = 0,
-    limit: int | None = None,
-    seed: int = 1,
+    name: str, folder: Path, shots: int = 0, limit: int | None = None, seed: int = 1,
     config: FinetuneConfig | None = None,
-) -> PromptedTask:
+) -> PromptedTask:  # fmt: skip
     """Read the examples of a task; ``BadInput`` if files are missing or have too few examples for the shots.
 
     Args:
@@ -52,32 +54,15 @@ def load_prompted_task(
     name = full_name(name)
     if name not in PROMPTS:
         raise BadInput(f"{name}: no prompt for this task; choose from {', '.join(PROMPTS)}")
-    task, prompt, chosen = TASKS[name], PROMPTS[name], config or FinetuneConfig()
-    if limit is not None:
-        chosen = chosen.model_copy(update={"max_dev_examples": limit})
-    if config is None and find(task, folder, "train") is None:
-        data = _load_dev_only(task, folder, shots, chosen)
-    else:
-        data = load_data(task, folder, chosen.model_copy(update={"predict_test": False}))
-    return PromptedTask(
-        task, prompt, data, tuple(draw_shots(prompt, data.training, shots, seed, data.scored) if shots else ())
-    )
-
-
-def _load_dev_only(task: Task, folder: Path, shots: int, config: FinetuneConfig) -> Data:
-    """The dev file without train: no shots and no trivial baseline."""
-    dev = find(task, folder, "dev")
-    if dev is None:
-        raise BadInput(f"{folder}: {task.files.dev} (or .zst) is missing; expected a folder like the KLUE repository")
-    if shots:
+    task, prompt, needs_train = TASKS[name], PROMPTS[name], config is not None
+    if shots and config is None and find(task, folder, "train") is None:
         raise BadInput(
             f"{folder}: {task.files.train} (or .zst) is missing; few-shot examples come from it, so add it, or leave "
             "--shots out"
         )
-    examples = task.read(dev)
-    if not examples or examples[0].gold is None:
-        raise BadInput(f"{dev}: no labeled examples of {task.name}")
-    kept = sample(examples, config.max_dev_examples, config.split_seed)
-    split = "dev" if len(kept) == len(examples) else f"dev; {len(kept):,} of {len(examples):,} examples, by seed"
-    is_official = split == "dev" and len(kept) == task.published.dev_examples
-    return Data([], kept, split, is_official, {"dev": identify(dev)}, [], None)
+    chosen = (config or FinetuneConfig()).model_copy(update={"predict_test": False})
+    if limit is not None:
+        chosen = chosen.model_copy(update={"max_dev_examples": limit})
+    data = load_data(task, folder, chosen, needs_train=needs_train)
+    drawn = draw_shots(prompt, data.training, shots, seed, data.scored) if shots else ()
+    return PromptedTask(task, prompt, data, tuple(drawn))

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import json
 import logging
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +31,7 @@ from finetune.metrics import softmax
 from finetune.queue.jobs import folder_name
 from finetune.score.bootstrap import SAMPLES, SEED
 from finetune.score.errors import find_errors
-from finetune.score.scores import defined_tables, scores_record
+from finetune.score.scores import defined_tables, installed_versions, scores_record
 
 log = logging.getLogger(__name__)
 
@@ -116,12 +114,9 @@ def build_questions(prompted: PromptedTask, client: Client) -> list[Question]:
 
 def parse_answers(prompted: PromptedTask, answers: Sequence[Answer]) -> list[ParsedAnswer]:
     """The predictions in generated answers, in the order of the scored examples."""
-    prompt, parsed = prompted.prompt, []
-    for example, answer in zip(prompted.data.scored, answers, strict=True):
-        value = None if answer.text is None else prompt.parse(answer.text, example)
-        prediction = Prediction(prompt.unparsed(example) if value is None else value)
-        parsed.append(ParsedAnswer(answer, prediction, value is not None))
-    return parsed
+    pairs = zip(answers, prompted.data.scored, strict=True)
+    parsed = [(answer, *prompted.parse(answer.text, example)) for answer, example in pairs]
+    return [ParsedAnswer(answer, Prediction(value), is_parsed) for answer, value, is_parsed in parsed]
 
 
 def parse_likelihoods(
@@ -131,16 +126,16 @@ def parse_likelihoods(
 
     KLUE-RE also gets probabilities for its precision-recall curves: a softmax over the choices.
     """
-    prompt, parsed = prompted.prompt, []
-    lengths = np.array([len(choice) if by_character else 1 for choice in prompt.choices])
+    choices, parsed = prompted.prompt.choices, []
+    lengths = np.array([len(choice) if by_character else 1 for choice in choices])
     for example, answer in zip(prompted.data.scored, answers, strict=True):
-        if answer.text is None:
-            parsed.append(ParsedAnswer(answer, Prediction(prompt.unparsed(example)), is_parsed=False))
-            continue
-        values = np.array(json.loads(answer.text)) / lengths
-        label = prompt.parse(prompt.choices[int(values.argmax())], example)
-        scores = softmax(values).tolist() if prompted.task.name == "klue-re" else None
-        parsed.append(ParsedAnswer(answer, Prediction(label, scores), is_parsed=True))
+        text, scores = None, None
+        if answer.text is not None:
+            values = np.array(json.loads(answer.text)) / lengths
+            text = choices[int(values.argmax())]
+            scores = softmax(values).tolist() if prompted.task.name == "klue-re" else None
+        value, is_parsed = prompted.parse(text, example)
+        parsed.append(ParsedAnswer(answer, Prediction(value, scores), is_parsed))
     return parsed
 
 
@@ -155,40 +150,36 @@ def write_result(
 ) -> dict[str, Any]:
     """Write the files of one task, ``scores.json`` last; returns its content, which includes ``more``."""
     task, data, client = prompted.task, prompted.data, evaluation.client
-    rows = [Row(e.guid, e.gold, *one.prediction) for e, one in zip(data.scored, parsed, strict=True)]
     folder = evaluation.folder(task.name)
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "scores.json").unlink(missing_ok=True)
+    rows = [Row(e.guid, e.gold, *one.prediction) for e, one in zip(data.scored, parsed, strict=True)]
     write_json_lines(folder / "predictions.jsonl", (row._asdict() for row in rows))
-    answers = zip(rows, parsed, strict=True)
-    write_json_lines(folder / "answers.jsonl", (_answer_record(row.guid, one) for row, one in answers))
+    write_json_lines(folder / "answers.jsonl", (_answer_record(one.answer, one.is_parsed) for one in parsed))
     write_json(folder / "errors.json", find_errors(task, data.scored, rows, seed=SEED))
-    costs = sum_costs([one.answer for one in parsed])
+    costs, prices = sum_costs([one.answer for one in parsed]), evaluation.prices
     tokens = {
         "in": costs["tokens_in"] or 0, "out": costs["tokens_out"] or 0,
         "told_for": sum(one.answer.tokens_in is not None for one in parsed),
     }  # fmt: skip
-    prices = evaluation.prices
-    scores = scores_record(task, rows, data.training, data.scored, SAMPLES, SEED)
     result = {
         "task": task.name, "model": client.model, "settings": evaluation.settings, "seed": evaluation.seed,
         "protocol": "malmoi", "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows),
-        "n_train": 0, **scores, "tables": defined_tables(task.inspection.tables(rows)),
+        "n_train": 0, **scores_record(task, rows, data.training, data.scored, SAMPLES, SEED),
+        "tables": defined_tables(task.inspection.tables(rows)),
         "method": "likelihood" if client.is_likelihood else "generation", "shots": evaluation.shots,
         "parse_rate": 100 * sum(one.is_parsed for one in parsed) / len(parsed), "unanswered": costs["unanswered"],
         "tokens": tokens, "price": prices and (tokens["in"] * prices[0] + tokens["out"] * prices[1]) / 1e6,
         "seconds": costs["seconds"], **more,
         **({"model_files": read_version(client.model)} if is_local(client.model) else {}),
-        "data": data.files, "versions": _versions(), "revision": task.revision,
+        "data": data.files, "versions": installed_versions(*PACKAGES), "revision": task.revision,
     }  # fmt: skip
     write_json(folder / "scores.json", result)
     return result
 
 
-def _answer_record(guid: str, parsed: ParsedAnswer) -> dict[str, Any]:
-    answer = parsed.answer
+def _answer_record(answer: Answer, is_parsed: bool) -> dict[str, Any]:
     return {
-        "guid": guid, "answer": answer.text, "is_parsed": parsed.is_parsed, "stop": answer.stop, "error": answer.error,
+        "guid": answer.id, "answer": answer.text, "is_parsed": is_parsed, "stop": answer.stop, "error": answer.error,
     }  # fmt: skip
 
 
@@ -203,13 +194,3 @@ def _report(result: Mapping[str, Any]) -> None:
         )  # fmt: skip
     if result.get("cut"):
         log.warning("%s: %d questions are longer than the model reads and lost their beginning", name, result["cut"])
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions

@@ -18,10 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from finetune.generative.kr_eval.files import TaskFile, file_name
+from finetune.generative.kr_eval.files import TaskFile
 from finetune.generative.kr_eval.metrics import CORRELATIONS, NUMBER, parse_number, split_lines
-from finetune.generative.prompts import answers
-from finetune.generative.prompts.prompt import PROMPTS
+from finetune.generative.prompts import PROMPTS, answers
 
 MAX_CHOICES, MAX_CHOICE_CHARS = 60, 30
 MIN_GOLDS_PER_CHOICE = 2  # on average; golds that repeat less are free text, not classes
@@ -74,7 +73,7 @@ def clean(answer: str) -> str:
 
 def _detect_choices(task: TaskFile, golds: Sequence[str]) -> tuple[str, ...]:
     known = next((c for name, c in KNOWN_CHOICES.items() if task.name == name or task.name.startswith(f"{name}_")), ())
-    known = known or next((PROMPTS[name].choices for name in PROMPTS if file_name(name) == task.name), ())
+    known = known or next((prompt.choices for prompt in PROMPTS.values() if prompt.file_name == task.name), ())
     if known and set(golds) <= set(known):
         return known
     distinct = tuple(dict.fromkeys(golds))

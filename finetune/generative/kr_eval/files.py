@@ -12,41 +12,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field, StrictInt, StrictStr, model_validator
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
-from finetune.data.files import read_json
+from finetune.data.files import read_json, validate
 from finetune.generative.kr_eval.metrics import CORRELATIONS, METRICS, parse_number
-from finetune.generative.prompts.prompt import Message
+from finetune.generative.prompts.prompt import Message, build_turns
 
-KEYS = {"instruction": str, "output_length": int, "metrics": list, "few_shots": list, "samples": list}
-KINDS = {str: "a text", int: "a whole number", list: "a list", dict: "an object"}
-EXPECTED = "expected one JSON object with " + ", ".join(KEYS)
 OPENING = "지시를 읽고, 이어지는 입력에 맞는 응답만 요구된 형식으로 쓰세요."
 MAX_OUTPUT_TOKENS = 1 << 20  # more is a typing error
 
 
-class Sample(NamedTuple):
+def _known_metric(name: str) -> str:
+    if name not in METRICS:
+        raise ValueError(f"unknown metric; choose from {', '.join(METRICS)}")
+    return name
+
+
+Text = Annotated[StrictStr, AfterValidator(lambda text: text.replace("\r\n", "\n").replace("\r", "\n"))]
+Metric = Annotated[StrictStr, AfterValidator(_known_metric)]
+
+
+class Sample(BaseModel, frozen=True):
     """The input of a question and its gold answer."""
 
-    input: str
-    output: str
+    input: Text
+    output: Text
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFile:
+class TaskFile(BaseModel, frozen=True):
     """An evaluation file; ``name`` is its file name without the ending."""
 
     name: str
-    instruction: str
-    output_length: int
-    metrics: tuple[str, ...]
+    instruction: Text
+    output_length: StrictInt = Field(gt=0, le=MAX_OUTPUT_TOKENS)
+    metrics: Annotated[tuple[Metric, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))] = Field(
+        min_length=1
+    )
     few_shots: tuple[Sample, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[Sample, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _correlations_need_numbers(self) -> TaskFile:
+        for number, gold in enumerate(self.golds if set(self.metrics) & set(CORRELATIONS) else ()):
+            if parse_number(gold) is None:
+                raise ValueError(f"samples.{number}.output: {gold!r:.60} should be a number for a correlation")
+        return self
 
     @property
     def golds(self) -> list[str]:
@@ -54,17 +70,8 @@ class TaskFile:
 
     def conversation(self, sample: Sample, shots: int = 0) -> tuple[Message, ...]:
         """Opening, instruction and first input in one user turn; the first ``shots`` examples as turns before."""
-        head, turns = f"{OPENING}\n{self.instruction}\n\n", list[Message]()
-        for pair in (*self.few_shots[:shots], sample):
-            turns += [("user", head + pair.input), ("assistant", pair.output)]
-            head = ""
-        return tuple(turns[:-1])
-
-    def as_json(self) -> dict[str, Any]:
-        """The published keys in their order."""
-        pairs = {key: [pair._asdict() for pair in getattr(self, key)] for key in ("few_shots", "samples")}
-        head = {"instruction": self.instruction, "output_length": self.output_length, "metrics": [*self.metrics]}
-        return head | pairs
+        answered = ((shot.input, shot.output) for shot in self.few_shots[:shots])
+        return build_turns(answered, sample.input, f"{OPENING}\n{self.instruction}")
 
 
 def read_task_file(path: Path) -> TaskFile:
@@ -72,69 +79,21 @@ def read_task_file(path: Path) -> TaskFile:
     content = nfc(read_json(path))
     if not isinstance(content, dict):
         found = "; this file is a list, as tuning files are" if isinstance(content, list) else ""
-        raise BadInput(f"{path}: {EXPECTED}{found}")
-    for key, kind in KEYS.items():
-        if key not in content:
-            raise BadInput(f"{path}: no '{key}'; {EXPECTED}")
-        _check_kind(content[key], kind, f"{path}: '{key}'")
-    if not 0 < content["output_length"] <= MAX_OUTPUT_TOKENS:
-        raise BadInput(
-            f"{path}: 'output_length' is {content['output_length']}; expected a number of tokens, at least 1"
-        )
-    for key in ("metrics", "samples"):
-        if not content[key]:
-            raise BadInput(f"{path}: '{key}' is empty; expected at least one")
-    for name in content["metrics"]:
-        if not isinstance(name, str) or name not in METRICS:
-            raise BadInput(f"{path}: unknown metric {name!r:.60}; choose from {', '.join(METRICS)}")
-    shots, samples = (_read_samples(path, key, content[key]) for key in ("few_shots", "samples"))
-    metrics = tuple(dict.fromkeys(content["metrics"]))
-    if correlations := [metric for metric in metrics if metric in CORRELATIONS]:
-        for number, sample in enumerate(samples):
-            if parse_number(sample.output) is None:
-                raise BadInput(
-                    f"{path}, 'samples' {number}: 'output' {sample.output!r:.60} should be a number for "
-                    f"{' and '.join(correlations)}"
-                )
+        raise BadInput(f"{path}: expected one JSON object with instruction, output_length, metrics, samples{found}")
     name = path.name.removesuffix(".zst").removesuffix(".gz").removesuffix(".json")
-    return TaskFile(name, _unix_lines(content["instruction"]), content["output_length"], metrics, shots, samples)
-
-
-def _check_kind(value: Any, kind: type, what: str) -> None:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise BadInput(f"{what} should be {KINDS[kind]}, found {value!r:.60}")
-
-
-def _read_samples(path: Path, key: str, values: Sequence[Any]) -> tuple[Sample, ...]:
-    samples = []
-    for number, value in enumerate(values):
-        where = f"{path}, '{key}' {number}"
-        _check_kind(value, dict, where)
-        for side in Sample._fields:
-            _check_kind(value.get(side), str, f"{where}: '{side}'")
-        samples.append(Sample(_unix_lines(value["input"]), _unix_lines(value["output"])))
-    return tuple(samples)
-
-
-def _unix_lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def file_name(task: str) -> str:
-    """The published name of a KLUE task's file: ``klue_ner``, ``klue_wos``."""
-    return "klue_" + task.removeprefix("klue-")
+    return validate(TaskFile, {**content, "name": name}, str(path))
 
 
 def write_task_file(task: TaskFile, path: Path) -> None:
     """Write an evaluation file that the published code can read."""
-    atomic_write(path, json.dumps(task.as_json(), ensure_ascii=False, indent=2) + "\n")
+    atomic_write(path, json.dumps(task.model_dump(exclude={"name"}), ensure_ascii=False, indent=2) + "\n")
 
 
 def write_tuning_file(name: str, instruction: str, samples: Sequence[Sample], path: Path) -> None:
     """Write a file for instruction tuning, from other examples than those of the evaluation file."""
     records = [
         {
-            "ID": f"{name}-{number}", "instruction": instruction, **sample._asdict(),
+            "ID": f"{name}-{number}", "instruction": instruction, **sample.model_dump(),
             "text": f"{OPENING}\n\n### 지시:\n{instruction}\n\n### 입력:\n{sample.input}\n\n### 응답:\n{sample.output}",
         }
         for number, sample in enumerate(samples)

@@ -20,7 +20,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 
 from corpus.documents.mecab import split_morphemes
 from finetune.metrics import pearson, spearman
-from finetune.score.bootstrap import RESAMPLES, SEED, draw, normal_interval
+from finetune.score.bootstrap import RESAMPLES, SEED, draw, error_and_interval
 
 Rows = NDArray[np.int64]  # row numbers, in any order and repeated
 ScoreRows = Callable[[Rows], float]
@@ -40,21 +39,6 @@ NGRAM_ORDERS = 4
 BLEU_SETTINGS: dict[str, Any] = {"smooth_method": "exp", "effective_order": True}
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A metric of one file.
-
-    Fields:
-        value: nan if undefined.
-        error: standard error over resampled samples; None if undefined.
-        interval: 95 %, within the range of the metric.
-    """
-
-    value: float
-    error: float | None
-    interval: tuple[float, float] | None
-
-
 def parse_number(text: str) -> float | None:
     """The number in a text with exactly one number, else None: ``5점 만점에 3.2점`` could mean both."""
     numbers = NUMBER.findall(text)
@@ -63,8 +47,8 @@ def parse_number(text: str) -> float | None:
 
 def measure(
     metric: str, golds: Sequence[str], answers: Sequence[str], samples: int = RESAMPLES, seed: int = SEED
-) -> Measured:
-    """A metric over a file, with the value ± 1.96 standard errors as its interval.
+) -> dict[str, Any]:
+    """A metric over a file: ``value``, standard ``error`` and 95 % ``interval``, each None if undefined.
 
     Args:
         answers: parsed answers, one per sample; "" for an unparsed one.
@@ -72,11 +56,10 @@ def measure(
     """
     score, rows = METRICS[metric](golds, answers), len(golds)
     value = score(np.arange(rows))
-    resampled = np.array([score(drawn) for drawn in draw([str(row) for row in range(rows)], samples, seed)])
-    if samples < 2 or rows < 2 or math.isnan(value) or np.isnan(resampled).any():
-        return Measured(value, None, None)
-    error = float(np.std(resampled, ddof=1))
-    return Measured(value, error, normal_interval(value, error, -100.0 if metric in CORRELATIONS else 0.0, 100.0))
+    drawn = draw([str(row) for row in range(rows)], samples if rows > 1 else 0, seed)
+    low = -100.0 if metric in CORRELATIONS else 0.0
+    error, interval = error_and_interval(value, [score(drawn_rows) for drawn_rows in drawn], low, 100.0)
+    return {"value": None if math.isnan(value) else value, "error": error, "interval": interval}
 
 
 def split_lines(text: str) -> list[str]:

@@ -10,9 +10,7 @@ An answer that cannot be parsed is wrong and stays in the count. The ``guid`` of
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from finetune.data.files import identify_custom, write_json, write_json_lines
 from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
 from finetune.generative.kr_eval.answer_forms import Form, clean, detect_form
 from finetune.generative.kr_eval.files import TaskFile, read_task_file
-from finetune.generative.kr_eval.metrics import RESAMPLES, Measured, bleu_signature, measure
+from finetune.generative.kr_eval.metrics import RESAMPLES, bleu_signature, measure
 from finetune.generative.kr_eval.published import score_as_published
 
 
@@ -34,7 +32,7 @@ def load_files(paths: Sequence[Path], samples: int | None, shots: int) -> dict[P
             raise BadInput(f"{path}: another file is also called {task.name}; rename one, as results use that name")
         if shots > len(task.few_shots):
             raise BadInput(f"{path}: --shots {shots}, but 'few_shots' has {len(task.few_shots)}")
-        tasks[path] = replace(task, samples=task.samples[:samples])
+        tasks[path] = task.model_copy(update={"samples": task.samples[:samples]})
     return tasks
 
 
@@ -53,59 +51,46 @@ def run_files(
     for path, task in tasks.items():
         own, answers = answers[: len(task.samples)], answers[len(task.samples) :]
         form = detect_form(task)
+        lines = [_parse(form, gold, answer) for gold, answer in zip(task.golds, own, strict=True)]
         result = {
             "task": task.name, "model": client.model, "method": "generation", "shots": shots, "n": len(own),
             "file": identify_custom(path), "output_length": task.output_length,
-            **score_answers(task, form, [answer.text or "" for answer in own], as_published, resamples),
-            **sum_costs(own),
+            **_score(task, form, lines, as_published, resamples), **sum_costs(own),
         }  # fmt: skip
-        _write(out / task.name, task, form, own, result)
+        write_json_lines(out / task.name / "predictions.jsonl", lines)
+        write_json(out / task.name / "scores.json", result)
         results.append(result)
     return results
 
 
-def parse_golds(task: TaskFile, form: Form) -> list[str]:
-    """The golds, parsed like answers, so that 3.50 equals 3.5."""
-    return [form.parse(gold) or gold for gold in map(clean, task.golds)]
+def parse_gold(form: Form, gold: str) -> str:
+    """A gold, parsed like answers, so that 3.50 equals 3.5."""
+    return form.parse(clean(gold)) or clean(gold)
 
 
-def score_answers(
-    task: TaskFile, form: Form, raw: Sequence[str], as_published: bool = False, resamples: int = RESAMPLES
+def _parse(form: Form, gold: str, answer: Answer) -> dict[str, Any]:
+    """A line of ``predictions.jsonl``; ``prediction`` is None for an answer that cannot be parsed."""
+    cleaned = clean(answer.text or "")
+    return {
+        "guid": answer.id, "gold": parse_gold(form, gold), "prediction": form.parse(cleaned), "answer": answer.text,
+        "has_form": form.is_exact and form.is_exact(cleaned), "error": answer.error,
+    }  # fmt: skip
+
+
+def _score(
+    task: TaskFile, form: Form, lines: Sequence[dict[str, Any]], as_published: bool, resamples: int
 ) -> dict[str, Any]:
-    """Metrics with intervals; the shares of answers in the exact form and of parsed answers.
-
-    Args:
-        raw: the answers as the model wrote them; "" for a question without an answer.
-    """
-    golds, cleaned = parse_golds(task, form), list(map(clean, raw))
-    parsed = list(map(form.parse, cleaned))
-    answers = ["" if answer is None else answer for answer in parsed]
-    exact = None if form.is_exact is None else 100 * sum(map(form.is_exact, cleaned)) / len(golds)
+    """Metrics with intervals; the shares of answers in the exact form and of parsed answers."""
+    golds, answers = [line["gold"] for line in lines], [line["prediction"] or "" for line in lines]
     result: dict[str, Any] = {
-        "metrics": {metric: _as_json(measure(metric, golds, answers, resamples)) for metric in task.metrics},
+        "metrics": {metric: measure(metric, golds, answers, resamples) for metric in task.metrics},
         "form": form.about,
-        "control": exact,
-        "read": 100 * sum(answer is not None for answer in parsed) / len(golds),
+        "control": 100 * sum(line["has_form"] for line in lines) / len(lines) if form.is_exact else None,
+        "read": 100 * sum(line["prediction"] is not None for line in lines) / len(lines),
     }
     if "bleu" in task.metrics:
         result["bleu"] = bleu_signature()
     if as_published:
+        raw = [line["answer"] or "" for line in lines]
         result["as_published"] = {name: score_as_published(name, task.golds, raw, task.name) for name in task.metrics}
     return result
-
-
-def _as_json(measured: Measured) -> dict[str, Any]:
-    return {**asdict(measured), "value": None if math.isnan(measured.value) else measured.value}
-
-
-def _write(folder: Path, task: TaskFile, form: Form, answers: Sequence[Answer], result: dict[str, Any]) -> None:
-    lines = []
-    for number, (gold, answer) in enumerate(zip(parse_golds(task, form), answers, strict=True)):
-        cleaned = clean(answer.text or "")
-        line = {
-            "guid": f"{task.name}-{number}", "gold": gold, "prediction": form.parse(cleaned), "answer": answer.text,
-            "has_form": form.is_exact and form.is_exact(cleaned), "error": answer.error,
-        }  # fmt: skip
-        lines.append(line)
-    write_json_lines(folder / "predictions.jsonl", lines)
-    write_json(folder / "scores.json", result)

@@ -9,16 +9,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from corpus.documents.atomic_files import parse_json
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictStr, StringConstraints
+
 from corpus.documents.errors import BadInput
-from finetune.data.custom_files import nfc
-from finetune.data.files import read_text, write_json_lines
+from finetune.data.custom_files import nfc, read_json_lines
+from finetune.data.files import validate, write_json_lines
 
 BUILT_IN = Path(__file__).with_name("korean_questions.jsonl")  # eight, one per category: too few for a leaderboard
 NEEDS_REFERENCE = ("math", "reasoning", "coding")
@@ -42,22 +42,46 @@ class Question:
         return self.reference[turn] if self.category in NEEDS_REFERENCE and turn < len(self.reference) else None
 
 
+def _read_id(value: Any) -> str:
+    if not isinstance(value, str | int) or isinstance(value, bool) or not str(value).strip():
+        raise ValueError("expected a number or a text")
+    return str(value)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else [] if value is None else value
+
+
+Id = Annotated[str, BeforeValidator(_read_id)]
+Text = Annotated[StrictStr, AfterValidator(lambda text: text.replace("\r\n", "\n"))]
+Name = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
+
+
+class _QuestionRecord(BaseModel):
+    question_id: Id
+    category: Name
+    turns: tuple[Text, ...] = Field(min_length=1)
+    reference: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
+
+
+class _Choice(BaseModel):
+    turns: tuple[Text, ...]
+
+
+class _AnswerRecord(BaseModel):
+    question_id: Id
+    choices: tuple[_Choice, ...] = Field(min_length=1)
+
+
 def read_questions(path: Path) -> list[Question]:
     """The questions of a file, in order; ``BadInput`` with file and line for any problem."""
     questions: dict[str, Question] = {}
-    for where, record in _read_records(path):
-        category, turns = record.get("category"), _texts(record.get("turns"), where, "turns")
-        if not isinstance(category, str) or not category.strip():
-            raise BadInput(f"{where}: 'category' should be a text, found {category!r:.60}")
-        if not turns:
-            raise BadInput(f"{where}: 'turns' is empty")
-        reference = record.get("reference")
-        reference = [reference] if isinstance(reference, str) else [] if reference is None else reference
-        reference = _texts(reference, where, "reference")
-        name = _id_of(record, where)
+    for record in read_json_lines(path):
+        found = validate(_QuestionRecord, nfc(record.values), record.where)
+        name, reference = found.question_id, tuple(text for text in found.reference if text.strip())
         if name in questions:
-            raise BadInput(f"{where}: question_id {name} also occurs in an earlier line; ids must be unique")
-        questions[name] = Question(name, category.strip(), turns, tuple(text for text in reference if text.strip()))
+            raise BadInput(f"{record.where}: question_id {name} also occurs in an earlier line; ids must be unique")
+        questions[name] = Question(name, found.category, found.turns, reference)
     if not questions:
         raise BadInput(f"{path}: no questions; expected one object per line with question_id, category and turns")
     return list(questions.values())
@@ -70,13 +94,11 @@ def read_answers(path: Path, questions: Sequence[Question]) -> dict[str, tuple[s
     """
     turns = {question.id: len(question.turns) for question in questions}
     answers = {}
-    for where, record in _read_records(path):
-        choices = record.get("choices")
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise BadInput(f"{where}: 'choices' should be a list of objects with 'turns', found {choices!r:.60}")
-        texts, name = _texts(choices[0].get("turns"), where, "turns"), _id_of(record, where)
+    for record in read_json_lines(path):
+        found = validate(_AnswerRecord, nfc(record.values), record.where)
+        name, texts = found.question_id, found.choices[0].turns
         if len(texts) < turns.get(name, 0):
-            raise BadInput(f"{where}: {len(texts)} answers to the {turns[name]} turns of question {name}")
+            raise BadInput(f"{record.where}: {len(texts)} answers to the {turns[name]} turns of question {name}")
         if name in turns:
             answers[name] = texts[: turns[name]]
     return answers
@@ -94,32 +116,3 @@ def write_answers(path: Path, model: str, questions: Sequence[Question], answers
         for question in questions
     ]
     write_json_lines(path, records)
-
-
-def _read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            record = nfc(parse_json(line))
-        except json.JSONDecodeError as error:
-            raise BadInput(f"{where}: broken JSON ({error.msg}); expected one object per line") from None
-        except ValueError as error:
-            raise BadInput(f"{where}: {error}; correct or remove the line") from None
-        if not isinstance(record, dict):
-            raise BadInput(f"{where}: expected a JSON object, found {record!r:.60}")
-        yield where, record
-
-
-def _id_of(record: Mapping[str, Any], where: str) -> str:
-    value = record.get("question_id")
-    if not isinstance(value, str | int) or isinstance(value, bool) or not str(value).strip():
-        raise BadInput(f"{where}: 'question_id' should be a number or a text, found {value!r:.60}")
-    return str(value)
-
-
-def _texts(value: Any, where: str, key: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise BadInput(f"{where}: '{key}' should be a list of texts, found {value!r:.60}")
-    return tuple(text.replace("\r\n", "\n") for text in value)

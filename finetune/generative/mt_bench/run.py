@@ -28,31 +28,13 @@ from finetune.generative.mt_bench.questions import (
     with_references,
     write_answers,
 )
-from finetune.generative.prompts.prompt import Message
+from finetune.generative.prompts.prompt import build_turns
 
 Kind = Literal["single", "pair", "pair swapped"]
 Answers = Mapping[str, Sequence[str | None]]  # by question, one per turn; None if no answer came
 ANSWERS_NAME = "answers.jsonl"
 MAX_TOKENS = 1_024  # of an answer and of a judgment
 SWAPPED: Mapping[Verdict, Verdict] = {"a": "b", "b": "a", "tie": "tie"}
-
-
-class Judgment(NamedTuple):
-    """One verdict of one judge on a turn, counted from 1; ``score`` or ``winner`` is None if it failed."""
-
-    judge: str
-    question: Question
-    turn: int
-    kind: Kind
-    text: str | None
-    error: str | None
-    score: float | None = None
-    winner: Verdict | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        about = {"question_id": self.question.id, "category": self.question.category, "turn": self.turn}
-        verdict = {"score": self.score} if self.kind == "single" else {"winner": self.winner}
-        return {"judge": self.judge, **about, "kind": self.kind, **verdict, "text": self.text, "error": self.error}
 
 
 class Bench(NamedTuple):
@@ -91,7 +73,7 @@ def run_bench(bench: Bench, model: Client, judges: Sequence[Client], out: Path) 
     texts = {name: [text or "" for text in turns] for name, turns in answers.items()}
     write_answers(out / ANSWERS_NAME, model.model, questions, texts)
     judgments = [one for judge in judges for one in judge_answers(bench, answers, judge, spent)]
-    write_json_lines(out / "judgments.jsonl", (one.as_json() for one in judgments))
+    write_json_lines(out / "judgments.jsonl", judgments)
     scores = {
         "task": "mt-bench", "model": model.model, "temperature": 0.0, "n": len(questions), **bench.about,
         "unanswered": sum(text is None for turns in answers.values() for text in turns),
@@ -114,24 +96,23 @@ def answer_questions(questions: Sequence[Question], model: Client, spent: dict[s
     answers: dict[str, list[str | None]] = {question.id: [] for question in questions}
     for turn in range(max(len(question.turns) for question in questions)):
         asked = [question for question in questions if turn < len(question.turns) and None not in answers[question.id]]
-        requests = [
-            client_ask.Question(f"{q.id}, turn {turn + 1}", _conversation(q, answers[q.id]), MAX_TOKENS) for q in asked
-        ]
+        requests = []
+        for question in asked:
+            answered = zip(question.turns, (text or "" for text in answers[question.id]), strict=False)
+            messages = build_turns(answered, question.turns[turn])
+            requests.append(client_ask.Question(f"{question.id}, turn {turn + 1}", messages, MAX_TOKENS))
         for question, answer in zip(asked, _ask(requests, model, spent), strict=True):
             answers[question.id].append(answer.text)
     return {q.id: answers[q.id] + [None] * (len(q.turns) - len(answers[q.id])) for q in questions}
 
 
-def _conversation(question: Question, answers: Sequence[str | None]) -> tuple[Message, ...]:
-    """The answered turns, and the next one."""
-    turns = list[Message]()
-    for text, answer in zip(question.turns, answers, strict=False):
-        turns += [("user", text), ("assistant", answer or "")]
-    return (*turns, ("user", question.turns[len(answers)]))
+def judge_answers(
+    bench: Bench, answers: Answers, judge: Client, spent: dict[str, list[Answer]]
+) -> list[dict[str, Any]]:
+    """Judge every answer: a score, and both orders of a pair if the other model answered, too.
 
-
-def judge_answers(bench: Bench, answers: Answers, judge: Client, spent: dict[str, list[Answer]]) -> list[Judgment]:
-    """Judge every answer: a score, and both orders of a pair if the other model answered, too."""
+    Returns the lines of ``judgments.jsonl``; turns count from 1, and ``score`` or ``winner`` is None if it failed.
+    """
     places = [(q, turn) for q in bench.questions for turn in range(len(q.turns)) if answers[q.id][turn] is not None]
     against = bench.against or {}
     asked: list[tuple[Question, int, Kind]] = [(q, turn, "single") for q, turn in places]
@@ -139,28 +120,26 @@ def judge_answers(bench: Bench, answers: Answers, judge: Client, spent: dict[str
         asked += [(q, turn, "pair"), (q, turn, "pair swapped")] if q.id in against else []
     requests = []
     for q, turn, kind in asked:
+        own, other = [text or "" for text in answers[q.id][: turn + 1]], against.get(q.id, ())[: turn + 1]
+        prompt = ask_for_score(q, own) if kind == "single" else ask_for_winner(q, own, other)
+        prompt = ask_for_winner(q, other, own) if kind == "pair swapped" else prompt
         name = f"{judge.model} on {q.id}, turn {turn + 1}, {kind}"
-        prompt = _judge_prompt(q, turn, kind, answers, against)
         requests.append(client_ask.Question(name, (("user", prompt),), MAX_TOKENS))
-    replies = zip(asked, _ask(requests, judge, spent), strict=True)
-    return [_parse(judge.model, q, turn, kind, reply) for (q, turn, kind), reply in replies]
+    return [
+        {
+            "judge": judge.model, "question_id": q.id, "category": q.category, "turn": turn + 1, "kind": kind,
+            **_parse(kind, complete_text(reply)), "text": reply.text, "error": reply.error,
+        }
+        for (q, turn, kind), reply in zip(asked, _ask(requests, judge, spent), strict=True)
+    ]  # fmt: skip
 
 
-def _judge_prompt(q: Question, turn: int, kind: Kind, answers: Answers, against: Mapping[str, Sequence[str]]) -> str:
-    own = [text or "" for text in answers[q.id][: turn + 1]]
+def _parse(kind: Kind, text: str) -> dict[str, Any]:
+    """The verdict in a judge's text; the winner is ``a`` for the model, also where it was shown second."""
     if kind == "single":
-        return ask_for_score(q, own)
-    other = against[q.id][: turn + 1]
-    return ask_for_winner(q, own, other) if kind == "pair" else ask_for_winner(q, other, own)
-
-
-def _parse(judge: str, question: Question, turn: int, kind: Kind, reply: Answer) -> Judgment:
-    text = complete_text(reply)
-    if kind == "single":
-        return Judgment(judge, question, turn + 1, kind, reply.text, reply.error, score=parse_score(text))
+        return {"score": parse_score(text)}
     winner = parse_winner(text)
-    winner = SWAPPED[winner] if winner is not None and kind == "pair swapped" else winner
-    return Judgment(judge, question, turn + 1, kind, reply.text, reply.error, winner=winner)
+    return {"winner": SWAPPED[winner] if winner is not None and kind == "pair swapped" else winner}
 
 
 def complete_text(reply: Answer) -> str:
@@ -169,11 +148,12 @@ def complete_text(reply: Answer) -> str:
 
 
 def summarize(
-    questions: Sequence[Question], answers: Answers, judgments: Sequence[Judgment], judges: Sequence[str]
+    questions: Sequence[Question], answers: Answers, judgments: Sequence[Mapping[str, Any]], judges: Sequence[str]
 ) -> dict[str, Any]:
     """Scores and pairs by judge, and the agreement of the first two judges, as JSON."""
-    scores = {name: _scores_of(questions, answers, judgments, name) for name in judges}
-    pairs = {name: _pairs_of(judgments, name) for name in judges}
+    of_judge = {name: [one for one in judgments if one["judge"] == name] for name in judges}
+    scores = {name: _scores_of(questions, answers, own) for name, own in of_judge.items()}
+    pairs = {name: _pairs_of(own) for name, own in of_judge.items()}
     summary: dict[str, Any] = {
         "judges": {
             name: {"single": statistics.summarize_scores(scores[name])}
@@ -190,21 +170,19 @@ def summarize(
 
 
 def _scores_of(
-    questions: Sequence[Question], answers: Answers, judgments: Sequence[Judgment], judge: str
+    questions: Sequence[Question], answers: Answers, judgments: Sequence[Mapping[str, Any]]
 ) -> list[statistics.Scored]:
     """One per turn of each question, including those without an answer."""
-    by_turn = {
-        (one.question.id, one.turn): one.score for one in judgments if one.judge == judge and one.kind == "single"
-    }
+    by_turn = {(one["question_id"], one["turn"]): one["score"] for one in judgments if one["kind"] == "single"}
     return [
         statistics.Scored(q.id, q.category, turn, by_turn.get((q.id, turn)), len(answers[q.id][turn - 1] or ""))
         for q in questions for turn in range(1, len(q.turns) + 1)
     ]  # fmt: skip
 
 
-def _pairs_of(judgments: Sequence[Judgment], judge: str) -> list[statistics.Paired]:
+def _pairs_of(judgments: Sequence[Mapping[str, Any]]) -> list[statistics.Paired]:
     winners: dict[tuple[str, str, int], dict[str, Verdict | None]] = {}
     for one in judgments:
-        if one.judge == judge and one.kind != "single":
-            winners.setdefault((one.question.id, one.question.category, one.turn), {})[one.kind] = one.winner
+        if one["kind"] != "single":
+            winners.setdefault((one["question_id"], one["category"], one["turn"]), {})[one["kind"]] = one["winner"]
     return [statistics.Paired(*place, own.get("pair"), own.get("pair swapped")) for place, own in winners.items()]

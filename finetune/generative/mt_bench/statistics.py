@@ -21,7 +21,7 @@ import numpy as np
 
 from finetune import metrics
 from finetune.generative.mt_bench.judge import MAX_SCORE, MIN_SCORE, Verdict
-from finetune.score.bootstrap import RESAMPLES, SEED, draw, normal_interval
+from finetune.score.bootstrap import RESAMPLES, SEED, draw, error_and_interval
 
 POINTS: Mapping[Verdict, float] = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
@@ -94,18 +94,12 @@ def mean_over_questions(
     value = score(items)
     questions = list(dict.fromkeys(one.question for one in items))
     members = {name: [one for one in items if one.question == name] for name in questions}
-    resampled = list[float]()
+    resampled = list[float | None]()
     for drawn in draw(questions, samples, SEED) if value is not None and len(questions) > 1 else ():
-        groups = (members[questions[row]] for row in drawn.tolist())
-        again = score([one._replace(question=str(place)) for place, group in enumerate(groups) for one in group])
-        if again is None:
-            resampled = []
-            break
-        resampled.append(again)
-    if value is None or len(resampled) < 2:
-        return {"score": value, "error": None, "interval": None}
-    error = float(np.std(resampled, ddof=1))
-    return {"score": value, "error": error, "interval": normal_interval(value, error, low, high)}
+        groups = enumerate(members[questions[row]] for row in drawn.tolist())
+        resampled.append(score([one._replace(question=str(place)) for place, group in groups for one in group]))
+    error, interval = error_and_interval(value, resampled, low, high)
+    return {"score": value, "error": error, "interval": interval}
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import clean
-from finetune.generative.prompts.prompt import TaskPrompt, require_gold
+from finetune.generative.prompts.prompt import TaskPrompt
 from finetune.tasks.dp.metrics import DP_LABELS
 
 MAX_TOKENS = 768  # dev has up to 35 words a sentence; 15 tokens per line
@@ -34,8 +34,7 @@ def render_input(example: Example) -> str:
 
 def render_gold(example: Example) -> str:
     """``1: 3 NP_SBJ``, one line per word; 0 is the root."""
-    gold = require_gold(example)
-    arcs = zip(gold["heads"], gold["types"], strict=True)
+    arcs = zip(example.gold["heads"], example.gold["types"], strict=True)
     return "\n".join(f"{number}: {head} {kind}" for number, (head, kind) in enumerate(arcs, start=1))
 
 

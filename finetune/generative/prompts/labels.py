@@ -1,75 +1,132 @@
-"""YNAT and KLUE-NLI: one word of a closed set."""
+"""YNAT, KLUE-NLI, KLUE-RE and KLUE-STS: one word of a closed set, or one number.
+
+KLUE-RE: the published llm-kr-eval file has 29 words for 30 relations, so its exact match cannot distinguish alternate
+names of a person from those of an organization; here each relation has its own word. The two words of the sentence are
+marked with <1> </1> and <2> </2>; entity types are not shown.
+
+KLUE-STS: an unparsed answer counts as the end of the scale farther from the gold, the worst possible answer. Counting
+it as the middle of the scale, or leaving it out, could raise the correlation of a model that skips hard questions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+import re
+from collections.abc import Callable, Mapping
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import find_choice
-from finetune.generative.prompts.prompt import TaskPrompt, require_gold
+from finetune.generative.prompts.answers import after_prefixes, bare, clean, doubts, find_choice, lines_of, refuses
+from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
 from finetune.tasks.nli.task import NLI_LABELS
+from finetune.tasks.re.metrics import RE_LABELS
+from finetune.tasks.sts.metrics import MOST_SIMILAR
 from finetune.tasks.ynat.task import YNAT_LABELS
 
-# label to demanded word, and other accepted names; "/": accepted with a sign, a space or nothing there
-YNAT_WORDS = {label: label for label in YNAT_LABELS}
+# other accepted names of a label; "/": accepted with a sign, a space or nothing there
 YNAT_NAMES = {
     "정치": "정치", "경제": "경제", "사회": "사회", "생활/문화": "생활문화", "세계": "세계", "IT/과학": "IT과학",
     "스포츠": "스포츠", "politics": "정치", "economy": "경제", "society": "사회", "life/culture": "생활문화",
     "world": "세계", "IT/science": "IT과학", "sports": "스포츠",
 }  # fmt: skip
 NLI_WORDS = {"entailment": "함의", "contradiction": "모순", "neutral": "중립"}
+RELATIONS = korean_texts("relations")  # label: the demanded word, and what word 2 is to word 1
+RE_WORDS = {label: RELATIONS[label][0].replace("/", "") for label in RE_LABELS}
+
+NUMBER = re.compile(
+    r"(?<![A-Za-z0-9.,/])-?\d{1,9}(?:\.\d{1,20})?(?![A-Za-z0-9/%]|[.,]\d|\s?(?:개|번|명|가지|문장|단어|줄))"
+)
+# numbers that are not answers: the scale, and the names of the sentences
+SCALE = re.compile(
+    r"(?<![\d.])[01](?:\.0)?\s?점?\s?(?:[~∼〜-]|에서|부터)\s?5(?:\.0)?(?!\.?\d)\s?점?(?:\s?(?:사이|까지))?"
+    r"|5(?:\.0)?\s?점\s?(?:만점|척도)|(?:between|from)\s0\s(?:and|to)\s5(?!\.?\d)"
+)
+OUT_OF = re.compile(r"(?<=\d)(?:\s?점)?\s?(?:/|out of)\s?5(?:\.0)?(?:\s?점)?(?![\d.])")
+SENTENCE = re.compile(r"(?:문장|sentence)\s?[12](?:\s?(?:과|와|,|and)\s?(?:문장|sentence)?\s?2(?!\.))?", re.IGNORECASE)
+POINTS = re.compile(r"(?<=\d)\s?점")
 
 
-def render_fields(fields: Mapping[str, str], example: Example) -> str:
-    """One line per field: its Korean name and the text."""
-    return "\n".join(f"{name}: {example.inputs[field]}" for field, name in fields.items())
-
-
-def render_label(words: Mapping[str, str], example: Example) -> str:
-    """The word of the gold label."""
-    return words[require_gold(example)]
-
-
-def parse_word(names: Mapping[str, str], answer: str, example: Example) -> str | None:
-    """The label that the answer names."""
-    return find_choice(answer, names)
-
-
-def next_label(labels: Sequence[str], example: Example) -> str:
-    """The label after the gold one in the list; after the last, the first."""
-    return labels[(labels.index(example.gold) + 1) % len(labels)] if example.gold is not None else labels[0]
+def fields_renderer(**fields: str) -> Callable[[Example], str]:
+    """Render one line per field: its Korean name and the text."""
+    return lambda example: "\n".join(f"{name}: {example.inputs[field]}" for field, name in fields.items())
 
 
 def make_label_prompt(
-    task: str,
-    words: Mapping[str, str],
-    names: Mapping[str, str],
-    render_input: Callable[[Example], str],
+    task: str, words: Mapping[str, str], names: Mapping[str, str], render_input: Callable[[Example], str],
     fields: tuple[tuple[str, str], ...] = (),
-) -> TaskPrompt:
+) -> TaskPrompt:  # fmt: skip
     """The prompt of a task whose answer is one word of a closed set.
 
     Args:
         words: label to the demanded word.
         names: other accepted names, to the label.
     """
+    labels, accepted = list(words), {word: label for label, word in words.items()} | dict(names)
+
+    def next_label(example: Example) -> str:
+        """The label after the gold one in the list; after the last, the first."""
+        return labels[(labels.index(example.gold) + 1) % len(labels)]
+
     return TaskPrompt(
         task=task,
         render_input=render_input,
-        render_gold=partial(render_label, words),
-        parse=partial(parse_word, {word: label for label, word in words.items()} | dict(names)),
-        unparsed=partial(next_label, tuple(words)),
+        render_gold=lambda example: words[example.gold],
+        parse=lambda answer, example: find_choice(answer, accepted),
+        unparsed=next_label,
         choices=tuple(words.values()),
-        shot_class=require_gold,
+        shot_class=lambda example: str(example.gold),
         fields=fields,
     )
 
 
-YNAT = make_label_prompt("ynat", YNAT_WORDS, YNAT_NAMES, partial(render_fields, {"title": "제목"}))
+def render_marked_sentence(example: Example) -> str:
+    """The sentence of KLUE-RE with markers, and the two words."""
+    sentence = example.inputs["sentence"]
+    spans = [example.inputs[key] for key in ("subject", "object")]
+    marks = [(begin, 1, -end, f"<{number}>") for number, (begin, end) in enumerate(spans, start=1)]
+    marks += [(end, 0, -begin, f"</{number}>") for number, (begin, end) in enumerate(spans, start=1)]
+    marked = sentence
+    for position, *_, mark in sorted(marks, reverse=True):  # ends before beginnings, the inner marker next to its word
+        marked = marked[:position] + mark + marked[position:]
+    words = [f"단어 {number}: {' '.join(sentence[slice(*span)].split())}" for number, span in enumerate(spans, start=1)]
+    return "\n".join([f"문장: {' '.join(marked.split())}", *words])
+
+
+def parse_similarity(answer: str, example: Example) -> float | None:
+    """The stated number, alone on a line or after "답:", else the only number in the text; 0 to 5."""
+    lines = [_without_scale(line) for line in lines_of(answer)]
+    alone = [number for line in lines if (number := NUMBER.fullmatch(bare(line)))]
+    stated = [float(number[0]) for number in alone]
+    stated += [number for part in after_prefixes(clean(answer)) for number in _numbers(_without_scale(part))]
+    if not stated and not refuses(answer) and not doubts(answer):
+        stated = [number for line in lines for number in _numbers(line)]
+    value = stated[0] if len(set(stated)) == 1 else None
+    return value if value is not None and 0 <= value <= MOST_SIMILAR else None
+
+
+def _without_scale(line: str) -> str:
+    return POINTS.sub(" ", SENTENCE.sub(" ", SCALE.sub(" ", OUT_OF.sub("", line))))
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(found[0]) for found in NUMBER.finditer(text)]
+
+
+YNAT = make_label_prompt("ynat", {label: label for label in YNAT_LABELS}, YNAT_NAMES, fields_renderer(title="제목"))
 KLUE_NLI = make_label_prompt(
-    "klue-nli",
-    NLI_WORDS,
-    {label: label for label in NLI_LABELS},
-    partial(render_fields, {"premise": "전제", "hypothesis": "가설"}),
+    "klue-nli", NLI_WORDS, {label: label for label in NLI_LABELS}, fields_renderer(premise="전제", hypothesis="가설")
+)
+KLUE_RE = make_label_prompt(
+    "klue-re",
+    RE_WORDS,
+    {RELATIONS[label][0]: label for label in RE_LABELS} | {label: label for label in RE_LABELS},
+    render_marked_sentence,
+    fields=(("relations", "\n".join(f"{RE_WORDS[label]}: {RELATIONS[label][1]}" for label in RE_LABELS)),),
+)
+KLUE_STS = TaskPrompt(
+    task="klue-sts",
+    render_input=fields_renderer(sentence1="문장 1", sentence2="문장 2"),
+    render_gold=lambda example: f"{example.gold:.2f}".removesuffix("0"),  # "3.71", "4.0"
+    parse=parse_similarity,
+    unparsed=lambda example: MOST_SIMILAR if example.gold < MOST_SIMILAR / 2 else 0.0,
+    max_tokens=16,
+    shot_class=lambda example: str(min(int(example.gold), 4)),  # the integer part, 5 counted as 4
 )

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import bare, clean, lines_of, refuses
-from finetune.generative.prompts.prompt import TaskPrompt, require_gold
+from finetune.generative.prompts.prompt import TaskPrompt
 
 NO_ANSWER = "답 없음"
-UNREADABLE = "\ufffd"
+UNREADABLE = "\ufffd"  # shares no character with any answer
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}  # one character for one
 _PREFIX = re.compile(
@@ -43,7 +43,7 @@ def render_input(example: Example) -> str:
 
 def render_gold(example: Example) -> str:
     """The first gold answer."""
-    answers = require_gold(example)["answers"]
+    answers = example.gold["answers"]
     return str(answers[0]) if answers else NO_ANSWER
 
 
@@ -122,22 +122,12 @@ def _partial_readings(line: str, plain: str) -> Iterator[str]:
             yield from (shorter, bare(_COPULA.sub("", shorter)))
 
 
-def unparsed(example: Example) -> str:
-    """A text that shares no character with any answer."""
-    return UNREADABLE
-
-
-def has_answer(example: Example) -> str:
-    """Whether the question has an answer: the two classes of shots."""
-    return "answer" if require_gold(example)["answers"] else "no answer"
-
-
 KLUE_MRC = TaskPrompt(
     task="klue-mrc",
     render_input=render_input,
     render_gold=render_gold,
     parse=parse,
-    unparsed=unparsed,
+    unparsed=lambda example: UNREADABLE,
     max_tokens=128,
-    shot_class=has_answer,
+    shot_class=lambda example: "answer" if example.gold["answers"] else "no answer",
 )

@@ -114,11 +114,6 @@ def _fold(text: str) -> tuple[str, list[int]]:
     return "".join(plain for plain, _ in pairs), [place for _, place in pairs]
 
 
-def nothing(example: Example) -> list[str]:
-    """No entity anywhere."""
-    return [OUTSIDE] * count_letters(example)
-
-
 def first_kind(example: Example) -> str:
     """The type of the first entity; few-shot examples are balanced over it."""
     entities = find_entities(example.inputs["text"], example.gold)
@@ -130,7 +125,7 @@ KLUE_NER = TaskPrompt(
     render_input=render_input,
     render_gold=render_gold,
     parse=parse,
-    unparsed=nothing,
+    unparsed=lambda example: [OUTSIDE] * count_letters(example),
     max_tokens=384,
     shot_class=first_kind,
 )

@@ -12,10 +12,9 @@ generative models and encoders are comparable. Answers are parsed, never execute
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -24,7 +23,6 @@ import yaml
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example
-from finetune.task_names import TASK_NAMES
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +34,6 @@ TEMPLATE = (  # ``render_plain`` as a chat template in Jinja
     "{% for message in messages %}{% if message['role'] == 'assistant' %}{{ ' ' + message['content'] + '\\n\\n' }}"
     "{% else %}{{ message['content'] + ('\\n답:' if message['role'] == 'user' else '\\n') }}{% endif %}{% endfor %}"
 )
-MODULES = {
-    "ynat": "labels", "klue-sts": "similarity", "klue-nli": "labels", "klue-ner": "ner", "klue-re": "re",
-    "klue-dp": "dp", "klue-mrc": "mrc", "wos": "wos",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +43,10 @@ class TaskPrompt:
     Fields:
         task: full name, such as ``klue-ner``.
         render_input: the inputs of an example as text.
-        render_gold: the gold as an answer of the demanded form; ``ValueError`` without a gold.
+        render_gold: the gold as an answer of the demanded form.
         parse: an answer as a prediction, in the form of ``predictions.jsonl``; None if it cannot be parsed.
         unparsed: the wrong prediction that an unparsed answer counts as, so that no answer is never better than an
-            answer. It depends on the gold; without a gold it is any prediction.
+            answer. It may depend on the gold.
         choices: all answers of a closed set; () for an open one.
         max_tokens: limit on the length of an answer.
         shot_class: the class over which few-shot examples are balanced; None: not balanced.
@@ -70,6 +64,11 @@ class TaskPrompt:
     fields: tuple[tuple[str, str], ...] = ()
 
     @property
+    def file_name(self) -> str:
+        """The task's name in llm-kr-eval, Inspect and lm-eval: ``klue_ner``, ``klue_wos``."""
+        return "klue_" + self.task.removeprefix("klue-")
+
+    @property
     def instruction(self) -> str:
         """In Korean: what to do, and the form of the answer."""
         text: str = korean_texts("instructions")[self.task]
@@ -83,31 +82,6 @@ def korean_texts(part: str) -> Mapping[str, Any]:
     """A part of ``korean.yaml``: "instructions" by task, "relations" of KLUE-RE, or "judge" of MT-Bench."""
     texts: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("korean.yaml").read_text("utf-8"))
     return texts[part]
-
-
-class _Prompts(Mapping[str, TaskPrompt]):
-    """A prompt's module is imported when the prompt is used."""
-
-    def __getitem__(self, name: str) -> TaskPrompt:
-        module = import_module(f"finetune.generative.prompts.{MODULES[name]}")
-        prompt: TaskPrompt = getattr(module, name.upper().replace("-", "_"))
-        return prompt
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(name for name in TASK_NAMES if name in MODULES)
-
-    def __len__(self) -> int:
-        return len(MODULES)
-
-
-PROMPTS: Mapping[str, TaskPrompt] = _Prompts()
-
-
-def require_gold(example: Example) -> Any:
-    """The gold of an example; ``ValueError`` if it has none."""
-    if example.gold is None:
-        raise ValueError(f"{example.guid}: no gold")
-    return example.gold
 
 
 def draw_shots(
@@ -145,17 +119,19 @@ def draw_shots(
 
 
 def build_messages(prompt: TaskPrompt, example: Example, shots: Sequence[Example] = ()) -> tuple[Message, ...]:
-    """The turns before the answer: the instruction with the first input, the answer of each shot, the example's input.
-
-    A shot with the same text as the example is left out.
-    """
+    """The turns before the answer to an example; a shot with the same text as the example is left out."""
     asked = prompt.render_input(example)
-    turns = list[Message]()
-    for shot in shots:
-        if _squeeze(question := prompt.render_input(shot)) != _squeeze(asked):
-            turns += [("user", question), ("assistant", prompt.render_gold(shot))]
+    shown = [(prompt.render_input(shot), prompt.render_gold(shot)) for shot in shots]
+    return build_turns([pair for pair in shown if _squeeze(pair[0]) != _squeeze(asked)], asked, prompt.instruction)
+
+
+def build_turns(answered: Iterable[tuple[str, str]], asked: str, instruction: str = "") -> tuple[Message, ...]:
+    """The turns before an answer: the instruction with the first input, the answers so far, and the open question."""
+    turns: list[Message] = []
+    for question, answer in answered:
+        turns += [("user", question), ("assistant", answer)]
     turns.append(("user", asked))
-    return ("user", f"{prompt.instruction}\n\n{turns[0][1]}"), *turns[1:]
+    return ("user", f"{instruction}\n\n{turns[0][1]}" if instruction else turns[0][1]), *turns[1:]
 
 
 def render_plain(messages: Sequence[Message]) -> str:

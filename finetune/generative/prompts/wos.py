@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
-from typing import Any
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import bare, clean, undecorate
-from finetune.generative.prompts.prompt import TaskPrompt, require_gold
+from finetune.generative.prompts.prompt import TaskPrompt
 from finetune.tasks.wos.ontology import SLOTS, split_state
 from finetune.tasks.wos.values import restore_value
 
 EMPTY = "없음"
 SPEAKERS = ("상담원", "손님")
-UNREADABLE = f"{SLOTS[0]}-\ufffd"  # a well-formed entry that no state has
+UNREADABLE = f"{SLOTS[0]}-\ufffd"  # a well-formed entry that no state has, wrong even if the gold state is empty
 SAID = {"dontcare": "상관없음", "yes": "예", "no": "아니요"}
 UNDERSTOOD = {
     "상관없음": "dontcare", "상관 없음": "dontcare", "상관없다": "dontcare", "무관": "dontcare", "dontcare": "dontcare",
@@ -46,7 +45,7 @@ def render_input(example: Example) -> str:
 
 def render_gold(example: Example) -> str:
     """The entries of the state, one per line."""
-    entries = (split_state(entry, example.guid) for entry in require_gold(example))
+    entries = (split_state(entry, example.guid) for entry in example.gold)
     return "\n".join(f"{slot}: {SAID.get(value, value)}" for slot, value in entries) or EMPTY
 
 
@@ -84,20 +83,14 @@ def _read_value(slot: str, written: str, example: Example) -> str:
     return restore_value(text, example.inputs["ontology"].get(slot, {}), example.inputs["turns"])
 
 
-def unparsed(example: Example) -> list[str]:
-    """A state that is wrong even if the gold state is empty."""
-    return [UNREADABLE]
-
-
 def domains_of(example: Example) -> str:
     """The domains of the state, in order: 숙소, 식당 …"""
-    return " ".join(sorted({entry.partition("-")[0] for entry in require_gold(example)}))
+    return " ".join(sorted({entry.partition("-")[0] for entry in example.gold}))
 
 
 def _list_slots() -> str:
-    parted = (slot.split("-") for slot in SLOTS)
-    by_domain: list[tuple[str, list[Any]]] = [(name, list(own)) for name, own in groupby(parted, key=lambda s: s[0])]
-    return "\n".join(f"{name}: {', '.join(slot for _, slot in own)}" for name, own in by_domain)
+    parted = groupby((slot.split("-") for slot in SLOTS), key=lambda parts: parts[0])
+    return "\n".join(f"{domain}: {', '.join(slot for _, slot in own)}" for domain, own in parted)
 
 
 WOS = TaskPrompt(
@@ -105,7 +98,7 @@ WOS = TaskPrompt(
     render_input=render_input,
     render_gold=render_gold,
     parse=parse,
-    unparsed=unparsed,
+    unparsed=lambda example: [UNREADABLE],
     max_tokens=MAX_TOKENS,
     shot_class=domains_of,
     fields=(("slots", _list_slots()),),

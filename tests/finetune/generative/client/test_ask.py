@@ -11,7 +11,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.generative.client import ask as client_ask
 from finetune.generative.client.ask import Client, Question, ask
-from finetune.generative.client.keys import find_keys
+from finetune.generative.client.models import find_keys
 from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, serving
 

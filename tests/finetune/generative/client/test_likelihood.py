@@ -12,7 +12,7 @@ import pytest
 from finetune.generative.client import likelihood
 from finetune.generative.client.ask import Answer, Client
 from finetune.generative.client.likelihood import load_scorer
-from finetune.generative.klue.lm_eval_tasks import export
+from finetune.generative.exports import export_lm_eval
 from finetune.generative.klue.prompted_task import load_prompted_task
 from finetune.generative.klue.run import Evaluation, parse_likelihoods, run
 from finetune.generative.prompts.prompt import TEMPLATE, render_plain
@@ -142,7 +142,7 @@ def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tm
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     prompted_tasks = [load_prompted_task(name, klue, limit=40) for name in ("ynat", "klue-nli")]
-    export(prompted_tasks, tmp_path / "tasks")
+    export_lm_eval(prompted_tasks, tmp_path / "tasks")
     client = Client(f"hf/{tiny}", device="cpu", is_likelihood=True)
     ours = run(prompted_tasks, Evaluation(client, tmp_path / "out"))
     theirs = lm_eval.simple_evaluate(
@@ -160,7 +160,7 @@ def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tm
 def test_every_task_is_exported_and_brings_no_code(klue, tmp_path):
     from finetune.task_names import TASK_NAMES
 
-    written = export([load_prompted_task(name, klue, limit=3) for name in TASK_NAMES], tmp_path)
+    written = export_lm_eval([load_prompted_task(name, klue, limit=3) for name in TASK_NAMES], tmp_path)
     assert len(written) == 8
     for path in written:
         assert "!function" not in path.read_text("utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from finetune.examples import Example
 from finetune.generative.klue.contamination import SEPARATOR, Orders, make_orders, p_value
-from finetune.generative.prompts.prompt import PROMPTS
+from finetune.generative.prompts import PROMPTS
 
 YNAT = PROMPTS["ynat"]
 TITLES = [Example(f"ynat-v1_dev_{number}", "사회", {"title": f"소식 {number}번"}) for number in range(12)]

@@ -9,12 +9,12 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
+from finetune.generative.exports import KR_EVAL_METRICS, export_kr_eval
 from finetune.generative.kr_eval.answer_forms import clean, detect_form
-from finetune.generative.kr_eval.export import METRICS, export_task
-from finetune.generative.kr_eval.files import file_name, read_task_file
+from finetune.generative.kr_eval.files import read_task_file
 from finetune.generative.kr_eval.metrics import measure
-from finetune.generative.kr_eval.run import parse_golds
-from finetune.generative.prompts.prompt import PROMPTS
+from finetune.generative.kr_eval.run import parse_gold
+from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
 from launch.sample.unpack import unpack
 
@@ -35,16 +35,17 @@ def gold_scores(path: Path) -> dict[str, float]:
     assert None not in answers, f"{task.name}: a gold that is not parsed"
     assert form.is_exact is None or all(map(form.is_exact, cleaned))
     texts = [answer or "" for answer in answers]
-    return {metric: measure(metric, parse_golds(task, form), texts, samples=0).value for metric in task.metrics}
+    golds = [parse_gold(form, gold) for gold in task.golds]
+    return {metric: measure(metric, golds, texts, samples=0)["value"] for metric in task.metrics}
 
 
 @pytest.mark.parametrize("task", PROMPTS)
 def test_exported_files_answered_with_their_golds_score_100(task: str, klue: Path, tmp_path: Path) -> None:
-    counts = export_task(task, klue, tmp_path)
-    test = tmp_path / "evaluation" / "test" / f"{file_name(task)}.json"
+    counts = export_kr_eval(task, klue, tmp_path)
+    test = tmp_path / "evaluation" / "test" / f"{PROMPTS[task].file_name}.json"
     dev = tmp_path / "evaluation" / "dev" / test.name
     tuning = tmp_path / "tuning" / "train" / test.name
-    assert gold_scores(test) == pytest.approx(dict.fromkeys(METRICS[task], 100))
+    assert gold_scores(test) == pytest.approx(dict.fromkeys(KR_EVAL_METRICS[task], 100))
     found = read_task_file(test)
     assert (len(found.samples), len(found.few_shots)) == (counts.samples, counts.few_shots)
     assert counts.few_shots == 4 and found.instruction == PROMPTS[task].instruction
@@ -65,18 +66,18 @@ def test_a_dev_example_among_those_for_training_is_left_out_and_counted(klue: Pa
     records["train"].append({**records["dev"][0], "guid": "klue-nli-v1_train_99999"})
     for split, found in records.items():
         (folder / f"klue-nli-v1.1_{split}.json").write_text(json.dumps(found, ensure_ascii=False), "utf-8")
-    counts = export_task("klue-nli", tmp_path / "klue", tmp_path / "out", samples=3)
+    counts = export_kr_eval("klue-nli", tmp_path / "klue", tmp_path / "out", samples=3)
     assert counts.left_out == 1 and counts.samples == 3
     assert counts.few_shots + counts.tuning + 10 == len(records["train"]) - 1
 
 
 def test_the_same_seed_writes_the_same_files(klue: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        export_task("ynat", klue, tmp_path / name, seed=seed)
+        export_kr_eval("ynat", klue, tmp_path / name, seed=seed)
     a, b, c = ((tmp_path / name / "evaluation" / "test" / "klue_ynat.json").read_bytes() for name in "abc")
     assert a == b != c
 
 
 def test_a_folder_without_the_train_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"klue-nli-v1\.1/klue-nli-v1\.1_dev\.json \(or \.zst\) is missing"):
-        export_task("klue-nli", tmp_path, tmp_path / "out")
+        export_kr_eval("klue-nli", tmp_path, tmp_path / "out")

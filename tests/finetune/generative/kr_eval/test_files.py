@@ -55,20 +55,20 @@ def test_decomposed_text_and_foreign_line_ends_read_as_the_same_file(tmp_path: P
         ("{", "broken JSON at line 1"),
         ("[]", "as tuning files are"),
         ('"글"', "expected one JSON object"),
-        ({key: value for key, value in nli().items() if key != "samples"}, "no 'samples'"),
-        (nli(samples=[]), "'samples' is empty"),
-        (nli(samples={}), "'samples' should be a list"),
-        (nli(instruction=3), "'instruction' should be a text"),
-        (nli(output_length="8"), "'output_length' should be a whole number"),
-        (nli(output_length=True), "'output_length' should be a whole number"),
-        (nli(output_length=0), "'output_length' is 0"),
-        (nli(metrics=[]), "'metrics' is empty"),
-        (nli(metrics=["comet_wmt22"]), "unknown metric 'comet_wmt22'; choose from exact_match"),
-        (nli(metrics=[["exact_match"]]), "unknown metric ['exact_match']"),
-        (nli(few_shots=["글"]), "'few_shots' 0 should be an object"),
-        (nli(samples=[{"input": "글"}]), "'samples' 0: 'output' should be a text, found None"),
-        (nli(samples=[{"input": "글", "output": 3}]), "'samples' 0: 'output' should be a text, found 3"),
-        (nli(metrics=["pearson"]), "'samples' 0: 'output' 'entailment' should be a number for pearson"),
+        ({key: value for key, value in nli().items() if key != "samples"}, "samples: Field required"),
+        (nli(samples=[]), "samples: Tuple should have at least 1 item"),
+        (nli(samples={}), "samples: Input should be a valid tuple, found {}"),
+        (nli(instruction=3), "instruction: Input should be a valid string, found 3"),
+        (nli(output_length="8"), "output_length: Input should be a valid integer, found '8'"),
+        (nli(output_length=True), "output_length: Input should be a valid integer"),
+        (nli(output_length=0), "output_length: Input should be greater than 0, found 0"),
+        (nli(metrics=[]), "metrics: Tuple should have at least 1 item"),
+        (nli(metrics=["comet_wmt22"]), "metrics.0: unknown metric; choose from exact_match"),
+        (nli(metrics=[["exact_match"]]), "metrics.0: Input should be a valid string, found ['exact_match']"),
+        (nli(few_shots=["글"]), "few_shots.0: Input should be a valid dictionary"),
+        (nli(samples=[{"input": "글"}]), "samples.0.output: Field required"),
+        (nli(samples=[{"input": "글", "output": 3}]), "samples.0.output: Input should be a valid string, found 3"),
+        (nli(metrics=["pearson"]), "samples.0.output: 'entailment' should be a number for a correlation"),
     ],
 )  # fmt: skip
 def test_a_broken_file_is_one_sentence(tmp_path: Path, content: Any, said: str) -> None:
@@ -88,7 +88,9 @@ def test_instruction_and_first_input_are_one_turn_and_examples_come_before(tmp_p
 
 
 def test_tuning_records_have_all_parts_in_one_text(tmp_path: Path) -> None:
-    write_tuning_file("klue_nli", "관계를 쓰세요.", [Sample("전제: 가\n가설: 나", "neutral")], tmp_path / "t.json")
+    write_tuning_file(
+        "klue_nli", "관계를 쓰세요.", [Sample(input="전제: 가\n가설: 나", output="neutral")], tmp_path / "t.json"
+    )
     [record] = json.loads((tmp_path / "t.json").read_text("utf-8"))
     assert list(record) == ["ID", "instruction", "input", "output", "text"] and record["ID"] == "klue_nli-0"
     parts = ["### 지시:\n관계를 쓰세요.", "### 입력:\n전제: 가\n가설: 나", "### 응답:\nneutral"]

@@ -32,7 +32,7 @@ def test_f1_over_gold_classes_is_that_of_scikit_learn(average: str, pairs: list[
     golds, answers = map(list, zip(*pairs, strict=True))
     labels = sorted(set(golds))
     expected = f1_score(golds, answers, labels=labels, average=average, zero_division=0)
-    assert measure(f"{average}_f1", golds, answers, samples=0).value == pytest.approx(100 * expected)
+    assert measure(f"{average}_f1", golds, answers, samples=0)["value"] == pytest.approx(100 * expected)
 
 
 @settings(max_examples=40)
@@ -41,17 +41,17 @@ def test_correlations_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs).T / 2
     if len(set(x)) == 1 or len(set(y)) == 1:
         golds, answers = [str(v) for v in x], [str(v) for v in y]
-        assert math.isnan(measure("pearson", golds, answers, samples=0).value)
+        assert measure("pearson", golds, answers, samples=0)["value"] is None
         return
     for metric, expected in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
-        found = measure(metric, [str(v) for v in x], [str(v) for v in y], samples=0).value
+        found = measure(metric, [str(v) for v in x], [str(v) for v in y], samples=0)["value"]
         assert found == pytest.approx(100 * expected(x, y)[0], abs=1e-6)
 
 
 def test_an_answer_without_a_number_counts_as_the_far_end_of_the_scale() -> None:
     golds, answers = ["0", "2", "4", "5"], ["0", "2", "4", "모르겠습니다"]
     expected = 100 * stats.pearsonr([0, 2, 4, 5], [0, 2, 4, 0])[0]
-    assert measure("pearson", golds, answers, samples=0).value == pytest.approx(expected)
+    assert measure("pearson", golds, answers, samples=0)["value"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_corpus_bleu_from_counts_is_that_of_sacrebleu() -> None:
     expected = BLEU(tokenize="none", force=True, effective_order=True).corpus_score(cut[0], [cut[1]]).score
     counts = sum(count_ngrams(answer, gold) for answer, gold in zip(answers, golds, strict=True))
     assert bleu_of_counts(counts) == pytest.approx(expected)
-    assert measure("bleu", golds, answers, samples=0).value == pytest.approx(expected)
+    assert measure("bleu", golds, answers, samples=0)["value"] == pytest.approx(expected)
 
 
 def test_bleu_of_short_golds_answered_with_themselves_is_100_and_of_nothing_0() -> None:
-    assert measure("bleu", ["네", "사과"], ["네", "사과"], samples=0).value == 100
-    assert measure("bleu", ["네", "사과"], ["", ""], samples=0).value == 0
+    assert measure("bleu", ["네", "사과"], ["네", "사과"], samples=0)["value"] == 100
+    assert measure("bleu", ["네", "사과"], ["", ""], samples=0)["value"] == 0
 
 
 def test_multisets_count_what_repeats() -> None:
@@ -92,17 +92,17 @@ def test_multisets_count_what_repeats() -> None:
 def test_gold_answers_score_100_and_their_interval_is_a_point(metric: str) -> None:
     golds = ["1", "2", "4", "3", "1", "2", "4", "3", "1", "2", "4", "3"]
     found = measure(metric, golds, golds)
-    assert found.value == pytest.approx(100)
-    assert found.interval == (pytest.approx(100), pytest.approx(100))
+    assert found["value"] == pytest.approx(100)
+    assert found["interval"] == (pytest.approx(100), pytest.approx(100))
 
 
 def test_the_interval_of_exact_match_is_that_of_a_share() -> None:
     golds, answers = ["예"] * 100, ["예"] * 70 + ["아니오"] * 30
     found = measure("exact_match", golds, answers)
-    assert found.value == pytest.approx(70)
-    assert found.error == pytest.approx(100 * math.sqrt(0.7 * 0.3 / 100), rel=0.1)  # 4.6 points: ±9 with 100 samples
+    assert found["value"] == pytest.approx(70)
+    assert found["error"] == pytest.approx(100 * math.sqrt(0.7 * 0.3 / 100), rel=0.1)  # 4.6 points: ±9 with 100 samples
     assert found == measure("exact_match", golds, answers)
 
 
 def test_one_sample_has_no_interval() -> None:
-    assert measure("exact_match", ["예"], ["예"]).interval is None
+    assert measure("exact_match", ["예"], ["예"])["interval"] is None

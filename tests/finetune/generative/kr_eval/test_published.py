@@ -13,7 +13,7 @@ from finetune.generative.kr_eval.published import clean, indel_similarity, score
 
 
 def ours(metric: str, golds: list[str], answers: list[str]) -> float:
-    return measure(metric, golds, answers, samples=0).value
+    return measure(metric, golds, answers, samples=0)["value"]
 
 
 def test_a_perfect_answer_loses_points_where_a_line_is_gold_twice() -> None:

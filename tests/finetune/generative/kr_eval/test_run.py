@@ -158,7 +158,11 @@ def test_the_command_prints_one_row_per_metric(asked, files, tmp_path, capfd) ->
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [("{", "broken JSON"), ("[]", "expected one JSON object"), ('{"instruction": ""}', "no 'output_length'")],
+    [
+        ("{", "broken JSON"),
+        ("[]", "expected one JSON object"),
+        ('{"instruction": ""}', "Field required"),
+    ],
 )
 def test_one_broken_file_stops_all_before_anything_is_asked(asked, files, tmp_path, capfd, change, said) -> None:
     files["korsts"].write_text(change, "utf-8")

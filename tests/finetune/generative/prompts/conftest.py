@@ -10,7 +10,7 @@ import pytest
 
 from finetune.data.files import find_file
 from finetune.examples import Example, Row
-from finetune.generative.prompts.prompt import PROMPTS
+from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
 from launch.sample.unpack import unpack
 

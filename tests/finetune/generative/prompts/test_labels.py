@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from finetune.examples import Example
-from finetune.generative.prompts.prompt import PROMPTS
+from finetune.generative.prompts import PROMPTS
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
 from finetune.tasks.ynat.task import YNAT_LABELS

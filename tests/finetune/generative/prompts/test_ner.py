@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from finetune.examples import Example
-from finetune.generative.prompts.prompt import PROMPTS
+from finetune.generative.prompts import PROMPTS
 from finetune.tasks.ner.inference import find_entities
 
 NER = PROMPTS["klue-ner"]

@@ -9,7 +9,8 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example
-from finetune.generative.prompts.prompt import PROMPTS, build_messages, draw_shots
+from finetune.generative.prompts import PROMPTS
+from finetune.generative.prompts.prompt import build_messages, draw_shots
 from finetune.tasks.ynat.task import YNAT_LABELS
 
 YNAT = PROMPTS["ynat"]

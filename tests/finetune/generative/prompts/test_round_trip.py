@@ -7,7 +7,7 @@ import math
 import pytest
 
 from finetune.examples import Prediction, Row
-from finetune.generative.prompts.prompt import PROMPTS
+from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
 from finetune.tasks.ner.inference import find_entities
 
