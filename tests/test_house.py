@@ -51,9 +51,9 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_152,
-    "finetune": 16_366,
+    "finetune": 16_142,
     "launch": 10_342,
-    "wheel": 48_830,
+    "wheel": 48_606,
 }
 NOT_YET_MEDIANS = {"finetune"}
 
