@@ -23,6 +23,7 @@ from pretrain.engine.torch_engine import DdpEngine, PlainEngine, process_group
 from pretrain.engine.world import World
 from pretrain.engine.zero import ZeroEngine, deepspeed_group, zero_settings
 from pretrain.model.loss import PretrainingModule, Sums
+from pretrain.schedule import phases
 
 
 class Engine(Protocol):
@@ -77,6 +78,8 @@ def start_engine(config: PretrainConfig, module: PretrainingModule, world: World
         _use_autocast(module, world.device)
     if config.engine.compile is True:  # "auto" has been resolved before (pretrain.engine.auto_settings)
         _require_compiler(name, config, world)
+        # one graph for each phase, training and measuring; after 8, torch would continue without compiled code
+        torch._dynamo.config.recompile_limit = max(8, 2 * len(phases(config)) + 2)
         module.compile(dynamic=False)
     return ENGINES[name](config, module, world)
 

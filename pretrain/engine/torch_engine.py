@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from weakref import WeakSet
 
 import torch
+import torch._dynamo  # before a process group exists: its import would keep the group alive after the end
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -23,6 +25,9 @@ from pretrain.engine.world import World
 from pretrain.model.loss import PretrainingModule, Sums
 
 SHORT_ROW = 128  # tokens; at 512 the blockwise attention of torch is faster
+# Models whose reducers must be freed before their process group. A reducer that is freed later ends the threads of the
+# group while it holds the GIL, and waits forever for a thread that needs the GIL.
+_WITH_REDUCER: WeakSet[DistributedDataParallel] = WeakSet()
 
 
 class PlainEngine:
@@ -102,6 +107,7 @@ class DdpEngine(PlainEngine):
     def __init__(self, config: PretrainConfig, module: PretrainingModule, world: World) -> None:
         super().__init__(config, module, world)
         self._ddp = DistributedDataParallel(module, broadcast_buffers=False, gradient_as_bucket_view=True)
+        _WITH_REDUCER.add(self._ddp)
         self._processes = world.size
         self._micro_batches = config.global_batch // world.size // fit_micro_batch(config, world.size)
         self._started = 0  # micro-batches so far
@@ -121,12 +127,15 @@ class DdpEngine(PlainEngine):
 
 @contextmanager
 def process_group(world: World) -> Iterator[None]:
-    """A process group for DDP; a single process needs one too, but no port."""
+    """A process group for DDP; a single process needs one too, but no port. No DDP engine works after it."""
     if not dist.is_initialized():
         backend = dist.get_default_backend_for_device(world.device)
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     try:
         yield
     finally:
+        while _WITH_REDUCER:
+            ddp = _WITH_REDUCER.pop()
+            del ddp.reducer, ddp.logger, ddp.process_group
         if dist.is_initialized():
             dist.destroy_process_group()

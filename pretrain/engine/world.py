@@ -70,11 +70,7 @@ class World:
 
     def least(self, number: int) -> int:
         """The minimum of a small integer over all processes."""
-        if self.size == 1:
-            return number
-        value = torch.tensor(number)
-        dist.all_reduce(value, dist.ReduceOp.MIN, group=self.cpu_group)
-        return int(value)
+        return min(self.gathered(number))
 
     def broadcast(self, thing: Any) -> Any:
         """The object of the first process, in every process."""
@@ -138,7 +134,9 @@ def join_world(requested: DeviceName = "auto", hang_minutes: float = 0.0) -> Ite
     try:
         if launched and dist.get_world_size() > 1:
             groups = [dist.new_group(backend="gloo", timeout=timeout) for _ in range(2)]
-            yield World(dist.get_rank(), dist.get_world_size(), device, *groups)
+            world = World(dist.get_rank(), dist.get_world_size(), device, *groups)
+            _require_own_devices(world)
+            yield world
         else:
             yield World(0, 1, device)
     finally:
@@ -163,15 +161,31 @@ def explained_loss(world: World) -> Iterator[None]:
 
 
 def _own_device(kind: str, number: int) -> torch.device:
+    """The device of process ``number`` of this machine: that of its number, or the only one that it sees."""
     devices = torch.accelerator.device_count()
+    if devices == 1:  # srun --gpus-per-task=1 shows each process its own device
+        return torch.device(kind, 0)
     if number >= devices:
         raise BadInput(
             f"process {number + 1} of this machine has no device: torch finds {devices}; start {devices} processes per "
             "machine, or set pretrain.engine.device=cpu"
         )
-    if devices > 1:
-        torch.accelerator.set_device_index(number)
+    torch.accelerator.set_device_index(number)
     return torch.device(kind, number)
+
+
+def _require_own_devices(world: World) -> None:
+    """Raise BadInput in all processes if two of them use the same GPU."""
+    if world.device.type != "cuda":
+        return
+    properties: Any = torch.cuda.get_device_properties(world.device)
+    devices = world.gathered((socket.gethostname(), str(properties.uuid)))
+    shared = [rank for rank, device in enumerate(devices) if devices.index(device) < rank]
+    if shared:
+        raise BadInput(
+            f"process {shared[0]} of the training uses the same GPU of {devices[shared[0]][0]} as another; start one "
+            "process per GPU, or set pretrain.engine.device=cpu"
+        )
 
 
 def wait_for_device(device: torch.device) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partialmethod
+from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounter
 
 from corpus.documents.errors import BadInput
 from pretrain.batching.batches import Batch
 from pretrain.config import PretrainConfig
+from pretrain.engine import start
 from pretrain.engine.optimizer import adamw, fit_micro_batch
 from pretrain.engine.start import Engine, choose_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World
@@ -112,6 +117,45 @@ def test_bf16_resumes_bit_for_bit_with_bits_that_bf16_does_not_have(settings, ch
         assert train(engine, config, 3, 4) == norms
         again, _ = engine.state(keep=True)
     assert all(torch.equal(again[name], expected[name]) for name in expected)
+
+
+@pytest.mark.slow
+def test_every_phase_of_a_compiled_run_has_its_graphs(settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten masked shares, in training and in measurements; torch gives up after eight graphs by default."""
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    monkeypatch.setattr(PretrainingModule, "compile", partialmethod(nn.Module.compile, backend=counter))
+    monkeypatch.setattr(start, "_require_compiler", lambda *arguments: None)
+    shares = [{"share": 0.05 * number, "until": number / 10} for number in range(1, 11)]
+    config = settings(**PLAIN, compile=True, masking={"shares": shares}).model_copy(update={"steps": 24})
+    engine = start_engine(config, PretrainingModule(build_network(config, 60, SPECIAL_IDS)), ALONE)
+    ids_BL = torch.randint(5, 60, (4, 32), generator=torch.Generator().manual_seed(1))
+    for count in range(1, 11):
+        batch = ids_BL, torch.arange(count).repeat(4, 1), ids_BL[:, :count].contiguous()
+        engine(*batch)
+        with torch.no_grad():
+            engine(*batch)
+    assert counter.frame_count == 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+@pytest.mark.parametrize("repeats", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_the_threads_of_a_ddp_engine_end_with_its_group_even_if_the_engine_is_kept(settings, repeats: int) -> None:
+    """Also if an error passes through. Otherwise the garbage collector ends them later, which can wait forever."""
+    kept, before = [], gloo_threads()
+    for number in range(repeats):
+        with suppress(ZeroDivisionError), started(settings(**DDP)) as engine:
+            kept.append(engine)
+            train(engine, settings(**DDP), 1, 1)
+            assert gloo_threads() > before
+            if number % 2:
+                _ = 1 / 0
+        assert gloo_threads() == before
+
+
+def gloo_threads() -> int:
+    names = [path.read_text("utf-8") for path in Path("/proc/self/task").glob("*/comm")]
+    return sum("gloo" in name for name in names)
 
 
 def test_nothing_of_zero_3_is_left_behind(settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -38,6 +39,23 @@ def test_more_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
     with pytest.raises(BadInput, match="process 3 of this machine has no device: torch finds 2"), join_world():
         pass
+
+
+@pytest.mark.parametrize(("gpus", "shared"), [("AB", None), ("AA", 1)])
+def test_each_process_uses_the_only_gpu_that_it_sees_unless_another_has_it(
+    monkeypatch: pytest.MonkeyPatch, gpus: str, shared: int | None
+) -> None:
+    """With srun --gpus-per-task=1, each process sees its own GPU as number 0."""
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 1)
+    device = world._own_device("cuda", 1)
+    assert device == torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid=gpus[0]))
+    monkeypatch.setattr(World, "gathered", lambda self, thing: [(thing[0], gpu) for gpu in gpus])
+    if shared is None:
+        world._require_own_devices(World(0, 2, device))
+    else:
+        with pytest.raises(BadInput, match=f"process {shared} of the training uses the same GPU"):
+            world._require_own_devices(World(0, 2, device))
 
 
 MESSAGES = {  # by gloo and nccl of torch 2.13
