@@ -108,13 +108,11 @@ def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 def can_extend_pretraining(recipe: Recipe, out: Path, settings: Mapping[str, Any]) -> bool:
     """Whether only the schedule changed; ``BadInput`` if the new schedule contradicts the completed steps."""
-    from pretrain.config import SCHEDULE_KEYS, by_path
+    from pretrain.checkpoint.find_checkpoint import changed_settings, require_extendable
+    from pretrain.config import SCHEDULE_KEYS
 
-    old, new = by_path(settings), by_path(recipe.pretrain.identity())
-    if not {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)} <= SCHEDULE_KEYS:
+    if not changed_settings(dict(settings), recipe.pretrain).keys() <= SCHEDULE_KEYS:
         return False
-    from pretrain.checkpoint.find_checkpoint import require_extendable
-
     require_extendable(out / "checkpoints", recipe.pretrain)
     return True
 

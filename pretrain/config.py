@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from corpus.documents.accelerator import DeviceName, PrecisionName
 from corpus.documents.section import Section
@@ -259,13 +259,14 @@ class EngineConfig(Section):
 class WatchConfig(Section):
     """Log lines, held-out measurements and monitoring."""
 
+    removed: ClassVar[Mapping[str, str]] = {"price_per_hour": "multiply the hours of the log by the price"}
+
     log_every: int = Field(100, gt=0, description="Steps between lines of the log and of metrics.jsonl.")
     measure_every: int = Field(10_000, gt=0, description="Steps between measurements on held-out rows.")
     measure_rows: int = Field(2048, gt=0, description="Largest number of held-out rows that are measured.")
     trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field(
         (), description="Trackers that also receive the lines of metrics.jsonl."
     )
-    price_per_hour: float | None = Field(None, ge=0, description="Price of one device per hour, to report the cost.")
     hang_minutes: float = Field(
         15.0,
         ge=0,
@@ -349,25 +350,18 @@ class PretrainConfig(Section):
         return self.model_copy(update={section: getattr(self, section).model_copy(update=values)})
 
 
-# These may change between the start and the end of a run: only rounding depends on them
+# These may change between the start and the end of a run: of what is trained, only rounding depends on them
 MACHINE_KEYS = {
     "engine": {"name", "zero_stage", "micro_batch", "compile", "device", "store_cache"},
-    "watch": {"log_every", "trackers", "price_per_hour", "hang_minutes"},
-    "saved": {"keep_checkpoints"},
+    "watch": set(WatchConfig.model_fields),
+    "saved": set(SavedConfig.model_fields),
 }
+MACHINE_PATHS = {f"{section}.{key}" for section, keys in MACHINE_KEYS.items() for key in keys}
 # These may change as well if all completed steps stay as they were (``schedule.first_difference``)
 SCHEDULE_KEYS = {
     "steps", "optimizer.schedule", "optimizer.warmup_share", "optimizer.warmup_steps", "rows.short_length_share",
     "rows.masking.shares",
 }  # fmt: skip
-SECTIONS: dict[str, type[BaseModel]] = {
-    "model": ModelConfig, "rows": RowsConfig, "optimizer": OptimizerConfig,
-    "engine": EngineConfig, "watch": WatchConfig, "saved": SavedConfig,
-}  # fmt: skip
-# Keys of earlier versions, which had no sections, and where they are now
-PLACES = {"engine": "engine.name"} | {
-    key: f"{name}.{key}" for name, section in SECTIONS.items() for key in section.model_fields if key != "name"
-}
 
 
 def by_path(settings: Mapping[str, Any], above: str = "", sign: str = ".") -> dict[str, Any]:

@@ -47,34 +47,37 @@ def train(
     """
     ready = ready_steps(batches, first_step, config.steps, world.device)
     quiet = None if world.is_first else True  # None: quiet unless on a terminal
+    meter = watch.meter
     watch.at(first_step, BATCH)
+
+    def save(step: int, held_out: dict[str, Any] | None) -> None:
+        state = meter.state(step)
+        watch.at(step, SAVING)
+        watch.checkpoints.save(engine, batches.progress(step) | {"tokens": meter.tokens}, state, held_out)
+
     for ready_step in tqdm(ready, "pretrain", config.steps, initial=first_step - 1, unit="step", disable=quiet):
-        stops = _train_step(engine, ready_step, watch, config, world)
-        step, meter = ready_step.step, watch.meter
+        step = ready_step.step
+        if not _train_step(engine, ready_step, watch, config, world):
+            if first_step < step and not watch.checkpoints.due(step - 1):
+                save(step - 1, None)
+            watch.checkpoints.wait()
+            raise Interrupted(f"stopped by a signal or with its launcher after step {step - 1}; {RESUME_ADVICE}")
         if meter.due(step):
             watch.at(step, "writing a log line")
             meter.write(step)
         saves = watch.checkpoints.due(step)
-        measures = saves or step % config.watch.measure_every == 0
-        if stops or measures:
+        if saves or step % config.watch.measure_every == 0:
             watch.at(step, "measuring held-out text")
             with meter.paused():
-                held_out = watch.measure() if measures else None
-                if held_out is not None:
-                    meter.write_held_out(step, held_out)
-                state = meter.state(step)
-                if stops or saves:
-                    watch.at(step, SAVING)
-                    progress = batches.progress(step) | {"tokens": meter.tokens}
-                    watch.checkpoints.save(engine, progress, state, held_out)
-        if stops and step < config.steps:
-            watch.checkpoints.wait()
-            raise Interrupted(f"stopped by a signal or with its launcher after step {step}; {RESUME_ADVICE}")
+                held_out = watch.measure()
+                meter.write_held_out(step, held_out)
+                if saves:
+                    save(step, held_out)
         watch.at(step + 1, BATCH)
 
 
 def _train_step(engine: Engine, ready: ReadyStep, watch: Monitors, config: PretrainConfig, world: World) -> bool:
-    """One update; returns whether any process is requested to stop."""
+    """One update; False if any process is requested to stop: then the weights are those before the step."""
     # dropout depends on seed, step and rank only, so that a resumed run repeats it
     torch.manual_seed(int(derive_key(config.seed, "dropout", ready.step, world.rank)))
     rate = learning_rate(config, ready.step)
@@ -84,18 +87,24 @@ def _train_step(engine: Engine, ready: ReadyStep, watch: Monitors, config: Pretr
     predictions, others, stops, failures = world.totals([*counts, *flags])
     if failures:
         watch.checkpoints.wait()  # raises the error in all processes
+    if stops:
+        return False
     if not predictions and not config.is_causal:
         raise BadInput(f"step {ready.step}: no word could be masked; the sequences hold only special pieces")
     watch.meter.mark()
+    quarter = max(1, len(ready.batches) // 4)
     for number, batch in enumerate(ready.batches, 1):
         watch.at(ready.step, f"forward pass of micro-batch {number}")
         sums = engine(*batch.to(world.device))
-        if number == len(ready.batches):
+        is_last = number == len(ready.batches)
+        if is_last:
             watch.meter.mark()  # after this, processes wait for each other
         watch.at(ready.step, f"backward pass of micro-batch {number}")
         engine.backward(mean_loss(sums, predictions, others))
         watch.meter.add(sums, batch.predictions, batch.tokens, batch.others)
+        if number % quarter == 0 and not is_last and world.totals([int(watch.stop.is_made)])[0]:
+            return False
     watch.at(ready.step, "updating the weights")
     norm = engine.update(rate)
     watch.meter.end_step(ready.step, rate, norm, ready.waited_s)
-    return stops > 0
+    return True

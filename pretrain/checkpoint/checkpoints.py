@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from safetensors.torch import save_file
 from torch import Tensor
+from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from corpus.documents.atomic_files import (
@@ -48,7 +49,7 @@ from pretrain.checkpoint.find_checkpoint import (
 )
 from pretrain.checkpoint.slices import Digests, copied, joined_weights, require_visible, write_slices
 from pretrain.config import PretrainConfig
-from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, MODEL_BYTES
+from pretrain.engine.memory import CHECKPOINT_BYTES, MODEL_BYTES
 from pretrain.engine.optimizer import Slice
 from pretrain.engine.start import Engine, ShardedEngine
 from pretrain.engine.world import World
@@ -262,7 +263,7 @@ def require_disk_space(
     free = shutil.disk_usage(out).free
     if free < needed:
         raise BadInput(
-            f"{out}: {free / GIB:.1f} GiB free, but {config.saved.keep_checkpoints} checkpoints of "
-            f"{parameters / 1e6:.0f} M parameters, the best one and the model need {needed / GIB:.1f} GiB; make room "
+            f"{out}: {tqdm.format_sizeof(free, 'B')} free, but {config.saved.keep_checkpoints} checkpoints of "
+            f"{parameters:,} parameters, the best one and the model need {tqdm.format_sizeof(needed, 'B')}; make room "
             "or lower pretrain.saved.keep_checkpoints"
         )

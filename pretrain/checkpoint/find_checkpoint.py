@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from corpus.documents.atomic_files import DIGEST_KEY, digest_matches, file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import OPTIMIZER, WEIGHTS_NAME, part_name
-from pretrain.config import SCHEDULE_KEYS, ModelConfig, PretrainConfig, by_path
+from pretrain.config import MACHINE_PATHS, SCHEDULE_KEYS, ModelConfig, PretrainConfig, by_path
 from pretrain.schedule import first_difference
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str
     """Settings by path that differ from those of a checkpoint (``identity``), with both values."""
     was, now = by_path(current_settings(before)), by_path(config.identity())
     defaults = by_path(PretrainConfig().identity())  # for settings that are newer than the checkpoint
-    keys = sorted(key for key in was.keys() | now.keys() if was.get(key, defaults.get(key)) != now.get(key))
-    return {key: (was.get(key), now.get(key)) for key in keys}
+    keys = sorted((was.keys() | now.keys()) - MACHINE_PATHS)
+    return {key: (was.get(key), now.get(key)) for key in keys if was.get(key, defaults.get(key)) != now.get(key)}
 
 
 def updates_of(loop: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""How long a run will take and what it will cost: before the first step from the device's speed, then from the clock.
+"""How long a run will take: before the first step from the device's speed, then from the clock.
 
 The first estimate uses ``pretrain.metrics.device_speed``. The second one is logged after a few steps, of which the
 first is not timed, with the memory they needed.
@@ -94,9 +94,9 @@ class Forecast:
         tokens, flops = self._left(self._first - 1)
         if not self._world.is_first or not tokens:
             return
-        steps, time_left = self._steps(self._first - 1), "time unknown until the first steps"
+        steps, time_left = self._config.steps - self._first + 1, "time unknown until the first steps"
         if self._speed and flops:
-            time_left = f"about {self._say(self._speed.seconds(flops, steps))}"
+            time_left = f"about {_duration(self._speed.seconds(flops, steps))}"
         log.info("to train: %s tokens in %s steps, %s", f"{tokens:,}", f"{steps:,}", time_left)
 
     def end_step(self, step: int) -> None:
@@ -114,11 +114,8 @@ class Forecast:
         used, total = peak_memory(device) / GIB, memory_of(device)[1] / GIB
         log.info(
             "%s tokens per second in %d steps; the other %s will take %s; peak memory %.2f of %.1f GiB",
-            *(f"{tokens / seconds:,.0f}", TIMED_STEPS, f"{self._steps(last):,}", self._say(rest), used, total),
+            *(f"{tokens / seconds:,.0f}", TIMED_STEPS, f"{self._config.steps - last:,}", _duration(rest), used, total),
         )
-
-    def _steps(self, step: int) -> int:
-        return self._config.steps - step
 
     def _left(self, step: int) -> tuple[int, float]:
         """Tokens and operations after a step, including padding."""
@@ -128,10 +125,6 @@ class Forecast:
             tokens, flops = tokens + some, flops + some * self._flops_of_step(phase.last)
         return tokens, flops
 
-    def _say(self, seconds: float) -> str:
-        """A time, and its cost if there is a price."""
-        price, devices = self._config.watch.price_per_hour, self._world.size
-        duration = str(timedelta(seconds=round(seconds)))
-        if price is None:
-            return duration
-        return f"{duration}, which costs {seconds / 3600 * devices * price:,.2f} ({devices} x {price:g} an hour)"
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))

@@ -72,6 +72,19 @@ def test_a_longer_schedule_extends_the_training(run: Path) -> None:
     assert found is not None and found["settings"]["steps"] == found["counts"]["steps"] == 6400
 
 
+def test_other_intervals_of_checkpoints_and_measurements_leave_a_finished_training_complete(run: Path) -> None:
+    assert not train(recipe_of("pretrain.saved.checkpoint_every=7", "pretrain.watch.measure_rows=9"), run)
+
+
+def test_a_manifest_of_an_earlier_version_with_intervals_still_extends(run: Path) -> None:
+    path = run / "pretrain" / "manifest.json"
+    found = manifest.read_manifest(run / "pretrain")
+    assert found is not None
+    found["settings"]["saved"] = {"checkpoint_every": 100}
+    path.write_text(json.dumps(found), "utf-8")
+    assert train(recipe_of("pretrain.steps=6400"), run)
+
+
 @pytest.mark.parametrize("override", ["pretrain.seed=7", "pretrain.optimizer.lr=1.0e-5"])
 def test_other_changed_settings_are_refused(run: Path, override: str) -> None:
     with pytest.raises(LaunchError, match="made with another recipe"):

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pretrain.config import PLACES
+from pretrain.config import PretrainConfig
+
+PLACES = {"engine": "engine.name"} | {
+    key: f"{name}.{key}"
+    for name in ("model", "rows", "optimizer", "engine", "watch", "saved")
+    for key in type(getattr(PretrainConfig(), name)).model_fields
+    if key != "name"
+}
 
 
 def in_sections(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from corpus.documents.errors import BadInput
-from pretrain.interruption import LAUNCHERS, REQUEUE_CODE, SIGNALS, StopRequest
+from pretrain import loop
+from pretrain.interruption import LAUNCHERS, REQUEUE_CODE, SIGNALS, Interrupted, StopRequest
+from pretrain.model.loss import mean_loss
 from pretrain.run import PretrainInputs
 from pretrain.run import run as pretrain
 from tests.pretrain.conftest import invented_documents, write_tokenizer
@@ -117,6 +121,47 @@ def test_the_second_ctrl_c_quits_at_once_unless_it_echoes_the_first(echo_seconds
     )
 
 
+@pytest.mark.parametrize(
+    ("micro_batch", "in_micro_batch", "saved", "every"),
+    [
+        pytest.param(8, 1, 5, 9, id="the-current-step-is-finished"),
+        pytest.param(1, 8, 5, 9, id="so-is-one-in-its-last-micro-batch"),
+        pytest.param(1, 3, 4, 9, id="a-step-of-many-micro-batches-is-given-up"),
+        pytest.param(8, 1, 5, 5, id="the-step-has-its-checkpoint-already"),
+    ],
+)
+def test_a_signal_during_step_5_saves_the_last_whole_step(
+    made: Path,
+    tmp_path: Path,
+    tiny,
+    monkeypatch: pytest.MonkeyPatch,
+    micro_batch: int,
+    in_micro_batch: int,
+    saved: int,
+    every: int,
+) -> None:
+    config = tiny(
+        steps=9, checkpoint_every=every, log_every=2, measure_every=3, global_batch=8, micro_batch=micro_batch
+    )
+    calls, signalled = 0, 4 * 8 // micro_batch + in_micro_batch
+
+    def losses(*arguments: Any) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == signalled:
+            signal.raise_signal(signal.SIGTERM)
+        return mean_loss(*arguments)
+
+    monkeypatch.setattr(loop, "mean_loss", losses)
+    with pytest.raises(Interrupted, match=f"after step {saved}; run the same command again to resume"):
+        train(config, made, tmp_path / "stopped")
+    assert calls < signalled + 2 + (8 // micro_batch) // 4, "no further step is trained"
+    assert steps_saved(tmp_path / "stopped") == [saved]
+    for name in ("stopped", "undisturbed"):
+        train(config, made, tmp_path / name)
+    assert_same_training(tmp_path / "undisturbed", tmp_path / "stopped")
+
+
 @pytest.mark.slow
 def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(made: Path, tmp_path: Path, tiny) -> None:
     config = tiny(steps=80, checkpoint_every=30, log_every=7)
@@ -176,8 +221,10 @@ def test_every_checkpoint_is_a_model_and_the_best_one_stays(made: Path, tmp_path
 def test_settings_of_the_machine_may_change_in_between(made: Path, tmp_path: Path, tiny) -> None:
     train(tiny(steps=9, keep_checkpoints=3), made, tmp_path / "out")
     go_on_from(tmp_path / "out", 6)
-    changed = tiny(steps=9, micro_batch=2, engine="deepspeed", zero_stage=1, log_every=4, keep_checkpoints=1)
+    watch = {"log_every": 4, "keep_checkpoints": 1, "checkpoint_every": 2, "measure_every": 5, "measure_rows": 3}
+    changed = tiny(steps=9, micro_batch=2, engine="deepspeed", zero_stage=1, **watch)
     train(changed, made, tmp_path / "out")
+    assert steps_saved(tmp_path / "out")[-1] == 9
     lines = [line for line in lines_without_timing(tmp_path / "out") if "loss" in line]
     assert [line["step"] for line in lines] == [2, 4, 6, 8, 9]
 
@@ -185,7 +232,9 @@ def test_settings_of_the_machine_may_change_in_between(made: Path, tmp_path: Pat
 def test_a_full_disk_is_seen_before_training(made: Path, tmp_path: Path, tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(tmp_path)._replace(free=50_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(BadInput, match=r"0.0 GiB free, but 2 checkpoints of 0 M parameters.*make room or lower"):
+    with pytest.raises(
+        BadInput, match=r"50.0kB free, but 2 checkpoints of [\d,]+ parameters, .* need [\d.]+[kM]B; make room or lower"
+    ):
         train(tiny(), made, tmp_path)
     assert not (tmp_path / "metrics.jsonl").exists()
 

@@ -220,6 +220,6 @@ def test_room_is_asked_for_what_the_training_will_leave(tmp_path: Path, monkeypa
                 require_disk_space(tmp_path, network, config)
     monkeypatch.setattr(module, "MODEL_BYTES", 1 << 25)  # 100 of them are 3.125 GiB
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=3 << 29))
-    with pytest.raises(BadInput, match=r"1\.5 GiB free, .* need 3\.1 GiB"):
+    with pytest.raises(BadInput, match=r"1\.61GB free, .* need 3\.36GB"):
         require_disk_space(tmp_path, network, config)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]

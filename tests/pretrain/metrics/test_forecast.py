@@ -28,15 +28,15 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def test_before_the_first_step_hours_tokens_and_cost_are_told(tiny: Callable[..., PretrainConfig], caplog):
+def test_tokens_and_hours_are_logged_before_the_first_step(tiny: Callable[..., PretrainConfig], caplog):
     caplog.set_level(logging.INFO)
     Forecast(tiny(**STEPS), CPU, 1, lambda step: 1e6, Speed(1e9, 0.1)).before()
-    Forecast(tiny(**STEPS, price_per_hour=3.0), GPUS, 501, lambda step: 1e9, Speed(1e9)).before()
+    Forecast(tiny(**STEPS), GPUS, 501, lambda step: 1e9, Speed(1e9)).before()
     Forecast(tiny(**STEPS), CPU, 1001, lambda step: 1e6, Speed(1e9)).before()  # training is complete
     Forecast(tiny(**STEPS), CPU, 1, lambda step: 1e6).before()
     assert caplog.messages == [
         "to train: 256,000 tokens in 1,000 steps, about 0:05:56",
-        "to train: 128,000 tokens in 500 steps, about 1 day, 11:33:20, which costs 853.33 (8 x 3 an hour)",
+        "to train: 128,000 tokens in 500 steps, about 1 day, 11:33:20",
         "to train: 256,000 tokens in 1,000 steps, time unknown until the first steps",
     ]
 
