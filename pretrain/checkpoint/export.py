@@ -136,8 +136,29 @@ def _set_tokenizer(folder: Path, described: Any, *, generates: bool) -> dict[str
         settings["bos_token"], settings["eos_token"] = (
             settings.get(f"{n}_token", f"[{n.upper()}]") for n in ("cls", "sep")
         )
+        _leave_prompts_open(folder)
+        settings["tokenizer_class"] = "PreTrainedTokenizerFast"  # BertTokenizer would append [SEP] again
     path.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
     return settings
+
+
+def _leave_prompts_open(folder: Path) -> None:
+    """Let the tokenizer put [CLS] before a text and nothing after it: [SEP] would end the text to be continued.
+
+    The decoder drops "##" from the first piece too, because pipelines decode a continuation alone.
+    """
+    from tokenizers.decoders import Replace, Sequence
+    from tokenizers.processors import TemplateProcessing
+    from transformers import AutoTokenizer
+
+    with quiet_transformers():
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    begin, backend = tokenizer.cls_token, tokenizer.backend_tokenizer
+    backend.post_processor = TemplateProcessing(
+        single=f"{begin} $A", pair=f"{begin} $A $B", special_tokens=[(begin, tokenizer.cls_token_id)]
+    )
+    backend.decoder = Sequence([backend.decoder, Replace("##", "")])
+    backend.save(str(folder / "tokenizer.json"))
 
 
 def _check_loads(folder: Path, model: ModelConfig) -> None:

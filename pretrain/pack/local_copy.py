@@ -10,15 +10,14 @@ If there is no copy, because the disk is full or copying takes too long, a warni
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
 
 from corpus.documents.atomic_files import BLOCK_BYTES, atomic_dir
 from corpus.documents.errors import BadInput, is_full_disk
@@ -28,7 +27,6 @@ log = logging.getLogger(__name__)
 
 WITHIN_SECONDS = 20 * 60.0  # less than the timeout of collectives
 SPARE_BYTES = 1 << 30  # left free on the node's disk
-POLL_SECONDS = 0.2
 
 
 def cached_store(store: TokenStore, tokenizer: Path, cache: Path) -> TokenStore:
@@ -40,10 +38,10 @@ def cached_store(store: TokenStore, tokenizer: Path, cache: Path) -> TokenStore:
     copy, ends = cache / f"malmoi-{os.getuid()}" / f"tokens-{name}", time.monotonic() + WITHIN_SECONDS
     try:
         _make_own(copy.parent)
-        with _locked(copy.with_name(f"{copy.name}.lock"), ends):
+        with FileLock(copy.with_name(f"{copy.name}.lock"), timeout=WITHIN_SECONDS):
             return _found(store, tokenizer, copy) or _copied(store, tokenizer, copy, ends)
     except (BadInput, OSError) as error:
-        reason = "its disk is full" if is_full_disk(error) else str(error)
+        reason = "its disk is full" if is_full_disk(error) else str(error).rstrip(".")
         log.warning("no local copy of %s in %s: %s; reading the store itself", store.folder, cache, reason)
         return store
 
@@ -54,24 +52,6 @@ def _make_own(cache: Path) -> None:
     status = cache.stat()
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise BadInput(f"other users can write to {cache}")
-
-
-@contextmanager
-def _locked(path: Path, ends: float) -> Iterator[None]:
-    """Hold a lock until the block or the process ends."""
-    with path.open("a") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > ends:
-                    raise TimeoutError(
-                        f"another process of this node has held {path.name} for {WITHIN_SECONDS / 60:.0f} minutes"
-                    ) from None
-                time.sleep(POLL_SECONDS)
-            else:
-                break
-        yield
 
 
 def _found(store: TokenStore, tokenizer: Path, copy: Path) -> TokenStore | None:

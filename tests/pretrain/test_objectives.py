@@ -11,7 +11,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from safetensors.numpy import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 
 from corpus.documents.errors import BadInput
 from pretrain.checkpoint.export import ExportInputs
@@ -68,7 +68,8 @@ def test_greedy_generation_is_what_stepping_by_hand_gives(made: Path, trained: P
     model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
     assert type(model).__name__ == "GPT2LMHeadModel" and model.config.n_inner == 32
     assert (tokenizer.bos_token, tokenizer.eos_token, model.config.eos_token_id) == ("[CLS]", "[SEP]", 2)
-    start = tokenizer(tokenizer.bos_token + "윤슬은", add_special_tokens=False, return_tensors="pt")
+    start = tokenizer("윤슬은", return_tensors="pt")
+    assert start["input_ids"][0].tolist() == [0, *tokenizer("윤슬은", add_special_tokens=False)["input_ids"]]
     assert list(start) == ["input_ids", "attention_mask"]  # GPT-2 would add token types to the embeddings
     ids = start["input_ids"]
     found = model.generate(**start, max_new_tokens=12, do_sample=False)
@@ -77,6 +78,13 @@ def test_greedy_generation_is_what_stepping_by_hand_gives(made: Path, trained: P
             assert tokenizer.eos_token_id not in ids[0]
             ids = torch.cat([ids, model(ids, use_cache=False).logits[:, -1:].argmax(-1)], dim=1)
     assert found.tolist() == ids.tolist() and ids.shape[1] > start["input_ids"].shape[1]
+    generate = pipeline("text-generation", model=str(out))
+    texts = generate("윤슬은", max_new_tokens=12, do_sample=False)
+    assert (
+        texts
+        == [{"generated_text": tokenizer.decode(ids[0], skip_special_tokens=True)}]
+        != [{"generated_text": "윤슬은"}]
+    )
 
 
 def test_the_card_and_the_result_say_what_was_trained(trained: Path) -> None:

@@ -147,7 +147,7 @@ def test_who_waits_too_long_reads_the_store_itself(
     with copy.with_name(f"{copy.name}.lock").open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert opened(shared, made, tmp_path / "cache").folder == shared
-    assert "another process of this node has held tokens-" in caplog.text
+    assert "could not be acquired; reading the store itself" in caplog.text
     assert opened(shared, made, tmp_path / "cache").folder == copy
 
 
