@@ -14,7 +14,7 @@ from launch.console import PlainConsole, set_up_console
 from launch.errors import LaunchError
 
 if TYPE_CHECKING:
-    from pretrain.config import PretrainConfig
+    pass
 
 
 def plan(
@@ -52,7 +52,7 @@ def plan(
     _refuse("--mfu", mfu or [], lambda share: 0 < share <= 1, "must be above 0 and at most 1")
     choices = [
         Choice(found, found.precision(settings.engine.precision), price)
-        for found, price in zip(map(find_gpu, names), _prices(price_per_hour, settings, len(names)), strict=True)
+        for found, price in zip(map(find_gpu, names), _prices(price_per_hour, len(names)), strict=True)
     ]
     made = Plan.of(loaded, choices, sorted(set(nodes or [1])), gpus_per_node, sorted(set(mfu or MFU_RANGE)))
     print_plan(made, PlainConsole())
@@ -60,10 +60,10 @@ def plan(
         json_file.write_text(json.dumps(made.as_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
-def _prices(given: list[float] | None, settings: PretrainConfig, gpus: int) -> list[float | None]:
-    """Of an hour of each GPU: those given, one for all, or the recipe's."""
+def _prices(given: list[float] | None, gpus: int) -> list[float | None]:
+    """Of an hour of each GPU: those given, or one for all."""
     _refuse("--price-per-hour", given or [], lambda price: 0 <= price < inf, "must be a number from 0 on")
-    prices: list[float | None] = [*given] if given else [settings.watch.price_per_hour]
+    prices: list[float | None] = [*given] if given else [None]
     if len(prices) not in (1, gpus):
         raise LaunchError(f"--price-per-hour: {len(prices)} prices for {gpus} GPUs; give one, or one for each")
     return prices * (gpus // len(prices))
