@@ -70,7 +70,7 @@ def test_overrides_and_settings_of_the_recipe_count(malmoi: Malmoi) -> None:
     exact = written(malmoi, "klue-roberta-base", "pretrain.engine.precision=fp32", "--gpu", "v100-32")
     assert {row["precision"] for row in exact["memory"]} == {"fp32"}
     assert exact["runs"][0]["tokens_per_second"] == pytest.approx(8 * 15.7e12 * 0.25 / exact["work"]["flops_per_token"])
-    price = written(malmoi, "klue-roberta-base", "pretrain.watch.price_per_hour=2", "--gpu", "h100")
+    price = written(malmoi, "klue-roberta-base", "--price-per-hour", "2", "--gpu", "h100")
     assert price["runs"][0]["cost"] == pytest.approx(price["runs"][0]["seconds"] / 3600 * 8 * 2)
 
 
