@@ -14,7 +14,6 @@ from rich.table import Column, Table
 from typer.core import TyperGroup
 
 from launch.cluster.commands import launch_on_cluster, show_status
-from launch.cluster.plan.command import plan
 from launch.console import PlainConsole, run_app, set_up_console
 from launch.demo.page import show_page
 from launch.errors import LaunchError
@@ -58,6 +57,7 @@ STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
 
 
 REMOVED = {  # old verbs, and what to use instead
+    "plan": "`malmoi pretrain RECIPE --dry-run --gpus 8xa100-80` shows days and memory on GPUs that are not here",
     "bench": "the benchmarks are not installed; in a checkout, run `python -m benchmarks NAME`",
     "package": "pack the run's folder finetune with tar; `malmoi score RUN` recomputes its scores",
     "copy": "copy finished stages with the tool of your storage, such as rclone (docs/clusters.md)",
@@ -153,8 +153,29 @@ def _stage_command(verb: str) -> Callable[..., None]:
     return command
 
 
+def _pretrain_command(
+    recipe: RecipeName,
+    overrides: Overrides = None,
+    runs: Runs = Path("runs"),
+    dry_run: DryRun = False,
+    verbose: Verbose = False,
+    gpus: Annotated[
+        str | None, typer.Option(help="With --dry-run: days and memory on GPUs such as 8xa100-80 or 32xh100.")
+    ] = None,
+) -> None:
+    if gpus is None:
+        return _stage_command("pretrain")(recipe, overrides, runs, dry_run, verbose)
+    if not dry_run:
+        raise LaunchError(f"--gpus {gpus}: plans a training on other GPUs; add --dry-run")
+    from launch.checks.gpu_plan import plan_on_gpus, show_gpu_plan
+    from launch.recipe import load_recipe
+
+    show_gpu_plan(plan_on_gpus(load_recipe(recipe, overrides or []), gpus))
+
+
 for _verb, _purpose, _example in STAGE_VERBS:
-    _command, _help = _stage_command(_verb), f"{_purpose}\n\nExample:  {_example}"
+    _command = _pretrain_command if _verb == "pretrain" else _stage_command(_verb)
+    _help = f"{_purpose}\n\nExample:  {_example}"
     if _verb in STAGE_TOOLS:
         _group = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=_help)
         _group.command("build", hidden=True, help=_help)(_command)
@@ -211,9 +232,6 @@ def tasks() -> None:
         score = f"{task.published.dev_scores['klue/roberta-base'][task.metrics[0]]:.2f}"  # Table 36
         table.add_row(name, short, task.predicts, ", ".join(task.metrics), task.files.folder, score)
     PlainConsole().print(table)
-
-
-app.command("plan", rich_help_panel=STATUS)(plan)
 
 
 def _removed_command(verb: str, replacement: str) -> None:

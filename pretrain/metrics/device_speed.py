@@ -1,4 +1,4 @@
-"""How fast devices train: the cost model of ``--dry-run``, the training log and ``malmoi plan``.
+"""How fast devices train: the cost model of ``--dry-run`` and the training log.
 
 | device | operations per second | source |
 |---|---|---|

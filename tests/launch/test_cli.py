@@ -183,6 +183,7 @@ def test_two_processes_may_only_pretrain(malmoi: Malmoi, monkeypatch: pytest.Mon
     ("arguments", "replacement"),
     [
         (["bench", "speedrun", "--minutes", "1"], "python -m benchmarks NAME"),
+        (["plan", "klue-roberta-base", "--nodes", "4"], "malmoi pretrain RECIPE --dry-run --gpus"),
         (["package", "smoke", "--with-golds"], "malmoi score RUN"),
         (["copy", "runs/smoke", "s3://bucket/smoke"], "rclone"),
     ],
