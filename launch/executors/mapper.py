@@ -1,9 +1,8 @@
 """Run a stage on a cluster: its units (``engine_mapper``) or the queue of fine-tuning jobs (``engine_cluster``).
 
-Files and counts are those of ``corpus.documents.units.map_units`` on one machine. datatrove starts the tasks (Slurm or
-Ray) and does nothing else. The unit folders record what is finished, not datatrove's markers and statistics, so a
-resumed run counts right and the engine may change in between. Cost: one start of Python per task, and a failed unit is
-reported only when the job has ended.
+Files and counts are those of ``corpus.documents.units.map_units`` on one machine. The unit folders record what is
+finished, so a resumed run counts right and the engine may change in between. Cost: two starts of Python per task, and a
+failed unit is reported only when the job has ended.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ def engine_cluster(config: LaunchConfig) -> Cluster | None:
 
 def check_engine(config: LaunchConfig) -> None:
     """Raise ``LaunchError`` if ``config.engine`` cannot be used here."""
-    if config.engine != "local":
-        require(f"launch.engine={config.engine}", ("datatrove", "ray") if config.engine == "ray" else ("datatrove",))
+    if config.engine == "ray":
+        require("launch.engine=ray", ("ray",))
     if config.engine == "slurm":
         slurm.check_slurm()
 
@@ -90,12 +89,12 @@ def map_on_cluster(
         log.info("%s: %d of %d were finished earlier", title, len(units) - len(missing), len(units))
     if missing:
         EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
-        _check_complete(config, folder, home, len(units))
+        _check_complete(folder, home, len(units))
     plans.remove_unfinished_units(folder)
     return plans.read_counts(folder, len(units))
 
 
-def _check_complete(config: LaunchConfig, folder: Path, home: Path, units: int) -> None:
+def _check_complete(folder: Path, home: Path, units: int) -> None:
     missing = missing_units(folder, units)
     if not missing:
         return
@@ -105,7 +104,7 @@ def _check_complete(config: LaunchConfig, folder: Path, home: Path, units: int) 
             raise BadInput(failure.message)
     reason = f"unit {failures[0].number}: {failures[0].message}" if failures else "no task reported a reason"
     raise LaunchError(
-        f"{len(missing)} of {units} units are missing ({reason}); logs: {_logs(config, home)}; "
+        f"{len(missing)} of {units} units are missing ({reason}); logs: {home / plans.LOGS_NAME}; "
         "run the same command again to repeat only these"
     )
 
@@ -129,7 +128,7 @@ def run_tasks(
     failures = {failure.number: failure.message for failure in plans.read_failures(home)}
     failed = [number for number in numbers if number not in finished_units(units)]
     problems = [
-        f"task {number}: {failures.get(number, 'reported no reason')} (logs: {_logs(config, home)})"
+        f"task {number}: {failures.get(number, 'reported no reason')} (logs: {home / plans.LOGS_NAME})"
         for number in failed
     ]
     if not problems:
@@ -143,7 +142,3 @@ def run_tasks(
 def _unpack(number: int, scratch: Path, *, work: bytes) -> dict[str, Any]:
     counts: dict[str, Any] = pickle.loads(work)(number, scratch)
     return counts
-
-
-def _logs(config: LaunchConfig, home: Path) -> Path:
-    return home / ("slurm_logs" if config.engine == "slurm" else "logs")

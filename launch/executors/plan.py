@@ -26,7 +26,7 @@ from corpus.documents.units import COUNTS_NAME, unit_folder
 from launch.errors import LaunchError
 
 PLAN_NAME = "plan.pickle"
-FAILURES_NAME = "failures"
+FAILURES_NAME, LOGS_NAME = "failures", "logs"
 
 
 class Plan(NamedTuple):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.executors.plan import Plan, write_plan
+from launch.executors.task import start_task
 
 CONNECT_SECONDS = 10.0
 
@@ -18,27 +20,25 @@ CONNECT_SECONDS = 10.0
 def execute_on_ray(config: LaunchConfig, plan: Plan, home: Path) -> None:
     """Run the plan on Ray; connects for the time of the call unless this process is already connected."""
     import ray
-    from loguru import logger
 
-    from launch.executors.datatrove_steps import FinishUnits, RayTasks
-
-    logger.disable("datatrove")  # here; the tasks write log files
     connects = not ray.is_initialized()
     if connects:
         _connect()
     try:
         check_resources(config, ray.nodes())
         write_plan(home, plan)
-        RayTasks(
-            [FinishUnits(home)],
-            tasks=min(config.tasks, len(plan.missing)),
-            workers=config.at_once or -1,
-            cpus_per_task=config.cpus_per_task,
-            gpus_per_task=config.gpus_per_task,
-            mem_per_cpu_gb=config.mem_gb_per_cpu,
-            logging_dir=str(home),
-            skip_completed=False,
-        ).run()
+        tasks = min(config.tasks, len(plan.missing))
+        memory = config.cpus_per_task * config.mem_gb_per_cpu << 30
+        remote = ray.remote(num_cpus=config.cpus_per_task, num_gpus=config.gpus_per_task, memory=memory)(start_task)
+        waiting = list(range(tasks))
+        running: list[Any] = []
+        while waiting or running:
+            while waiting and len(running) < (config.at_once or tasks):
+                running.append(remote.remote(home, waiting.pop(0), tasks))
+            finished, running = ray.wait(running)
+            for task in finished:
+                with suppress(ray.exceptions.RayError):  # the plan's folder holds the reason, or units are missing
+                    ray.get(task)
     finally:
         if connects:
             ray.shutdown()

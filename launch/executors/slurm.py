@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -18,9 +17,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from corpus.documents.atomic_files import atomic_write
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
-from launch.executors.plan import Plan, finished_units, write_plan
+from launch.executors.plan import LOGS_NAME, Plan, finished_units, write_plan
 
 log = logging.getLogger(__name__)
 
@@ -63,37 +63,32 @@ def job_name(home: Path) -> str:
 
 def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
     """Submit the job array; ``LaunchError`` if a path is not safe in a batch script, or sbatch rejects the job."""
-    from loguru import logger
-
-    from launch.executors.datatrove_steps import FinishUnits, SlurmArray
-
-    logger.disable("datatrove")  # here; the tasks write log files
     binaries = Path(sys.executable).parent
     for path in (home, binaries):
         if unsafe := UNSAFE.search(str(path)):
             raise LaunchError(f"{path}: Slurm scripts cannot hold {unsafe[0]!r} in a path; choose another folder")
-    setup = [config.slurm.setup] if config.slurm.setup else []
-    executor = SlurmArray(
-        [FinishUnits(home)],
-        tasks=tasks,
-        time=time_limit(config.slurm.hours),
-        partition="",  # in options, if any
-        cpus_per_task=config.cpus_per_task,
-        gpus_per_task=config.gpus_per_task,
-        mem_per_cpu_gb=config.mem_gb_per_cpu,
-        workers=config.at_once or -1,
-        job_name=job_name(home),
-        qos="",
-        env_command=" && ".join([*setup, f"export PATH={shlex.quote(str(binaries))}:$PATH"]),
-        sbatch_args=dict(config.slurm.options),
-        logging_dir=str(home),
-        skip_completed=False,  # a marker says nothing about settings
-    )
-    try:
-        executor.run()
-    except subprocess.CalledProcessError as error:
-        script = home / "launch_script.slurm"
-        raise LaunchError(f"sbatch rejected {script} with status {error.returncode}; its message is above") from None
+    options: dict[str, object] = {
+        "job-name": job_name(home),
+        "array": f"0-{tasks - 1}" + (f"%{config.at_once}" if config.at_once else ""),
+        "output": f"{home / LOGS_NAME}/%A_%a.out",
+        "nodes": 1,
+        "cpus-per-task": config.cpus_per_task,
+        "mem-per-cpu": f"{config.mem_gb_per_cpu}G",
+        "time": time_limit(config.slurm.hours),
+        **({"gpus": config.gpus_per_task} if config.gpus_per_task else {}),
+        **config.slurm.options,
+    }
+    lines = ["#!/bin/bash", *(f"#SBATCH --{name}={value}" for name, value in options.items()), "#SBATCH --requeue"]
+    lines += [config.slurm.setup] if config.slurm.setup else []
+    lines += [
+        f"export PATH={binaries}:$PATH",
+        f"srun python -m launch.executors.task {home} $SLURM_ARRAY_TASK_ID {tasks}",
+    ]
+    script = home / "job.sbatch"
+    atomic_write(script, "\n".join(lines) + "\n")
+    (home / LOGS_NAME).mkdir(exist_ok=True)
+    if code := subprocess.run(["sbatch", str(script)], check=False).returncode:
+        raise LaunchError(f"sbatch rejected {script} with status {code}; its message is above")
 
 
 def time_limit(hours: float) -> str:

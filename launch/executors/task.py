@@ -1,9 +1,8 @@
 """One task of a cluster job: a process of its own that finishes every n-th missing unit.
 
-The datatrove step starts ``python -m launch.executors.task HOME RANK TASKS``. A separate process costs one start of
-Python per task and has three benefits: a task that is killed for its memory is noticed (datatrove's pool waits forever
-for a killed process), text of a failing document cannot reach datatrove's log (which prints the values of variables),
-and nothing is forked from Ray's threads.
+Slurm starts ``python -m launch.executors.task HOME RANK TASKS``, Ray calls ``start_task``. Both start a second process
+for the work: a task that is killed for its memory is noticed, text of a failing document reaches no log of the cluster,
+and nothing is forked from Ray's threads. Cost: one more start of Python.
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ from threading import Thread
 
 from corpus.documents.units import COUNTS_NAME, run_unit, unit_folder
 from launch.errors import USER_ERRORS, LaunchError, error_message
-from launch.executors.plan import Failure, Plan, read_plan, write_failure
+from launch.executors.plan import LOGS_NAME, Failure, Plan, read_plan, write_failure
 
 log = logging.getLogger(__name__)
 
+WORK = "work"  # last argument of the process that does the work
 FAILED = 3  # exit status: a failure file says why
 FRAMES_SHOWN = 6
 
@@ -34,8 +34,13 @@ def start_task(home: Path, rank: int, tasks: int) -> None:
     plan = read_plan(home)
     if not plan.directory.is_dir():
         raise LaunchError(f"{plan.directory}: not on this node; start malmoi in a folder that every node sees")
-    command = [sys.executable, "-m", "launch.executors.task", str(home), str(rank), str(tasks)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=plan.directory) as process:
+    command = [sys.executable, "-m", "launch.executors.task", str(home), str(rank), str(tasks), WORK]
+    log_file = home / LOGS_NAME / f"task-{rank:05}.log"
+    log_file.parent.mkdir(exist_ok=True)
+    with (
+        log_file.open("ab") as output,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=plan.directory) as process,
+    ):
         status = process.wait()  # its standard input stays open; the process ends when this one does
     unfinished = next((number for number in plan.missing[rank::tasks] if not _is_finished(plan, number)), None)
     if unfinished is None:
@@ -94,11 +99,18 @@ def _end_with_parent() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Entry of the process; ``arguments`` are HOME, RANK and TASKS."""
-    _end_with_parent()
+    """Entry of both processes; ``arguments`` are HOME, RANK, TASKS and, for the one that does the work, ``WORK``."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    home, rank, tasks = arguments
-    return run_task(Path(home), int(rank), int(tasks))
+    home, rank, tasks, *work = arguments
+    if work:
+        _end_with_parent()
+        return run_task(Path(home), int(rank), int(tasks))
+    try:
+        start_task(Path(home), int(rank), int(tasks))
+    except LaunchError as error:
+        log.error("%s", error)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A Slurm of one machine for tests: ``sbatch``, ``squeue``, ``srun`` and ``scontrol`` as far as datatrove uses them.
+"""A Slurm of one machine for tests: ``sbatch``, ``squeue`` and ``srun`` as far as we use them.
 
 Array tasks run as processes, with the environment and the log names that Slurm gives them. As in Slurm, an option
 without its value is refused, a job is in the queue from the return of ``sbatch`` until its last task has ended, and
@@ -16,12 +16,12 @@ import sys
 from pathlib import Path
 
 STATE = Path(os.environ.get("FAKE_SLURM", "no-such-queue"))
-COMMANDS = ("sbatch", "squeue", "srun", "scontrol")
+COMMANDS = ("sbatch", "squeue", "srun")
 FLAGS = ("requeue",)
 
 
 def install(folder: Path) -> None:
-    """Write the four commands into ``folder``, to be put on PATH."""
+    """Write the commands into ``folder``, to be put on PATH."""
     folder.mkdir()
     for name in COMMANDS:
         command = folder / name
@@ -30,7 +30,7 @@ def install(folder: Path) -> None:
 
 
 def sbatch(arguments: list[str]) -> int:
-    *options, script = arguments
+    [script] = arguments
     text = Path(script).read_text("utf-8")
     found = dict(re.findall(r"^#SBATCH --([a-z-]+)(?:=(.*))?$", text, re.MULTILINE))
     bare = [name for name, value in found.items() if not value and name not in FLAGS]
@@ -39,8 +39,7 @@ def sbatch(arguments: list[str]) -> int:
         return 1
     number = str(1000 + len(list((STATE / "scripts").iterdir())))
     (STATE / "scripts" / number).write_text(text, "utf-8")
-    exported = dict(pair.split("=") for pair in options[0].split(",")[1:])
-    job = {"name": found["job-name"], "array": found["array"], "output": found["output"], "environment": exported}
+    job = {"name": found["job-name"], "array": found["array"], "output": found["output"]}
     (STATE / "jobs" / number).write_text(json.dumps(job), "utf-8")
     subprocess.Popen([sys.executable, __file__, "run", number], start_new_session=True)
     print(f"Submitted batch job {number}")
@@ -60,8 +59,7 @@ def run(arguments: list[str]) -> int:
         if len(running) >= int(limit or 1_000):
             running.pop(0).wait()
         output = job["output"].replace("%A", number).replace("%a", str(index))
-        environment = os.environ | job["environment"] | {"SLURM_JOB_ID": number, "SLURM_ARRAY_TASK_ID": str(index)}
-        environment |= {"SLURM_NODELIST": "node1"}
+        environment = os.environ | {"SLURM_JOB_ID": number, "SLURM_ARRAY_TASK_ID": str(index)}
         with Path(output).open("wb") as log:
             command = ["bash", str(STATE / "scripts" / number)]
             running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
@@ -85,16 +83,7 @@ def squeue(arguments: list[str]) -> int:
 
 
 def srun(arguments: list[str]) -> int:
-    words = [word for word in arguments if word]
-    while words[0].startswith("-"):
-        del words[: 2 if words[0] == "-n" else 1]
-    return subprocess.run(words).returncode
-
-
-def scontrol(arguments: list[str]) -> int:
-    assert arguments[:2] == ["show", "hostnames"]
-    print(arguments[2])
-    return 0
+    return subprocess.run(arguments).returncode
 
 
 if __name__ == "__main__":

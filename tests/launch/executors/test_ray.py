@@ -28,9 +28,6 @@ from tests.launch.executors.conftest import (
     until,
 )
 
-pytest.importorskip("datatrove")
-
-
 NODE = {
     "num_cpus": 2,
     "memory": 4 * 2**30,

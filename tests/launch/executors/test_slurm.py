@@ -1,4 +1,4 @@
-"""Slurm, as far as one machine can show it: datatrove's batch script run by simulated Slurm commands."""
+"""Slurm, as far as one machine can show it: the batch script run by simulated Slurm commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from launch.executors.mapper import engine_mapper, run_tasks
 from tests.launch.executors.conftest import build_and_pack, build_while_workers_die, contents, run_corpus
 from tests.launch.executors.fake_slurm import install
 
-pytest.importorskip("datatrove")
 CONFIG = LaunchConfig.model_validate(
     {
         "engine": "slurm",
@@ -69,7 +68,7 @@ def test_a_job_array_gives_the_files_and_counts_of_the_embedded_map(
     expected = map_units(toy.shout, words, tmp_path / "embedded")
     assert engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units") == expected
     assert contents(tmp_path / "units") == contents(tmp_path / "embedded")
-    assert len(list((tmp_path / "units").glob("engine-*/slurm_logs/*.out"))) == 3
+    assert len(list((tmp_path / "units").glob("engine-*/logs/*.out"))) == 3
 
 
 def test_a_job_array_leaves_the_bytes_of_the_embedded_corpus_stage(texts: CorpusInputs, tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_the_batch_script_has_the_options_of_the_settings(
     toy: ModuleType, words: list[str], tmp_path: Path, state: Path
 ) -> None:
     engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
-    [script] = scripts(state)  # one array, and no job that merges statistics
+    [script] = scripts(state)
     options = dict(re.findall(r"^#SBATCH --([a-z-]+)(?:=(.*))?$", script, re.MULTILINE))
     [home] = (tmp_path / "units").glob("engine-*")
     assert options == {
@@ -107,13 +106,12 @@ def test_the_batch_script_has_the_options_of_the_settings(
         "partition": "cpu",
         "job-name": f"malmoi-{home.name.removeprefix('engine-')}",
         "time": "01:30:00",
-        "output": f"{home}/slurm_logs/%A_%a.out",
-        "error": f"{home}/slurm_logs/%A_%a.out",
+        "output": f"{home}/logs/%A_%a.out",
         "array": "0-2%2",
         "account": "nlp",
         "requeue": "",
     }
-    assert "export GREETING=hello && export PATH=" in script
+    assert "\nexport GREETING=hello\nexport PATH=" in script
 
 
 def test_without_a_partition_the_cluster_chooses(
@@ -127,7 +125,7 @@ def test_a_killed_task_is_an_error_that_names_the_logs_and_a_second_job_does_the
     toy: ModuleType, words: list[str], tmp_path: Path, state: Path
 ) -> None:
     work = partial(toy.die_once, deadly="나무", flag=tmp_path / "flag")
-    with pytest.raises(LaunchError, match=r"unit 1: its process ended with SIGKILL .*logs: .*slurm_logs"):
+    with pytest.raises(LaunchError, match=r"unit 1: its process ended with SIGKILL .*logs: .*logs"):
         engine_mapper(CONFIG)(work, words, tmp_path / "units")
     expected = map_units(toy.shout, words, tmp_path / "embedded")
     assert engine_mapper(CONFIG)(work, words, tmp_path / "units") == expected
@@ -148,7 +146,7 @@ def test_text_of_a_failing_document_reaches_no_file_and_no_message(
     printed = "".join(capfd.readouterr())
     paths = (tmp_path / "units").rglob("*")
     logs = [path.read_bytes() for path in paths if path.is_file() and path.name != "plan.pickle"]
-    assert any(b"Traceback" in log for log in logs)  # datatrove has logged its part
+    assert any(b"unit 0 failed" in log for log in logs)
     assert not any(b"010-0000" in log for log in [*logs, str(caught.value).encode(), printed.encode()])
 
 
@@ -220,7 +218,7 @@ def test_a_controller_that_never_answers_is_an_error(
 
 def test_a_refused_job_is_an_error(toy: ModuleType, words: list[str], tmp_path: Path, state: Path) -> None:
     (state / "refuse").touch()
-    with pytest.raises(LaunchError, match=r"sbatch rejected .*launch_script\.slurm with status 1"):
+    with pytest.raises(LaunchError, match=r"sbatch rejected .*job\.sbatch with status 1"):
         engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
 
 
