@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from typer.core import TyperGroup
 
 from launch.cluster.commands import launch_on_cluster, show_status
-from launch.console import PlainConsole, run_app, set_up_console
+from launch.console import PlainConsole, ToolsOrDefault, run_app, set_up_console
 from launch.demo.page import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
@@ -72,35 +72,20 @@ class Verbs(TyperGroup):
         return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
 
 
-class StageOrTools(TyperGroup):
+class StageOrTools(ToolsOrDefault):
     """``malmoi tokenizer stats …`` runs a tool; with any other word, ``malmoi tokenizer RECIPE`` runs the stage."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        starts_with_option = args and args[0].startswith("-") and args[0] != "--help"
-        return super().parse_args(ctx, ["build", *args] if starts_with_option else args)
+    default, usage = "build", "RECIPE [KEY=VALUE]… [OPTIONS]"
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in self.commands:
-            return super().resolve_command(ctx, args)
-        tools = [name for name in self.commands if name != "build"]
+        tools = [name for name in self.commands if name != self.default]
         close = difflib.get_close_matches(args[0], tools, n=1, cutoff=0.7)
-        if close and args[0] not in _recipe_names():
+        if close and args[0] not in (*self.commands, *_recipe_names()):
             raise LaunchError(
                 f"{ctx.info_name} {args[0]}: no tool and no recipe of that name; did you mean "
                 f"`malmoi {ctx.info_name} {close[0]}`?"
             )
-        return "", self.commands["build"], args
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return ["RECIPE [KEY=VALUE]… [OPTIONS]", f" or  {ctx.command_path} TOOL …"]
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the parameters of the stage, and the tools."""
-        before, self.params = self.params, [*self.commands["build"].params, *self.params]
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self.params = before
+        return super().resolve_command(ctx, args)
 
 
 def _recipe_names() -> list[str]:

@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 from tqdm import tqdm
+from typer.core import TyperGroup
 
 from corpus.documents.escaping import escape_controls, escape_markdown, escape_message
 from launch.errors import error_message, exit_code, explain_missing_module, is_user_error
@@ -46,6 +47,32 @@ def run_app(app: Callable[..., object], name: str) -> None:
         prefix = f"[rank {rank()}] " if world_size() > 1 else ""
         print(escape_message(f"malmoi: {prefix}{error_message(reported)}"), file=sys.stderr)
         sys.exit(exit_code(reported))
+
+
+class ToolsOrDefault(TyperGroup):
+    """``malmoi VERB TOOL …`` runs a tool; with any other first word the hidden command ``default`` runs."""
+
+    default: ClassVar[str]
+    usage: ClassVar[str]  # of the default command
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        starts_with_option = args and args[0].startswith("-") and args[0] != "--help"
+        return super().parse_args(ctx, [self.default, *args] if starts_with_option else args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        is_tool = args[0] in self.commands
+        return super().resolve_command(ctx, args) if is_tool else ("", self.commands[self.default], args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [self.usage, f" or  {ctx.command_path} TOOL …"]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the parameters of the default command, and the tools."""
+        before, self.params = self.params, [*self.commands[self.default].params, *self.params]
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.params = before
 
 
 class PlainFormatter(logging.Formatter):

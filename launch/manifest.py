@@ -2,7 +2,8 @@
 
 ``started.json`` is written before a stage runs and ``manifest.json`` after it, atomically; only the manifest means
 "complete". Both hold the stage's head (its recipe section and the fingerprints of its inputs). A folder with another
-head is never reused or overwritten: the run stops and shows the difference.
+head is never reused or overwritten: the run stops and shows the difference. Manifests name files of this machine, so
+``malmoi push`` does not send them.
 """
 
 from __future__ import annotations
@@ -28,32 +29,17 @@ from launch.errors import LaunchError
 MANIFEST_NAME = "manifest.json"
 STARTED_NAME = "started.json"
 RECORDED_PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "deepspeed", "python-mecab-ko", "numpy")
-FILE_SETTINGS = ("inputs", "sources", "benchmarks")  # settings of the corpus stage that name files
 MAX_HASHED_BYTES = 1 << 30  # of larger files only the size, the first and the last MiB are hashed
 MAX_DIFFERENCES = 12  # listed in an error message
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Identity of a stage's result; equal heads mean equal results.
-
-    If the stage hides personal data, it is also removed from file names: a manifest is published with the corpus, and
-    with everything else known, numbers could be guessed until the key matches.
-    """
+    """Identity of a stage's result; equal heads mean equal results."""
 
     stage: str
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
-
-    def __post_init__(self) -> None:
-        pii = self.settings.get("pii")
-        if isinstance(pii, Mapping) and pii.get("mode") != "keep":
-            extra = pii.get("extra") or ()
-            named = {
-                name: _hide_personal_data(self.settings[name], extra) for name in FILE_SETTINGS if name in self.settings
-            }
-            object.__setattr__(self, "settings", {**self.settings, **named})
-            object.__setattr__(self, "inputs", _public_names(self.inputs, extra))
 
     @property
     def key(self) -> str:
@@ -63,43 +49,6 @@ class Head:
 
     def as_json(self) -> dict[str, Any]:
         return {"stage": self.stage, "settings": dict(self.settings), "inputs": dict(self.inputs), "key": self.key}
-
-
-def _public_names(named: Mapping[str, Any], extra: Iterable[str]) -> dict[str, Any]:
-    """The same under names without personal data; equal names are numbered, as a digest could be guessed."""
-    public: dict[str, Any] = {}
-    for name in sorted(named, key=lambda name: (_public_name(name, extra) != name, name)):
-        shown = hidden = _public_name(name, extra)
-        number = 1
-        while shown in public:
-            number += 1
-            shown = f"{hidden}-{number}"
-        public[shown] = named[name]
-    return public
-
-
-def _public_name(name: str, extra: Iterable[str]) -> str:
-    """A path or URL with tags such as ``[TEL]``; also tried without its suffix, because no number ends at a dot."""
-    from corpus.pii.cover import cover_spans
-    from corpus.pii.detect import find_pii
-    from corpus.pii.types import PII_TYPES
-
-    # a URL itself is not personal data here
-    types = frozenset((*PII_TYPES, *extra)) - ({"URL"} if "://" in name else set())
-    folder, slash, last = name.rpartition("/")
-    for part in (name, folder + slash + last.partition(".")[0]):
-        if spans := find_pii(part, types):
-            return cover_spans(part, spans, "tag") + name[len(part) :]
-    return name
-
-
-def _hide_personal_data(value: Any, extra: Iterable[str]) -> Any:
-    """A setting that names files, without personal data."""
-    if isinstance(value, str):
-        return _public_name(value, extra)
-    if isinstance(value, Mapping):
-        return {key: _hide_personal_data(inner, extra) for key, inner in _public_names(value, extra).items()}
-    return [_hide_personal_data(inner, extra) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def fingerprint(path: Path) -> str:

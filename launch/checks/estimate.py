@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import yaml
-from pydantic import BaseModel
 
 from finetune.search.grid import trial_count
 from launch.checks.finetune_jobs import jobs_left
@@ -213,8 +211,9 @@ def show_plan(
         console.print(tuning.sentence())
     for line in _sizes(stages, recipe, machine):
         console.print(line)
-    changed = yaml.safe_dump(differing(recipe), allow_unicode=True, sort_keys=False, default_flow_style=None)
-    console.print(f"\nWhat differs from the defaults (the paper's values):\n{changed.rstrip()}")
+    settings = recipe.model_dump(mode="json", exclude_unset=True)
+    shown = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False, default_flow_style=None)
+    console.print(f"\nSettings of this recipe (all others are the paper's values):\n{shown.rstrip()}")
 
 
 def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[str]:
@@ -233,21 +232,3 @@ def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[st
         *(line for stage, line in lines.items() if stage in names),
         f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
     ]
-
-
-def differing(values: BaseModel, defaults: BaseModel | None = None) -> dict[str, Any]:
-    """The keys that differ from the defaults, as plain data; number of processes and name are the run's own."""
-    found: dict[str, Any] = {}
-    plain = values.model_dump(mode="json")
-    for key, field in type(values).model_fields.items():
-        value = getattr(values, key)
-        default = getattr(defaults, key) if defaults else field.get_default(call_default_factory=True)
-        if isinstance(value, BaseModel) and isinstance(default, BaseModel):
-            if inner := differing(value, default):
-                found[key] = inner
-        elif value != default:
-            is_section = isinstance(value, dict) and all(isinstance(inner, BaseModel) for inner in value.values())
-            found[key] = (
-                values.model_dump(mode="json", include={key}, exclude_unset=True)[key] if is_section else plain[key]
-            )
-    return found

@@ -80,9 +80,6 @@ def show_status(
         str | None, typer.Argument(help="A run's folder, or its name in --runs. Default: all runs in --runs.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    verify: Annotated[
-        bool, typer.Option("--read", help="Read the last checkpoint and verify its digests, not only its file sizes.")
-    ] = False,
     runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the run folders.")] = Path("runs"),
 ) -> None:
     """Show the status of a run: stage, progress, time left, health, last checkpoint and jobs. Read-only.
@@ -94,12 +91,12 @@ def show_status(
     from launch.cluster.status import run_lines, runs_table
 
     if run is not None:
-        state = read_run(find_run(run, runs), verify=verify)
+        state = read_run(find_run(run, runs))
     else:
         folders = runs_in(runs)
         if not folders:
             raise LaunchError(f"{runs}: no runs in this folder; name the folder of a run, or set --runs")
-        state = {"runs": [read_run(folder, verify=verify) for folder in folders]}
+        state = {"runs": [read_run(folder) for folder in folders]}
     console = PlainConsole()
     if as_json:
         typer.echo(json.dumps(state, ensure_ascii=True, indent=1))

@@ -5,13 +5,17 @@ manifest.json alone              complete
 started.json, process alive      running          on another host: judged by the age of the newest file
 started.json, process gone       interrupted, failed (both from events.jsonl), or killed (no end event)
 ```
+The time left of a pretraining uses the median speed of the last lines of metrics.jsonl, so one measurement or
+checkpoint in between does not change it. A checkpoint counts as complete if all its files have the recorded sizes.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,16 +27,28 @@ from finetune.config import FinetuneConfig
 from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
 from launch.checks.finetune_jobs import has_settings_of
-from launch.cluster.events import BEGAN, EVENTS_NAME, FAILED, INTERRUPTED, age_of, read_events, read_record
-from launch.cluster.training_state import read_training
+from launch.cluster.events import (
+    BEGAN,
+    EVENTS_NAME,
+    FAILED,
+    INTERRUPTED,
+    age_of,
+    number_of,
+    read_events,
+    read_lines,
+    read_record,
+)
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME
 from launch.pipeline import STAGES
+from pretrain.checkpoint.find_checkpoint import LOOP_NAME, checkpoint_folders, read_loop
 
 NAMES = tuple(stage.name for stage in STAGES)
 RUNNING, SILENT, KILLED, COMPLETE, EMPTY = "running", "silent", "killed", "complete", "empty"
 SILENCE_SECONDS = 120.0  # without a written file: too long for a training process
 ACTIVITY_FILES = ("metrics.jsonl", "ranks/*", "jobs.log", "checkpoints")
+METRICS_NAME = "metrics.jsonl"
+RECENT = 5  # lines used for the speed
 JOB_FOLDERS = ("*/*/seed-*", "*/*/*/seed-*")  # the second with settings
 
 
@@ -60,8 +76,8 @@ def is_run(folder: Path) -> bool:
     return folder.is_dir() and any(path.is_file() for path in (folder / EVENTS_NAME, *heads))
 
 
-def read_run(run: Path, *, verify: bool = False) -> dict[str, Any]:
-    """The state of a run as JSON; ``verify``: check every byte of the last checkpoint against its sha256."""
+def read_run(run: Path) -> dict[str, Any]:
+    """The state of a run as JSON."""
     events = read_events(run)
     stages = {name: stage for name in NAMES if (stage := _read_stage(run / name, events))}
     incomplete = [name for name, stage in stages.items() if stage["state"] != COMPLETE]
@@ -75,7 +91,7 @@ def read_run(run: Path, *, verify: bool = False) -> dict[str, Any]:
     }
     if "pretrain" in stages:
         steps = _read_settings(run / "pretrain").get("steps")
-        state["training"] = read_training(run / "pretrain", steps if isinstance(steps, int) else None, verify=verify)
+        state["training"] = read_training(run / "pretrain", steps if isinstance(steps, int) else None)
         _apply_hang(stages["pretrain"], state)
     if "finetune" in stages:
         state["jobs"] = read_jobs(run / "finetune", _read_settings(run / "finetune"))
@@ -130,6 +146,60 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     head = read_record(folder / STARTED_NAME) or read_record(folder / MANIFEST_NAME) or {}
     settings = head.get("settings")
     return settings if isinstance(settings, dict) else {}
+
+
+def read_training(folder: Path, steps: int | None) -> dict[str, Any]:
+    """Progress, health and last checkpoint of a pretrain folder as JSON; ``steps``: planned steps, if known."""
+    lines = [line for line in read_lines(folder / METRICS_NAME) if number_of(line, "step") is not None]
+    intervals = [line for line in lines if number_of(line, "loss") is not None]
+    measured = [line for line in lines if isinstance(line.get("held_out"), dict)]
+    step = max((int(line["step"]) for line in lines), default=0)
+    state: dict[str, Any] = {"step": step, "steps": steps}
+    seconds = _seconds_per_step(intervals)
+    if steps and seconds is not None:
+        state |= {"seconds_per_step": seconds, "seconds_left": max(0, steps - step) * seconds}
+    if intervals:
+        last = intervals[-1]
+        figures = {key: value for key in last if (value := number_of(last, key)) is not None}
+        state["last_line"] = figures | {"seconds_ago": age_of(folder / METRICS_NAME)}
+    if measured:
+        scores = {key: value for key, value in measured[-1]["held_out"].items() if isinstance(value, float | int)}
+        state["held_out"] = {"step": measured[-1]["step"], **scores}
+    state["checkpoint"] = last_checkpoint(folder / "checkpoints")
+    hangs = sorted(folder.glob("hang-*/hang.json"))  # pretrain.metrics.watchdog, which needs torch
+    state["hang"] = read_record(hangs[-1]) if hangs else None
+    return state
+
+
+def last_checkpoint(folder: Path) -> dict[str, Any] | None:
+    """The newest checkpoint, its age and whether it is complete ("error" says why not); None without any."""
+    folders = checkpoint_folders(folder)
+    if not folders:
+        return None
+    newest, error = folders[-1], None
+    try:
+        loop = read_loop(newest)
+        wrong = [name for name, (size, _) in loop["files"].items() if (newest / name).stat().st_size != size]
+        error = f"{', '.join(wrong)} has another size" if wrong else None
+    except (BadInput, OSError, ValueError) as problem:
+        error = str(problem)
+    return {
+        "folder": str(newest),
+        "step": int(newest.name.removeprefix("step-")),
+        "error": error,
+        "is_complete": error is None,
+        "seconds_ago": age_of(newest / LOOP_NAME),
+    }
+
+
+def _seconds_per_step(intervals: list[dict[str, Any]]) -> float | None:
+    """The median of the last lines; the first line after a resume counts only the steps since that start."""
+    paces = []
+    for before, line in pairwise([{"step": 0}, *intervals]):
+        seconds, steps = number_of(line, "seconds"), line["step"] - before["step"]
+        if seconds is not None and steps > 0:
+            paces.append(seconds / steps)
+    return median(paces[-RECENT:]) if paces else None
 
 
 def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:

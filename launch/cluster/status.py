@@ -89,7 +89,7 @@ def _training_lines(training: Mapping[str, Any]) -> Iterator[str]:
         if loss is not None:
             yield f"held out    loss {loss:.3f} after step {held_out['step']}"
     if checkpoint := training.get("checkpoint"):
-        health = f"complete ({'digests verified' if checkpoint['is_verified'] else 'file sizes checked'})"
+        health = "complete (file sizes checked)"
         if checkpoint["error"]:
             health = f"damaged: {checkpoint['error']}; a resume uses the previous one"
         yield f"checkpoint  step {checkpoint['step']}, {_ago(checkpoint)}, {health}"

@@ -21,16 +21,11 @@ COLOURS = 8  # line0 … line7 of the stylesheet
 
 
 class Line(NamedTuple):
-    """Values at ascending places; ``is_second`` uses the second colour, with dots if there are few values.
-
-    ``colour``: 0 to ``COLOURS`` - 1, if there are several lines; ``band``: lowest and highest around each value.
-    """
+    """Values at ascending places; ``style``: class of the stylesheet. Few values of the class "second" get dots."""
 
     places: Sequence[float]
     values: Sequence[float]
-    is_second: bool = False
-    colour: int | None = None
-    band: Sequence[tuple[float, float]] = ()
+    style: str = "first"
 
 
 def line_chart(
@@ -45,7 +40,7 @@ def line_chart(
     """
     width, height = size
     lines = [line for line in lines if line.places]
-    values = [value for line in lines for value in (*line.values, *(end for pair in line.band for end in pair))]
+    values = [value for line in lines for value in line.values]
     places = [place for line in lines for place in line.places]
     y_ticks = ticks(0.0 if from_zero else min(values), max(values))
     right, floor = width - RIGHT, height - (BOTTOM if x_label else BOTTOM - 14)
@@ -83,15 +78,11 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 
 
 def _draw_line(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
-    kind = "second" if line.is_second else "first" if line.colour is None else f"line line{line.colour}"
     points = [(x(place), y(value)) for place, value in zip(line.places, line.values, strict=True)]
     path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-    has_dots = len(points) == 1 or (line.is_second and len(points) <= MAX_DOTS)
-    dots = "".join(f'<circle class="{kind}" cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in points if has_dots)
-    edges = [(x(place), y(low), y(high)) for place, (low, high) in zip(line.places, line.band, strict=False)]
-    outline = "L".join([*(f"{a:.1f} {b:.1f}" for a, _, b in edges), *(f"{a:.1f} {b:.1f}" for a, b, _ in edges[::-1])])
-    band = f'<path class="band line{line.colour}" d="M{outline}Z"/>' if edges else ""
-    return f'{band}<path class="{kind}" d="M{path}"/>{dots}'
+    has_dots = len(points) == 1 or (line.style == "second" and len(points) <= MAX_DOTS)
+    dots = "".join(f'<circle class="{line.style}" cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in points if has_dots)
+    return f'<path class="{line.style}" d="M{path}"/>{dots}'
 
 
 def ticks(low: float, high: float, target: int = 4) -> list[float]:

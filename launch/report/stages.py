@@ -161,8 +161,8 @@ def _curves(training: list[dict[str, Any]], measured: list[dict[str, Any]]) -> P
     charts = []
     for name, key, factor in [curve for curve in CURVES if curve[1] in training[0]]:
         curves = [
-            Line([line["step"] for line in lines], [factor * line[key] for line in lines], is_second)
-            for lines, is_second in ((training, False), (held_out, True))
+            Line([line["step"] for line in lines], [factor * line[key] for line in lines], style)
+            for lines, style in ((training, "first"), (held_out, "second"))
         ]
         charts.append((name, line_chart(curves, "optimizer step", name, from_zero=factor == 100)))
     return Pictures(charts, [("first", "training"), *([("second", "held-out text")] if held_out else [])])

@@ -1,7 +1,4 @@
-"""How the models were trained: learning curves, hyperparameters and cost.
-
-A curve is a mean over seeds; the band around it reaches from the lowest to the highest seed.
-"""
+"""How the models were trained: learning curves, hyperparameters and cost."""
 
 from __future__ import annotations
 
@@ -45,33 +42,24 @@ def score_of(result: Result) -> Curve:
 def _charts(
     title: str, tasks: dict[str, list[Group]], curve: Callable[[Result], Curve], from_zero: bool = False
 ) -> list[Block]:
-    """A chart for each task that has a curve; a model has the same colour in all charts."""
+    """A chart for each task that has a curve, with the first seed of each model; a model has one colour everywhere."""
     names = list(dict.fromkeys(group.name for groups in tasks.values() for group in groups))
-    colours = {name: place for place, name in enumerate(names[:COLOURS])}
-    charts = []
+    styles = {name: f"line line{place}" for place, name in enumerate(names[:COLOURS])}
+    y_label, charts = title.partition(" by ")[0].lower(), []
     for caption, groups in tasks.items():
-        lines = [_line(group, curve, colours[group.name]) for group in groups if group.name in colours]
-        if any(line.places for line in lines):
-            y_label = title.partition(" by ")[0].lower()
+        shown = [(curve(group.first), styles[group.name]) for group in groups if group.name in styles]
+        lines = [Line([x for x, _ in points], [y for _, y in points], style) for points, style in shown if points]
+        if lines:
             charts.append((caption, line_chart(lines, "", y_label, from_zero=from_zero, size=SMALL)))
     if not charts:
         return []
-    keys = [(f"line line{place}", name) for name, place in colours.items()] if len(names) > 1 else []
-    seeds = any(len(group.results) > 1 for groups in tasks.values() for group in groups)
-    notes = ["Lines are means over seeds; bands reach from the lowest to the highest seed."] if seeds else []
+    has_seeds = any(len(group.results) > 1 for groups in tasks.values() for group in groups)
+    notes = ["Lines show the first seed of each model."] if has_seeds else []
     if len(names) > COLOURS:
         notes.append(f"Not shown: {', '.join(names[COLOURS:])}, because a chart has {COLOURS} colours.")
+    keys = [(style, name) for name, style in styles.items()] if len(names) > 1 else []
     note = [Text(" ".join(notes), "note")] if notes else []
     return [Text(title, "heading"), Pictures(charts, keys, is_small=True), *note]
-
-
-def _line(group: Group, curve: Callable[[Result], Curve], colour: int) -> Line:
-    """Mean, lowest and highest value at the places that all seeds have."""
-    curves = [dict(curve(result)) for result in group.results]
-    places = [place for place in curves[0] if all(place in one for one in curves)]
-    values = [[one[place] for one in curves] for place in places]
-    band = [(min(some), max(some)) for some in values] if len(curves) > 1 else []
-    return Line(places, [fmean(some) for some in values], colour=colour, band=band)
 
 
 def hyperparameters(scores: Sequence[Result]) -> list[Block]:

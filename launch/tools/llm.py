@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from typer.core import TyperGroup
 
-from launch.console import PlainConsole, Table, print_table, set_up_console
+from launch.console import PlainConsole, Table, ToolsOrDefault, print_table, set_up_console
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
@@ -39,28 +38,10 @@ Method = Annotated[Literal["generation", "likelihood"], typer.Option(help=METHOD
 OrderCheck = Annotated[int | None, typer.Option(min=1, help=ORDER_HELP)]
 
 
-class TasksOrTools(TyperGroup):
+class TasksOrTools(ToolsOrDefault):
     """``malmoi llm TASK… --model …`` asks the tasks; ``malmoi llm export …`` and the others are tools."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        begins_with_option = args and args[0].startswith("-") and args[0] != "--help"
-        return super().parse_args(ctx, ["ask", *args] if begins_with_option else args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in self.commands:
-            return super().resolve_command(ctx, args)
-        return "", self.commands["ask"], args
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return ["TASK… --model MODEL [OPTIONS]", f" or  {ctx.command_path} TOOL …"]
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the options of the hidden command ``ask``, and the tools."""
-        own, self.params = self.params, [*self.commands["ask"].params, *self.params]
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self.params = own
+    default, usage = "ask", "TASK… --model MODEL [OPTIONS]"
 
 
 ABOUT = """Evaluate generative models on the KLUE tasks.

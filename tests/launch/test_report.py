@@ -278,7 +278,7 @@ def test_every_section_has_an_anchor_and_folded_sections_are_closed() -> None:
 
 
 def test_equal_numbers_give_equal_charts() -> None:
-    lines = [Line([1, 2], [9.0, 8.0]), Line([2], [8.5], is_second=True)]
+    lines = [Line([1, 2], [9.0, 8.0]), Line([2], [8.5], "second")]
     chart = line_chart(lines, "step", "loss <nats>")
     assert chart == line_chart(lines, "step", "loss <nats>")
     assert chart.startswith("<svg") and "loss &lt;nats&gt;" in chart and chart.count("<circle") == 1

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from launch.checks.estimate import GIB, Machine, differing, estimate, this_machine
+from launch.checks.estimate import GIB, Machine, estimate, this_machine
 from launch.checks.preflight import find_problems, needs_deepspeed
 from launch.conduct import conduct
 from launch.errors import LaunchError
@@ -170,11 +171,12 @@ def test_a_run_with_problems_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_only_what_differs_from_the_defaults_is_shown() -> None:
-    found = differing(load_recipe("smoke", ["pretrain.steps=7"]))
-    assert found["pretrain"]["steps"] == 7 and "betas" not in found["pretrain"]
-    assert found["finetune"]["overrides"]["wos"] == {"lr": 2e-3, "epochs": 8, "batch_size": 4, "max_tokens": 128}
-    assert not {"pack", "launch"} & found.keys()
+def test_the_settings_of_the_recipe_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    conduct("run", "smoke", ["pretrain.steps=7"], tmp_path, dry_run=True)
+    shown = yaml.safe_load(capsys.readouterr().out.partition("Settings of this recipe")[2].partition(":\n")[2])
+    assert shown["pretrain"]["steps"] == 7 and "betas" not in shown["pretrain"]
+    assert shown["finetune"]["overrides"]["wos"] == {"lr": 2e-3, "epochs": 8, "batch_size": 4, "max_tokens": 128}
+    assert not {"pack", "launch"} & shown.keys()
 
 
 def test_estimates_grow_with_the_work_and_shrink_with_the_machine() -> None:

@@ -17,8 +17,7 @@ import pytest
 from corpus.documents.atomic_files import file_digest, with_digest
 from corpus.documents.errors import BadInput
 from launch.cluster.events import EVENTS_NAME, read_events, record_events
-from launch.cluster.run_state import read_run
-from launch.cluster.training_state import last_checkpoint, read_training
+from launch.cluster.run_state import last_checkpoint, read_run, read_training
 from pretrain.checkpoint.find_checkpoint import LOOP_NAME, STATE_NAMES
 from tests.command import run_command
 
@@ -159,9 +158,6 @@ def test_a_damaged_checkpoint_is_detected(tmp_path: Path) -> None:
     newest = write_checkpoint(tmp_path, 200)
     assert last_checkpoint(tmp_path)["is_complete"]
     name = sorted(STATE_NAMES)[0]
-    (newest / name).write_bytes(b"weightz " * 100)  # the size is right
-    assert last_checkpoint(tmp_path)["is_complete"]
-    assert name in last_checkpoint(tmp_path, verify=True)["error"]
     (newest / name).write_bytes(b"weights")
     assert name in last_checkpoint(tmp_path)["error"]
     (newest / LOOP_NAME).write_text('{"step"', "utf-8")
@@ -249,7 +245,7 @@ def test_status_writes_nothing_and_imports_no_torch(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     code = (
         "import sys, launch.cli\n"
-        f"sys.argv = ['malmoi', 'status', '--read', {str(tmp_path / 'run')!r}]\n"
+        f"sys.argv = ['malmoi', 'status', {str(tmp_path / 'run')!r}]\n"
         "try: launch.cli.main()\n"
         "finally: print({'torch', 'transformers'} & set(sys.modules))"
     )
