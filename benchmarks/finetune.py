@@ -18,7 +18,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from benchmarks.baselines import predict_plainly, train_plainly
 from benchmarks.texts import GIVEN, SAMPLE
-from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
+from benchmarks.timing import fresh_in_turns, record_table, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.data.split import sample
@@ -27,7 +27,7 @@ from finetune.examples import Example
 from finetune.registry import TASKS
 from finetune.train.batched_prediction import predict
 from finetune.train.trainer import seed_everything, train
-from launch.console import PlainConsole, print_table, record_table
+from launch.console import PlainConsole, print_table
 from launch.sample.unpack import unpack
 
 TASKS_TIMED = ("klue-ner", "klue-dp", "klue-sts", "klue-nli", "ynat")

@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.texts import GIVEN, SAMPLE, byte_count, read_texts
-from benchmarks.timing import time_in_turns, versions_of, write_figures
+from benchmarks.timing import record_table, time_in_turns, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
-from launch.console import PlainConsole, print_table, record_table
+from launch.console import PlainConsole, print_table
 from launch.sample.unpack import unpack
 
 OURS, LIBRARY = "malmoi pack", "tokenizers"

@@ -24,10 +24,10 @@ from transformers import PreTrainedModel
 
 from benchmarks.baselines import collator, train_with_stock_steps, train_with_trainer
 from benchmarks.texts import write_invented_store
-from benchmarks.timing import fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
+from benchmarks.timing import fresh_in_turns, record_table, run_fresh, time_in_turns, versions_of, write_figures
 from corpus.documents.accelerator import find_device
 from corpus.documents.errors import BadInput
-from launch.console import PlainConsole, Table, print_table, record_table
+from launch.console import PlainConsole, Table, print_table
 from pretrain.batching.batches import TrainingBatches
 from pretrain.batching.held_out_split import Split, split_rows
 from pretrain.batching.masking import IGNORED, Pieces, describe_pieces

@@ -27,6 +27,7 @@ from threading import Event, Thread
 from typing import Any
 
 from corpus.documents.atomic_files import atomic_write
+from launch.console import Table, number_table
 from launch.errors import LaunchError
 
 log = logging.getLogger(__name__)
@@ -213,3 +214,18 @@ def write_figures(results: dict[str, Any], path: Path | None) -> dict[str, Any]:
 
 if __name__ == "__main__":
     _be_fresh(*sys.argv[1:])
+
+
+def record_table(
+    title: str, rows: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str], note: str = "", *, first: str = ""
+) -> Table:
+    """``figures`` of records by name; ``columns``: head to format, "{f1:.3f}", empty where the record lacks it."""
+    cells = ([name, *(_format_figure(form, record) for form in columns.values())] for name, record in rows.items())
+    return number_table(title, (first, *columns), list(cells), note)
+
+
+def _format_figure(form: str, record: Mapping[str, Any]) -> str:
+    try:
+        return form.format_map(record)
+    except KeyError:
+        return ""

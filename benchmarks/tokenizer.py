@@ -15,11 +15,11 @@ from typing import Any
 
 from benchmarks.baselines import build_common_vocabulary
 from benchmarks.texts import GIVEN, SAMPLE, mix_texts, write_corpus
-from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
+from benchmarks.timing import fresh_in_turns, record_table, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import shard_paths
 from corpus.documents.units import map_units, reuse_processes
-from launch.console import PlainConsole, print_table, record_table
+from launch.console import PlainConsole, print_table
 from launch.sample.unpack import unpack
 from tokenizer.config import TokenizerConfig
 

@@ -11,7 +11,7 @@ import os
 import resource
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -179,21 +179,6 @@ class Table:
 def number_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> Table:
     """A table in which every column except the first holds numbers."""
     return Table(heads, rows, numbers=range(1, len(heads)), title=title, note=note)
-
-
-def record_table(
-    title: str, rows: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str], note: str = "", *, first: str = ""
-) -> Table:
-    """``figures`` of records by name; ``columns``: head to format, "{f1:.3f}", empty where the record lacks it."""
-    cells = ([name, *(_format(form, record) for form in columns.values())] for name, record in rows.items())
-    return number_table(title, (first, *columns), list(cells), note)
-
-
-def _format(form: str, record: Mapping[str, Any]) -> str:
-    try:
-        return form.format_map(record)
-    except KeyError:
-        return ""
 
 
 def print_table(table: Table, console: Console) -> None:

@@ -222,4 +222,4 @@ def _fit_tables(out: Path, variants: Variants, klue: str | None) -> list[Table]:
     }
     folders = [out / "vocabularies" / f"{name}-{text}" / "tokenizer" for name, text in variants]
     gold = find_file(Path(klue), find_task("klue-dp").files.dev) if klue else None
-    return comparison_tables(compare_tokenizers(folders, lines, [gold] if gold else [], [out / FIT_NAME]))
+    return comparison_tables(compare_tokenizers(folders, lines, [gold] if gold else [], out / FIT_NAME))

@@ -75,7 +75,7 @@ def readiness(is_ok: bool, can_train: bool, has_gpu: bool) -> list[str]:
 
 def _checks() -> Iterator[Check]:
     checks: list[Callable[[], Check]] = [
-        check_python, check_packages, check_cores, check_memory, check_disk, check_dictionary, check_training,
+        check_python, check_packages, check_machine, check_dictionary, check_training,
     ]  # fmt: skip
     if not missing_modules(TRAINING):
         checks += [check_gpu, check_precision]
@@ -128,19 +128,12 @@ def _is_installed(requirement: Requirement) -> bool:
         return False
 
 
-def check_cores() -> Check:
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Check("cores", True, f"{count}")
-
-
-def check_memory() -> Check:
-    total = host_memory() / GIB
-    return _check("memory", total >= 3.5, f"{total:.1f} GiB", "the smoke recipe needs 4 GiB")
-
-
-def check_disk() -> Check:
-    free = shutil.disk_usage(".").free / GIB
-    return _check("disk", free >= 1, f"{free:.1f} GiB free here", "free 1 GiB, or set --runs to another folder")
+def check_machine() -> Check:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory, free = host_memory() / GIB, shutil.disk_usage(".").free / GIB
+    finding = f"{cores} cores, {memory:.1f} GiB of memory, {free:.1f} GiB of free disk here"
+    repair = "the smoke recipe needs 4 GiB of memory and 1 GiB of disk; --runs sets another folder"
+    return _check("machine", memory >= 3.5 and free >= 1, finding, repair)
 
 
 def check_gpu() -> Check:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 import socket
 import time
 import uuid
@@ -21,14 +20,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import psutil
-
 from corpus.documents.accelerator import device_name, find_device
 from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, Table, print_table
 from launch.errors import LaunchError
 from launch.manifest import installed_version
-from pretrain.engine.memory import GIB
 from pretrain.engine.world import LAUNCHER_VARIABLES, name_interface, wait_for_device
 
 STORE_SECONDS = 60.0
@@ -131,15 +127,13 @@ def _check_folder(store: SharedStore, runs: Path) -> str:
 
 
 def describe_process(runs: Path, folder_error: str = "") -> Record:
-    """What is compared or shown: host, versions and device, and free disk and memory in bytes."""
+    """What is compared or shown: host, versions and device."""
     versions = {"Python": platform.python_version()} | {name: installed_version(name) for name in ("malmoi", "torch")}
     return {
         "host": socket.gethostname(),
         "versions": versions | {"device": _device()},
         "folder": str(runs),
         "folder_error": folder_error,
-        "disk": shutil.disk_usage(runs).free if runs.is_dir() else 0,
-        "memory": psutil.virtual_memory().available,
     }
 
 
@@ -234,10 +228,9 @@ def print_report(records: Sequence[Record | None], reduce: Record, problems: Seq
     for host, count in ranks.items():
         record = next(record for record in present if record["host"] == host)
         versions, sees = record["versions"], "no" if record["folder_error"] else "yes"
-        free = [f"{record[key] / GIB:,.0f} GiB" for key in ("disk", "memory")]
-        rows.append([host, str(count), versions["device"], versions["torch"], sees, *free])
-    heads = ("node", "ranks", "device", "torch", "sees runs", "free disk", "free memory")
-    print_table(Table(heads, rows, numbers=(1, 5, 6), title="Cluster"), console)
+        rows.append([host, str(count), versions["device"], versions["torch"], sees])
+    heads = ("node", "ranks", "device", "torch", "sees runs")
+    print_table(Table(heads, rows, numbers=(1,), title="Cluster"), console)
     if seconds := reduce.get("seconds"):
         sent = 2 * (len(records) - 1) / len(records) * REDUCE_BYTES  # bytes that each process sends in a ring
         size, rate = f"{REDUCE_BYTES >> 20} MiB", f"{sent / seconds / 1e9:.2f} GB/s"

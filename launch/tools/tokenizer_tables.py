@@ -1,6 +1,6 @@
-"""A comparison of tokenizers: tables for the terminal and for Markdown, all numbers as JSON.
+"""A comparison of tokenizers: tables for the terminal, all numbers as JSON.
 
-The terminal and Markdown show the same tables. The first two rows of the first table are the paper's (Table 35, on
+The first two rows of the first table are the paper's (Table 35, on
 Korean Wikipedia). Other text gives other numbers, so compare their order.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launch.console import Table, markdown_table, number_table, print_table
+from launch.console import Table, number_table, print_table
 from launch.errors import LaunchError
 from launch.numbers import count, number, share
 from launch.report.stages import PAPER_TABLE_35
@@ -47,23 +47,17 @@ def compare_tokenizers(
     tokenizers: Sequence[Path],
     texts: Mapping[str, Iterable[str]],
     golds: Sequence[Path] = (),
-    outputs: Sequence[Path] = (),
+    json_file: Path | None = None,
 ) -> list[Comparison]:
-    """Measure tokenizer folders or vocab.txt files on named texts, which are read once, and write the outputs.
-
-    Raises:
-        LaunchError: an output has another suffix than .md and .json or no folder; raised before anything is measured.
-    """
+    """Measure tokenizer folders or vocab.txt files on named texts, which are read once; write all numbers as JSON."""
     from tokenizer.measuring.compare import compare
 
-    for path in outputs:
-        if path.suffix not in (".md", ".json"):
-            raise LaunchError(f"{path}: expected a name that ends in .md or .json")
-        if not path.parent.is_dir():
-            raise LaunchError(f"{path}: the folder {path.parent} does not exist; create it first")
+    if json_file is not None and not json_file.parent.is_dir():
+        raise LaunchError(f"{json_file}: the folder {json_file.parent} does not exist; create it first")
     comparisons = compare(tokenizers, texts, golds)
-    for path in outputs:
-        path.write_text((as_markdown if path.suffix == ".md" else as_json)(comparisons), "utf-8")
+    if json_file is not None:
+        record = [asdict(comparison) for comparison in comparisons]
+        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", "utf-8")
     return comparisons
 
 
@@ -163,14 +157,3 @@ def print_comparison(comparisons: Sequence[Comparison], console: Console) -> Non
     for table in comparison_tables(comparisons):
         print_table(table, console)
     console.print("\n".join(NOTES), style="dim", markup=False)
-
-
-def as_markdown(comparisons: Sequence[Comparison]) -> str:
-    """The same tables as a Markdown page."""
-    parts = [markdown_table(table) for table in comparison_tables(comparisons)]
-    return "\n\n".join([*parts, "\n".join(f"- {note}" for note in NOTES)]) + "\n"
-
-
-def as_json(comparisons: Sequence[Comparison]) -> str:
-    """All measurements as JSON text."""
-    return json.dumps([asdict(c) for c in comparisons], ensure_ascii=False, indent=2) + "\n"

@@ -24,18 +24,18 @@ def measure_tokenizers(
     gold: Annotated[
         list[Path] | None, typer.Option(help="KLUE-DP or CoNLL-U file with annotated morphemes; repeatable.")
     ] = None,
-    out: Annotated[list[Path] | None, typer.Option(help="Output file, .md or .json; repeatable.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
 ) -> None:
     """Measure tokenizers on text: paper Table 35, unknown words, morpheme boundaries, with 95 % intervals.
 
-    Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt --out compared.md
+    Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt --json compared.json
     """
     set_up_console()
     from launch.tools.tokenizer_tables import compare_tokenizers, print_comparison
     from tokenizer.measuring.compare import name_files
 
     named = {name: _read_texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
-    comparison = compare_tokenizers([tokenizer, *(others or [])], named, gold or [], out or [])
+    comparison = compare_tokenizers([tokenizer, *(others or [])], named, gold or [], json_file)
     print_comparison(comparison, PlainConsole())
 
 

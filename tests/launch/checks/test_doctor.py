@@ -10,8 +10,8 @@ from launch.checks.doctor import Check
 
 @pytest.mark.parametrize(
     "check",
-    [doctor.check_python, doctor.check_packages, doctor.check_cores, doctor.check_memory,
-     doctor.check_disk, doctor.check_dictionary, doctor.check_training],
+    [doctor.check_python, doctor.check_packages, doctor.check_machine, doctor.check_dictionary,
+     doctor.check_training],
 )  # fmt: skip
 def test_this_machine_passes(check: object) -> None:
     found = check()  # type: ignore[operator]
@@ -31,12 +31,12 @@ def test_failing_check_stops_the_doctor_and_shows_the_repair(
 
 
 def test_check_that_crashes_is_a_cross(monkeypatch: pytest.MonkeyPatch) -> None:
-    def check_disk() -> Check:
+    def check_machine() -> Check:
         raise RuntimeError("no such device")
 
-    monkeypatch.setattr(doctor, "check_disk", check_disk)
+    monkeypatch.setattr(doctor, "check_machine", check_machine)
     crashed = [check for check in doctor._checks() if check.is_ok is False]
-    assert [check.name for check in crashed] == ["disk"]
+    assert [check.name for check in crashed] == ["machine"]
 
 
 def test_without_the_training_extra_tools_are_ready_and_the_command_that_adds_it_is_shown(

@@ -12,11 +12,9 @@ import pytest
 from rich.console import Console
 
 from corpus.documents.errors import BadInput
-from launch.console import PlainConsole
+from launch.console import PlainConsole, markdown_table
 from launch.errors import LaunchError
 from launch.tools.tokenizer_tables import (
-    as_json,
-    as_markdown,
     compare_tokenizers,
     comparison_tables,
     print_comparison,
@@ -54,7 +52,7 @@ FOUND = [comparison("klue", 2.347, 0.863, syllable=5, Han=4), comparison("a|b", 
 
 
 def test_markdown_has_every_number_once_per_tokenizer() -> None:
-    page = as_markdown(FOUND)
+    page = "\n".join(map(markdown_table, comparison_tables(FOUND)))
 
     assert "| klue | 2.347 ±.010 | 0.750 | 0.0045 | &lt;0.00001 | 0.571 | 0.457 |" in page
     assert "| a\\|b | 2.063 ±.010 | 0.750 | 0.0045 | 0 | 0.571 | 0.457 |" in page
@@ -114,26 +112,14 @@ def test_the_terminal_shows_the_cells_of_markdown_as_plain_text() -> None:
     assert "[UNK]" in shown
 
 
-def test_json_has_all_numbers() -> None:
-    found = [comparison("klue", 2.347, 0.863, texts=2, golds=2)]
-    assert json.loads(as_json(found))[0] == json.loads(json.dumps(asdict(found[0])))
-
-
 def refuse_to_read() -> Iterator[str]:
     pytest.fail("text was read before the arguments were checked")
     yield ""
 
 
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [
-        (Path("table.xlsx"), r"table\.xlsx: expected a name that ends in \.md or \.json"),
-        (Path("no/such/table.md"), "the folder no/such does not exist"),
-    ],
-)
-def test_bad_arguments_are_rejected_first(output: Path, message: str) -> None:
-    with pytest.raises(LaunchError, match=message):
-        compare_tokenizers([], {"text": refuse_to_read()}, (), [output])
+def test_a_missing_folder_is_refused_before_the_text_is_read() -> None:
+    with pytest.raises(LaunchError, match="the folder no/such does not exist"):
+        compare_tokenizers([], {"text": refuse_to_read()}, (), Path("no/such/all.json"))
 
 
 def test_a_gold_file_given_twice_is_refused_before_the_text_is_read(tmp_path: Path) -> None:
@@ -142,13 +128,9 @@ def test_a_gold_file_given_twice_is_refused_before_the_text_is_read(tmp_path: Pa
         compare_tokenizers([], {"text": refuse_to_read()}, [tmp_path / "dp.tsv", tmp_path / "dp.tsv"])
 
 
-def test_one_call_measures_and_writes_every_format(tmp_path: Path) -> None:
-    vocabulary = tmp_path / "small.txt"
+def test_one_call_measures_and_writes_all_numbers(tmp_path: Path) -> None:
+    vocabulary, output = tmp_path / "small.txt", tmp_path / "all.json"
     vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n나\n##는\n책\n##을\n", "utf-8")
-    outputs = [tmp_path / f"out{ending}" for ending in (".md", ".json")]
-
-    found = compare_tokenizers([vocabulary], {"text": ["나는 책을"]}, (), outputs)
-
-    assert outputs[0].read_text("utf-8") == as_markdown(found)
-    assert outputs[1].read_text("utf-8") == as_json(found)
-    assert (found[0].whole.fit.fertility, found[0].whole.silver.f1) == (2.0, 1.0)
+    [found] = compare_tokenizers([vocabulary], {"text": ["나는 책을"]}, (), output)
+    assert json.loads(output.read_text("utf-8")) == json.loads(json.dumps([asdict(found)]))
+    assert (found.whole.fit.fertility, found.whole.silver.f1) == (2.0, 1.0)
