@@ -19,13 +19,12 @@ from finetune.hyperparameters import Hyperparameters
 from finetune.task_names import PAPER_NAMES, SHORT_NAMES, TASK_NAMES, full_name, short_name
 
 ProtocolName = Literal["malmoi", "klue-baseline"]
-PoolingName = Literal["cls", "last", "mean"]
 MarkerName = Literal["plain", "typed"]
 MODEL_INFO_NAME = "malmoi.json"  # in the folder of a saved model: its task, protocol and files
 FRESH = "fresh:"  # prefix of an encoder's name: its architecture and tokenizer with random weights
 CHANGEABLE = frozenset({
     "protocol", "pos_tags", "max_train_examples", "evaluations_per_epoch", "mrc_empty_windows", "mrc_threshold_share",
-    "re_markers", "re_restricted", "overrides", "pooling", "bidirectional", "lora",
+    "re_markers", "re_restricted", "overrides", "bidirectional", "lora",
 })  # fmt: skip
 
 
@@ -142,6 +141,8 @@ class FinetuneConfig(Section):
     renamed: ClassVar[Mapping[str, str]] = {"own": "custom"}
     removed: ClassVar[Mapping[str, str]] = {
         "dev_split_share": "a divided dev file always holds 20 % out for scoring",
+        "predict_test": "predict the test file with `malmoi predict`, then `malmoi finetune export` writes its format",
+        "pooling": "encoders represent a text by [CLS], decoders by the last token",
         "start_from": "name the model/ folder of the other task's training in finetune.models",
     }
 
@@ -181,9 +182,6 @@ class FinetuneConfig(Section):
     )
     pos_tags: bool = Field(
         True, description="KLUE-DP: use gold part-of-speech tags as input, as in the published scores."
-    )
-    predict_test: bool = Field(
-        False, description="Also predict the test file of each task and write it in the official format."
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="bf16: autocast in training and scoring. auto: bf16 where it is clearly faster."
@@ -242,11 +240,6 @@ class FinetuneConfig(Section):
     searched_on: Literal["train", "dev"] | None = Field(
         None,
         description="Split that selected these hyperparameters. Set by `malmoi search` and reported with each score.",
-    )
-    pooling: PoolingName | None = Field(
-        None,
-        description="Hidden state that represents the whole text: [CLS], the last token, or the mean of all tokens. "
-        "Default: last for decoders, cls for encoders.",
     )
     bidirectional: bool = Field(
         False, description="Decoders: attention in both directions (as in LLM2Vec), without the causal mask."

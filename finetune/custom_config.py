@@ -52,6 +52,11 @@ class CustomColumns(Section):
         None, description="Classes or entity types in this order. Default: those of the training file."
     )
 
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """The columns of the texts, which are also the names of an example's inputs."""
+        return self.text if isinstance(self.text, tuple) else (self.text or "text",)
+
     @model_validator(mode="after")
     def _has_the_columns_of_its_kind(self) -> CustomColumns:
         others = {name for names in COLUMNS_OF_KIND.values() for name in names} - set(COLUMNS_OF_KIND[self.kind])
@@ -75,7 +80,7 @@ class CustomTask(CustomColumns, frozen=True, extra="forbid"):
         None, description="Training file. Default: a part of dev, if finetune.split_dev names the task."
     )
     dev: str = Field(description="File to score on.")
-    test: str | None = Field(None, description="File to predict only (finetune.predict_test).")
+    test: str | None = Field(None, description="Test file. A corpus of the same recipe excludes its texts.")
 
     @property
     def files(self) -> dict[str, str]:

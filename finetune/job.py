@@ -19,11 +19,11 @@ from torch import nn
 from corpus.documents.accelerator import PrecisionName
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import SUFFIX, read_json, write_json, write_json_lines
+from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder.loading import load_config, load_tokenizer, most_tokens
 from finetune.ensemble.member_scores import RECORDS_NAME, write_records
-from finetune.examples import Example, Feature, Prediction, Row
+from finetune.examples import Example, Prediction, Row
 from finetune.heads.shape import shape_model
 from finetune.hyperparameters import Hyperparameters
 from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
@@ -35,7 +35,7 @@ from finetune.score.scores import defined, defined_tables, installed_versions, r
 from finetune.task import MemberRecord, Task, ToRecords
 from finetune.train.averaging import START_EPOCHS
 from finetune.train.batched_prediction import predict
-from finetune.train.trainer import Selection, seed_everything, train
+from finetune.train.trainer import seed_everything, train
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +47,8 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
     ``precision`` is the resolved ``config.precision``; ``parts`` further divides each step. Writes
-    ``predictions.jsonl``, ``errors.json``, the test file with predictions and the scores for ensembles if they are
-    enabled, the model as ``config.save`` says, and ``scores.json`` last.
+    ``predictions.jsonl``, ``errors.json``, the scores for ensembles if they are enabled, the model as ``config.save``
+    says, and ``scores.json`` last.
     """
     config = job.config
     task = task_of(job.task, config)
@@ -63,12 +63,12 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     settings = in_parts(settings, parts)
     _clear(folder)
     began = time.perf_counter()
-    trained, scored, test, about, records = _train_and_predict(task, job, precision, settings, data)
+    trained, scored, about, records = _train_and_predict(task, job, precision, settings, data)
     rows = to_rows(data.scored, scored)
-    _write_rows(folder, task, data.scored, rows, records, config.split_seed)
-    if data.test_file is not None:
-        values = {example.guid: found.value for example, found in zip(data.test, test, strict=True)}
-        task.write(data.test_file, values, folder / data.test_file.name.removesuffix(SUFFIX))
+    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows))
+    write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
+    if records:
+        write_records(folder / RECORDS_NAME, data.scored, task.group, records)
     result = {
         "task": job.task, "model": job.model, "settings": job.settings, "seed": job.seed, "protocol": config.protocol,
         "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
@@ -92,21 +92,6 @@ def _clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _write_rows(
-    folder: Path,
-    task: Task,
-    examples: Sequence[Example],
-    rows: Sequence[Row],
-    records: Sequence[MemberRecord],
-    seed: int,
-) -> None:
-    """Write predictions, a sample of the errors, and the records for ensembles if there are any."""
-    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows))
-    write_json(folder / ERRORS_NAME, find_errors(task, examples, rows, seed=seed))
-    if records:
-        write_records(folder / RECORDS_NAME, examples, task.group, records)
-
-
 def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:
     """The published hyperparameters for the size of the encoder, with overrides, limited to its input length."""
     override = config.overrides.get(task.name)
@@ -124,28 +109,28 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 def _train_and_predict(
     task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data
-) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any], list[MemberRecord]]:
-    """The model, its predictions of the scored and the test examples, the training's part of scores.json, and the
-    records for ensembles."""
+) -> tuple[Trained, list[Prediction], dict[str, Any], list[MemberRecord]]:
+    """The model, its predictions of the scored examples, the training's part of scores.json, and the records for
+    ensembles."""
     config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
-    learned, unseen = _hold_for_tuning(task, data.training, config)
-    training, held, scored, test = (
+    learned, unseen = data.training, list[Example]()
+    if task.tune and config.mrc_threshold_share:
+        learned, unseen = hold_out(data.training, config.mrc_threshold_share, config.split_seed, task.group)
+    training, held, scored = (
         task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
-        for examples in (learned, unseen, data.scored, data.test)
+        for examples in (learned, unseen, data.scored)
     )
     seed = seed_everything(job.seed, job.task)
     model, merge, parameters = shape_model(task.model(job.encoder, tokenizer), task, config, job.model, tokenizer)
 
-    def predict_all(examples: list[Example], features: list[Feature]) -> list[Prediction]:
-        return task.decode(examples, features, predict(task, model, features, pad_id, precision))
-
     def score(_: nn.Module) -> float:
-        return task.score(to_rows(data.scored, predict_all(data.scored, scored)))[task.select_by]
+        predictions = task.decode(data.scored, scored, predict(task, model, scored, pad_id, precision))
+        return task.score(to_rows(data.scored, predictions))[task.select_by]
 
     report = train(
         task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
-        selection=Selection(times, score) if (times := config.evaluations_per_epoch) else None,
+        evaluations_per_epoch=config.evaluations_per_epoch, score=score,
         as_published=config.protocol == "klue-baseline",
     )  # fmt: skip
     merge()
@@ -161,17 +146,8 @@ def _train_and_predict(
         "peak_mib": report.peak_mib, "device": next(model.parameters()).device.type, "precision": precision,
     }  # fmt: skip
     raws, keep = predict(task, model, scored, pad_id, precision), records_function(task, config)
-    predictions = task.decode(data.scored, scored, raws), predict_all(data.test, test) if test else []
-    return Trained(model, tokenizer), *predictions, about, keep(data.scored, scored, raws) if keep else []
-
-
-def _hold_for_tuning(
-    task: Task, training: list[Example], config: FinetuneConfig
-) -> tuple[list[Example], list[Example]]:
-    """The examples to train on, and those to tune the trained model on, by whole groups and seed."""
-    if task.tune is None or not config.mrc_threshold_share:
-        return training, []
-    return hold_out(training, config.mrc_threshold_share, config.split_seed, task.group)
+    predictions, records = task.decode(data.scored, scored, raws), keep(data.scored, scored, raws) if keep else []
+    return Trained(model, tokenizer), predictions, about, records
 
 
 def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:
@@ -210,9 +186,6 @@ def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, 
     folder, config = job.folder(out), job.config
     result = _read_result(folder, fingerprint)
     if result is None or result["bootstrap_samples"] != config.bootstrap_samples:
-        return None
-    test_name = Path(task.files.of("test")).name.removesuffix(SUFFIX) if config.predict_test else ""
-    if test_name and not (folder / test_name).is_file():
         return None
     if records_function(task, config) and not (folder / RECORDS_NAME).is_file():
         log.info("%s: kept no scores for ensembles; training again, with the same result", folder)

@@ -93,8 +93,6 @@ class HubLayout(NamedTuple):
 
     columns: tuple[str, ...]  # required columns
     convert: Callable[[Sequence[dict[str, Any]], str], str]  # rows and "train" or "dev" to the text of the file
-    missing_file: str | None = None  # an official file below the folder that the copy does not have
-    effect: str = ""  # what follows from that
 
 
 RawInput = str | Sequence[str] | Mapping[str, Any]  # new text: a line, its columns, or a JSON record

@@ -44,18 +44,16 @@ SLIVERS = {
     "corpus/quality/length.py": "one quality rule per file, found by its name",
     "finetune/features.py": "the command `finetune features`, imported when it runs",
     "finetune/tasks/re/published.py": "every task folder has the same files",
-    "finetune/tasks/wos/ensemble.py": "every task folder has the same files",
     "launch/cluster/hosts.py": "one file per launcher",
 }
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_152,
-    "finetune": 16_142,
+    "finetune": 15_612,
     "launch": 9_735,
-    "wheel": 48_023,
+    "wheel": 47_493,
 }
-NOT_YET_MEDIANS = {"finetune"}
 
 FOLDERS = (*PACKAGES, "tests")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
@@ -92,7 +90,7 @@ def test_packages_stay_within_their_number_of_lines(name: str) -> None:
     assert lines <= limit(name, MAX_LINES[name])
 
 
-@pytest.mark.parametrize("package", [name for name in PACKAGES if name not in NOT_YET_MEDIANS])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_the_median_file_tells_one_story(package: str) -> None:
     lines = [lines_of(file) for file in source_files() if file.startswith(f"{package}/")]
     assert round(statistics.median(count for count in lines if count)) in MEDIAN_FILE_LINES

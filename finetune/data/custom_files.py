@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from corpus.documents.atomic_files import atomic_write, parse_json
+from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from finetune.data.files import read_json, read_text
 
@@ -186,24 +186,3 @@ def read_words(path: Path) -> list[Words]:
     if not found:
         raise BadInput(f"{path}: no word in it; expected a word and its tag a line, sentences parted by empty lines")
     return found
-
-
-def write_table(path: Path, target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write a table with other rows in the format of ``path``, uncompressed."""
-    kind, text = kind_of_file(path), io.StringIO(newline="")
-    if kind in (".csv", ".tsv"):
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        cells = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
-        if kind == ".csv":
-            csv.writer(text, lineterminator="\n").writerows(cells)
-        else:
-            text.writelines("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in cells)
-    elif kind == ".json":
-        text.write(json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
-    else:
-        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    atomic_write(target, text.getvalue())
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

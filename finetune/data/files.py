@@ -91,15 +91,10 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(read_bytes(path, MAX_BYTES)).hexdigest()
 
 
-def identify(path: Path) -> dict[str, str]:
-    """``file``, ``sha256`` and ``version`` of a file, as recorded in results."""
+def identify(path: Path, is_custom: bool = False) -> dict[str, str]:
+    """``file``, ``sha256`` and ``version`` of a file, as recorded in results; ``own`` is a custom task's version."""
     digest = sha256(path)
-    return {"file": path.name, "sha256": digest, "version": version_of(path, digest)}
-
-
-def identify_custom(path: Path) -> dict[str, str]:
-    """The same for a file of a custom task."""
-    return {"file": path.name, "sha256": sha256(path), "version": "own"}
+    return {"file": path.name, "sha256": digest, "version": "own" if is_custom else version_of(path, digest)}
 
 
 def version_of(path: Path, digest: str) -> str:

@@ -8,7 +8,6 @@ the rows.
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,8 +21,6 @@ from finetune.task_names import SHORT_NAMES
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-log = logging.getLogger(__name__)
 
 KLUE = "klue/klue"
 SPLITS = {"train": "train", "dev": "validation"}  # official name to the Hub's
@@ -71,11 +68,6 @@ def materialize(name_or_folder: str | Path, cache: Path, tasks: Sequence[str]) -
         if task not in source["tasks"]:
             source["tasks"][task] = _write_task(copy, task, folder)
             atomic_write(folder / SOURCE_NAME, json.dumps(source, ensure_ascii=False, indent=1))
-    for layout in (TASKS[task].hub for task in tasks):
-        if layout.missing_file and not (folder / layout.missing_file).exists():
-            name = Path(layout.missing_file).name
-            log.warning("%s has no %s; copy the official one to %s, or %s", copy, name, folder / layout.missing_file,
-                        layout.effect)  # fmt: skip
     return folder
 
 

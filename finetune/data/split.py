@@ -17,7 +17,7 @@ from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import find_file, identify, identify_custom
+from finetune.data.files import find_file, identify
 from finetune.examples import Example
 from finetune.task import Task
 
@@ -35,23 +35,21 @@ class Data:
     split: str  # what the scores are on, for people
     is_official_dev: bool  # as many examples as the official dev file, so paper Table 36 compares
     files: dict[str, dict[str, str]]  # split to file name, sha256 of its content and version
-    test: list[Example]  # none unless asked for
-    test_file: Path | None
 
 
 def load_data(task: Task, folder: Path, config: FinetuneConfig, *, needs_train: bool = True) -> Data:
     """Read the examples of a task, and divide the dev file if ``config.split_dev`` names the task. ``BadInput`` if a
     file is missing, unreadable, or belongs to another split."""
-    train = find(task, folder, "train")
-    dev = _need(task, folder, "dev", f"{task.name} cannot be scored without it")
+    train, dev = find(task, folder, "train"), find(task, folder, "dev")
+    if dev is None:
+        raise BadInput(f"{_named(task, folder, 'dev')} is missing; {task.name} cannot be scored without it")
     if train is None and needs_train and task.name not in config.split_dev:
-        train = _need(
-            task, folder, "train",
-            f"add it, leave {task.name} out of finetune.tasks, or name it in finetune.split_dev to train on one part "
-            "of its dev file and score on the rest",
-        )  # fmt: skip
-    identify_one = identify_custom if task.custom else identify
-    files = {split: identify_one(path) for split, path in (("train", train), ("dev", dev)) if path is not None}
+        raise BadInput(
+            f"{_named(task, folder, 'train')} is missing; add it, leave {task.name} out of finetune.tasks, or name it "
+            "in finetune.split_dev to train on one part of its dev file and score on the rest"
+        )
+    own = task.custom is not None
+    files = {split: identify(path, own) for split, path in (("train", train), ("dev", dev)) if path is not None}
     scored = _read_labelled(task, dev)
     if train is not None:
         training, split = _read_labelled(task, train), "dev"
@@ -61,8 +59,6 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig, *, needs_train: 
     else:
         training, scored = hold_out(scored, DEV_SPLIT_SHARE, config.split_seed, task.group)
         split = f"{DEV_SPLIT_SHARE:.0%} of dev, by seed; there is no train file, the rest of dev trains"
-    wants_test = config.predict_test and (task.custom is None or task.files.of("test"))
-    test = _need(task, folder, "test", "add it, or set finetune.predict_test=false") if wants_test else None
     kept = sample(scored, config.max_dev_examples, config.split_seed)
     if len(kept) < len(scored):
         split += f"; {len(kept):,} of {len(scored):,} examples, by seed"
@@ -73,7 +69,7 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig, *, needs_train: 
     if not kept or (needs_train and not training):
         raise BadInput(f"{dev}: too few examples of {task.name} to train and to score; give more")
     is_official_dev = split == "dev" and len(kept) == task.published.dev_examples
-    return Data(training, kept, split, is_official_dev, files, _read(task, test) if test else [], test)
+    return Data(training, kept, split, is_official_dev, files)
 
 
 def _say_held_out(count: int, config: FinetuneConfig) -> str:
@@ -82,13 +78,9 @@ def _say_held_out(count: int, config: FinetuneConfig) -> str:
     return f"{config.held_out_share:.0%} of the training examples, by seed; the others train{some}"
 
 
-def _need(task: Task, folder: Path, split: str, advice: str) -> Path:
+def _named(task: Task, folder: Path, split: str) -> str:
     name = task.files.of(split)
-    path = find(task, folder, split)
-    if path is None:
-        what = name if task.custom else f"{folder}: {name} (or .zst)"
-        raise BadInput(f"{what or f'finetune.custom.{task.name}.{split}'} is missing; {advice}")
-    return path
+    return (name if task.custom else f"{folder}: {name} (or .zst)") or f"finetune.custom.{task.name}.{split}"
 
 
 def find(task: Task, folder: Path, split: str) -> Path | None:

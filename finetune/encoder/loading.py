@@ -50,6 +50,7 @@ _ENCODER_KINDS = frozenset(MODEL_FOR_MASKED_LM_MAPPING_NAMES)  # what fills mask
 _DECODER_KINDS = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - _ENCODER_KINDS - {"xlnet"}  # whose [CLS] comes last
 _JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")  # a syllable in NFD
 _ROLES = ("pad_token", "cls_token", "sep_token")
+_NO_WEIGHTS = "its weights cannot be loaded", "; give a whole checkpoint"
 _RARE = "\ue000"  # in no vocabulary
 _MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
 
@@ -75,10 +76,8 @@ def load_config(name: str) -> PreTrainedConfig:
         refuse_links(Path(name), name)
     if Path(name).exists():
         check_sizes(Path(name), name)
-    try:
+    with _in_one_sentence(name, "not an encoder that transformers can load"):
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
-    except Exception as error:  # the library raises what it likes for values it does not expect
-        raise BadInput(f"{name}: not an encoder that transformers can load ({first_line(error)})") from None
     kind = config.model_type
     if config.is_encoder_decoder or not (kind in _ENCODER_KINDS or reads_one_way(config)):
         raise BadInput(
@@ -113,10 +112,8 @@ def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedT
 def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     if Path(name).is_dir():
         refuse_links(Path(name), name)
-    try:
+    with _in_one_sentence(name, "no tokenizer that transformers can load"):
         return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    except Exception as error:  # the libraries raise what they like for files they cannot read
-        raise BadInput(f"{name}: no tokenizer that transformers can load ({first_line(error)})") from None
 
 
 def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
@@ -125,10 +122,8 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
         raise BadInput(f"{path}: no such file; give a vocab.txt or the folder of a tokenizer")
     if _JAMO.search(path.read_text("utf-8", "ignore")):
         raise BadInput(f"{path}: its pieces are in NFD and need the other tokenizer files; give the folder")
-    try:
+    with _in_one_sentence(str(path), "not one piece a line in UTF-8", "; give a vocab.txt"):
         return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
-    except Exception as error:
-        raise BadInput(f"{path}: not one piece a line in UTF-8 ({first_line(error)}); give a vocab.txt") from None
 
 
 def name_roles(tokenizer: PreTrainedTokenizerBase) -> list[str]:
@@ -183,7 +178,7 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
     if tokenizer is not None:
         _refuse_other_padding(name, config, tokenizer)
     if name.startswith(FRESH):
-        with _told_in_one_sentence(name):
+        with _in_one_sentence(name, *_NO_WEIGHTS):
             config.update(settings)
             model = kind.from_config(config, dtype=torch.float32)
     else:
@@ -212,7 +207,7 @@ def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: An
         check_model_files(Path(name), name)
     elif index := _index_on_hub(name):
         check_weight_index(index, name)
-    with _told_in_one_sentence(name), quiet_transformers():
+    with _in_one_sentence(name, *_NO_WEIGHTS), quiet_transformers():
         model, found = kind.from_pretrained(
             name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
             ignore_mismatched_sizes=True, **settings,
@@ -267,9 +262,9 @@ def most_tokens(config: PreTrainedConfig) -> int | None:
 
 
 @contextmanager
-def _told_in_one_sentence(name: str) -> Iterator[None]:
+def _in_one_sentence(name: str, problem: str, advice: str = "") -> Iterator[None]:
+    """``BadInput`` with the first line of whatever a library raises for a file that it cannot read."""
     try:
         yield
-    except Exception as error:  # by what is wrong with config.json or the files of weights
-        why = first_line(error)
-        raise BadInput(f"{name}: its weights cannot be loaded ({why}); give a whole checkpoint") from error
+    except Exception as error:  # the libraries raise what they like
+        raise BadInput(f"{name}: {problem} ({first_line(error)}){advice}") from error

@@ -1,7 +1,7 @@
-"""The encoder as a torch module: pooling of decoders and encoders, and attention in both directions.
+"""The encoder as a torch module: the state that represents a text, and attention in both directions.
 
 Heads read what a text says from state 0: that of [CLS], which in a decoder has seen nothing, so there it is replaced by
-the state of the last token, or by the mean of all states.
+the state of the last token.
 Legend: ``B`` texts, ``L`` positions, ``H`` hidden.
 """
 
@@ -11,40 +11,34 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from corpus.documents.errors import BadInput
-from finetune.config import PoolingName
 from finetune.encoder.loading import has_segments, load_pretrained, reads_one_way
 
 
 class Encoder(nn.Module):
-    """An encoder that ignores ``token_type_ids`` where it has no segments; the output has ``last_hidden_state``.
+    """An encoder that ignores ``token_type_ids`` where it has no segments; the output has ``last_hidden_state``."""
 
-    State 0, from which heads read what the whole text says, is by ``pooling`` that of [CLS], that of the last token, or
-    the mean of all tokens. None: of a decoder the last token's, else that of [CLS].
-    """
-
-    def __init__(self, encoder: nn.Module, pooling: PoolingName | None = None) -> None:
+    def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
         config: Any = encoder.config
         self.config = config
         self.is_decoder = reads_one_way(config)
-        self.pooling: PoolingName = pooling or default_pooling(config)
         if not getattr(config, "is_causal", True):
             _drop_causal_mask(encoder)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Any:
         """Token ids, mask and segments, each (B, L), padding on the right, to the encoder's own output."""
         more: dict[str, Any] = {"token_type_ids": token_type_ids} if has_segments(self.config) else {}
-        if self.is_decoder:
-            more["use_cache"] = False
-        output = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **more)
-        if self.pooling != "cls":
-            states_BLH = output.last_hidden_state
-            pooled_BH = _POOL[self.pooling](states_BLH, attention_mask)
-            output.last_hidden_state = torch.cat([pooled_BH[:, None], states_BLH[:, 1:]], dim=1)
+        if not self.is_decoder:
+            return self.encoder(input_ids=input_ids, attention_mask=attention_mask, **more)
+        output = self.encoder(input_ids=input_ids, attention_mask=attention_mask, use_cache=False, **more)
+        states_BLH = output.last_hidden_state
+        row_B = torch.arange(len(states_BLH), device=states_BLH.device)
+        last_BH = states_BLH[row_B, attention_mask.sum(dim=1) - 1]
+        output.last_hidden_state = torch.cat([last_BH[:, None], states_BLH[:, 1:]], dim=1)
         return output
 
 
@@ -56,23 +50,6 @@ def load_encoder(name: str, tokenizer: PreTrainedTokenizerBase | None = None) ->
 def find_encoder(model: nn.Module) -> Any:
     """The encoder inside a task's model, without the head."""
     return next(part for part in model.modules() if isinstance(part, PreTrainedModel)).base_model
-
-
-def default_pooling(config: PreTrainedConfig) -> PoolingName:
-    """What a model is read by where nothing is said."""
-    return "last" if reads_one_way(config) else "cls"
-
-
-def _pool_last(states_BLH: Tensor, mask_BL: Tensor) -> Tensor:
-    return states_BLH[torch.arange(len(states_BLH), device=states_BLH.device), mask_BL.sum(dim=1) - 1]
-
-
-def _pool_mean(states_BLH: Tensor, mask_BL: Tensor) -> Tensor:
-    is_real_BL1 = mask_BL[..., None].to(states_BLH.dtype)
-    return (states_BLH * is_real_BL1).sum(dim=1) / is_real_BL1.sum(dim=1)
-
-
-_POOL = {"last": _pool_last, "mean": _pool_mean}
 
 
 def read_both_ways(encoder: Encoder, name: str) -> None:

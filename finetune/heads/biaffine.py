@@ -161,19 +161,31 @@ class BiaffineParser(nn.Module):
     """Scores every possible arc and every type on it; ``predict`` leaves the search for a tree to the caller.
 
     Args:
+        pos_tags: number of part-of-speech tags among the inputs; None: no tags.
+        is_published: words are read by ``PublishedReader``.
         right_only: a head is the root or to the right of its word; else anything in the sentence, as published.
         dropout: share of channels zeroed in the arc and type spaces; published: none.
     """
 
     def __init__(
-        self, reader: PlainReader | PublishedReader, types: int, *, right_only: bool = True, dropout: float = DROPOUT
-    ) -> None:
+        self, encoder: Encoder, pos_tags: int | None, types: int, *, is_published: bool = False,
+        right_only: bool = True, dropout: float = DROPOUT,
+    ) -> None:  # fmt: skip
         super().__init__()
+        reader = PublishedReader(encoder, pos_tags) if is_published else PlainReader(encoder, pos_tags)
         self.reader, self.right_only, self.dropout = reader, right_only, dropout
+        self.head = {
+            "is_published": is_published, "pos_tags": pos_tags, "types": types, "right_only": right_only,
+            "dropout": dropout,
+        }  # fmt: skip
         arc, type_ = reader.arc_width, reader.type_width
         self.arc_word, self.arc_head = nn.Linear(reader.dependent_width, arc), nn.Linear(reader.head_width, arc)
         self.type_word, self.type_head = nn.Linear(reader.dependent_width, type_), nn.Linear(reader.head_width, type_)
         self.arcs, self.types = Biaffine(arc, 1), Biaffine(type_, types)
+
+    @property
+    def encoder(self) -> Encoder:
+        return self.reader.encoder
 
     def project(self, layer: nn.Linear, x: Tensor) -> Tensor:
         return drop_channels(functional.elu(layer(x)), self.dropout, self.training)

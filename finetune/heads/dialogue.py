@@ -53,9 +53,14 @@ class StateGenerator(nn.Module):
 
     def __init__(
         self, encoder: Encoder, slots: Mapping[str, Sequence[int]], gates: int, spell_gate: int, ends: Sequence[int],
-        spell: Callable[[Sequence[int]], str], design: Design,
+        design: Design | Mapping[str, Any], spell: Callable[[Sequence[int]], Any] = list,
     ) -> None:  # fmt: skip
         super().__init__()
+        design = design if isinstance(design, Design) else Design(**design)
+        self.head = {
+            "slots": {name: list(ids) for name, ids in slots.items()}, "gates": gates, "spell_gate": spell_gate,
+            "ends": list(ends), "design": design._asdict(),
+        }  # fmt: skip
         self.encoder, self.design, self.names = encoder, design, list(slots)
         self.spell_gate, self.ends, self.spell = spell_gate, set(ends), spell
         hidden, width = int(encoder.config.hidden_size), self.embeddings.shape[1]

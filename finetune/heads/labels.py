@@ -1,8 +1,8 @@
 """Heads for one label or one number per text, or one tag per token (KLUE paper 5.1).
 
-Encoders use the stock classes of transformers, as in the published baseline. Decoders, and encoders with another
-pooling, have one linear map on their states, because the stock classes of decoders find the last token by the padding
-id, which is often the end token. Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels.
+Encoders use the stock classes of transformers, as in the published baseline. Decoders have one linear map on their
+states, because their stock classes find the last token by the padding id, which is often the end token.
+Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from finetune.config import PoolingName
 from finetune.encoder.loading import has_segments, load_config, load_pretrained, read_weights, reads_one_way
 from finetune.encoder.module import Encoder
 from finetune.examples import IGNORED
@@ -77,7 +76,7 @@ class StateLabeller(nn.Module):
 
     def __init__(self, encoder: Encoder, kind: OutputKind, outputs: int) -> None:
         super().__init__()
-        self.encoder, self.kind = encoder, kind
+        self.encoder, self.kind, self.head = encoder, kind, {"kind": kind, "outputs": outputs}
         self.dropout = nn.Dropout(float(getattr(encoder.config, "hidden_dropout_prob", 0.0)))
         self.outputs = nn.Linear(int(encoder.config.hidden_size), outputs)
 
@@ -103,33 +102,21 @@ class StateLabeller(nn.Module):
         return scores
 
 
-def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> nn.Module:
-    """Encoder and new head; predicts the probability of each label, (K,) float32."""
-    return _load(TEXT, name, tokenizer, "label", len(labels), _names(labels))
-
-
-def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
-    """Encoder and new head with one output, trained with squared error; predictions are unbounded."""
-    return _load(TEXT, name, tokenizer, "number", 1, {"num_labels": 1, "problem_type": "regression"})
-
-
-def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> nn.Module:
-    """Encoder and new head over tokens; predicts the scores of each token without padding, (L, K) float32."""
-    return _load(TOKENS, name, tokenizer, "tags", len(labels), _names(labels))
-
-
-def _load(
-    stock: Any, name: str, tokenizer: PreTrainedTokenizerBase, kind: OutputKind, outputs: int, settings: dict[str, Any]
+def load_labeller(
+    name: str, tokenizer: PreTrainedTokenizerBase, kind: OutputKind, labels: Sequence[str] = ()
 ) -> nn.Module:
+    """Encoder and new head.
+
+    It predicts for "label" the probability of each of ``labels``, (K,) float32; for "number" an unbounded number,
+    trained with squared error; for "tags" the scores of each token without padding, (L, K) float32.
+    """
     if reads_one_way(load_config(name)):
-        return StateLabeller(Encoder(load_pretrained(AutoModel, name, tokenizer)), kind, outputs)
-    return Labeller(load_pretrained(stock, name, tokenizer, **settings), kind)
-
-
-def pool_states(labeller: Labeller, pooling: PoolingName) -> StateLabeller:
-    """The encoder of a stock text head with a new linear head."""
-    net: Any = labeller.net
-    return StateLabeller(Encoder(net.base_model, pooling), labeller.kind, int(net.config.num_labels))
+        return StateLabeller(Encoder(load_pretrained(AutoModel, name, tokenizer)), kind, len(labels) or 1)
+    ids = {label: id_ for id_, label in enumerate(labels)}
+    settings: dict[str, Any] = {"id2label": dict(enumerate(labels)), "label2id": ids, "problem_type": None}
+    if kind == "number":
+        settings = {"num_labels": 1, "problem_type": "regression"}
+    return Labeller(load_pretrained(TOKENS if kind == "tags" else TEXT, name, tokenizer, **settings), kind)
 
 
 def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
@@ -145,8 +132,3 @@ def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
     return Labeller(
         read_weights(TEXT, folder, is_whole=True), "number" if config.problem_type == "regression" else "label"
     )
-
-
-def _names(labels: Sequence[str]) -> dict[str, Any]:
-    ids = {label: id_ for id_, label in enumerate(labels)}
-    return {"id2label": dict(enumerate(labels)), "label2id": ids, "problem_type": None}  # of a kept model: another's

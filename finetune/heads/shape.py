@@ -1,4 +1,4 @@
-"""Changes of a model before training: pooling, attention in both directions, low-rank adapters (LoRA).
+"""Changes of a model before training: attention in both directions, low-rank adapters (LoRA).
 
 peft adds an adapter to each linear layer of the encoder, whose weights are frozen; the head, the pooler and the
 embeddings of added tokens are trained. After training the adapters are merged into the weights, before any prediction,
@@ -19,7 +19,6 @@ from finetune.config import FinetuneConfig, Lora
 from finetune.encoder.loading import load_config, reads_one_way
 from finetune.encoder.module import Encoder, find_encoder, read_both_ways
 from finetune.examples import Tokenizer
-from finetune.heads.labels import Labeller, pool_states
 from finetune.task import Task
 
 HEAD_PART = "pooler"  # of an encoder, but often drawn at random, as a head is
@@ -35,11 +34,7 @@ class Shaped(NamedTuple):
 
 def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, name: str, tokenizer: Tokenizer) -> Shaped:
     """The model of ``task`` with the changes of ``config``; ``name`` is the encoder's, for messages."""
-    if config.pooling and isinstance(model, Labeller) and model.kind != "tags":
-        model = pool_states(model, config.pooling)
     encoder = next((module for module in model.modules() if isinstance(module, Encoder)), None)
-    if config.pooling and encoder is not None:
-        encoder.pooling = config.pooling
     if config.bidirectional and encoder is not None:
         read_both_ways(encoder, name)
     if config.lora is None:

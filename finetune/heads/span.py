@@ -32,7 +32,7 @@ class SpanFinder(nn.Module):
     def __init__(self, encoder: Encoder, cuts: int) -> None:
         """``cuts``: most characters to cut off an answer's last token; 0: no such map."""
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.head = encoder, {"cuts": cuts}
         self.ends = nn.Linear(int(encoder.config.hidden_size), 2)
         self.cuts = nn.Linear(int(encoder.config.hidden_size), cuts + 1) if cuts else None
         self.register_buffer("threshold", torch.zeros(()))

@@ -23,7 +23,7 @@ from finetune.hyperparameters import DEFAULT_VALUES, Hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
 WHOLE = {"lora"}  # a map, but not one by task; recorded with the defaults of its keys
 NO_PREDICTION = {  # these change none
-    "bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "search", "keep_scores", "ensembles",
+    "bootstrap_samples", "device", "price_per_hour", "save", "search", "keep_scores", "ensembles",
 }  # fmt: skip
 ABOUT_RUNS = {"manifest.json", "started.json"}  # in the folder of a run's own model; they hold times
 SPLITS = ("train", "dev", "test")

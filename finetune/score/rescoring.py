@@ -90,7 +90,7 @@ def _nli(rows: Sequence[Row]) -> ScoreDrawn:
 
 
 def _sts(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.sts.metrics import numbers_of, score_pairs
+    from finetune.tasks.sts.task import numbers_of, score_pairs
 
     gold_N, predicted_N = numbers_of(rows)
     return _one_by_one(lambda rows_of: score_pairs(gold_N[rows_of], predicted_N[rows_of]))

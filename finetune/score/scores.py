@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
-from finetune.data.files import identify, identify_custom
+from finetune.data.files import identify
 from finetune.examples import Example, Prediction, Row, Table
 from finetune.registry import find_task
 from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
@@ -100,7 +100,7 @@ def score_file(name: str, predictions: Path, gold: Path | None = None, samples: 
         rows = _pair(task, examples, predictions, gold)
         groups, about = (
             [task.group(example) for example in examples],
-            (identify_custom if task.custom else identify)(gold),
+            identify(gold, is_custom=task.custom is not None),
         )
     rows, notes = in_nfc(rows)
     try:

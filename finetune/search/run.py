@@ -120,7 +120,7 @@ def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:
     return config.model_copy(
         update={
             "held_out_share": search.held_out_share if search.select_on == "train" else 0.0,
-            "searched_on": None, "save": "none", "bootstrap_samples": 0, "predict_test": False,
+            "searched_on": None, "save": "none", "bootstrap_samples": 0,
             "overrides": {**config.overrides, task: before},
         }
     )  # fmt: skip

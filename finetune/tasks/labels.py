@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.files import format_json, read_records, text_of
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Table, Tokenizer, pad_inputs
-from finetune.task import Ensembling, Inspection, MemberRecords, Task
+from finetune.task import Ensembling, HubLayout, Inspection, MemberRecords, Task
+from finetune.tasks.text_input import text_inference
 
 LARGEST = sys.float_info.max  # an int of JSON may be larger
 
@@ -143,11 +144,13 @@ def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, NDArra
     return batch
 
 
-def build_labeller(labels: Sequence[str], encoder: str, tokenizer: Tokenizer) -> Module:
-    """Encoder and a head over ``labels``."""
-    from finetune.heads.labels import load_text_labeller
+def build_labeller(
+    kind: Literal["label", "number", "tags"], labels: Sequence[str], encoder: str, tokenizer: Tokenizer
+) -> Module:
+    """Encoder and a head: one of ``labels`` or a number per text, or one of ``labels`` per token."""
+    from finetune.heads.labels import load_labeller
 
-    return load_text_labeller(encoder, tokenizer, labels)
+    return load_labeller(encoder, tokenizer, kind, labels)
 
 
 def decode_labels(
@@ -262,24 +265,34 @@ def class_tables(labels: Sequence[str], rows: Sequence[Row]) -> dict[str, Table]
     return {"classes": class_rows(rows, labels), "confusion": confusion}
 
 
-def label_inspection(labels: Sequence[str], fields: Sequence[str]) -> Inspection:
-    """The inspection of a task with one of ``labels`` for the texts ``fields``."""
-    return Inspection(
-        tables=partial(class_tables, labels),
-        trivial=partial(predict_majority, labels),
-        record=partial(record_gold, "class"),
-        validate=partial(validate_label, labels),
-        show=partial(show_fields, fields),
-    )
-
-
-def make_label_task(labels: Sequence[str], key: str, **fields: Any) -> Task:
-    """A task with one of ``labels`` per text, under ``key`` in the official file; ``fields``: its other fields."""
-    shared: dict[str, Any] = {
-        "write": partial(write_field, key),
-        "collate": collate_labels,
-        "model": partial(build_labeller, labels),
+def label_fields(labels: Sequence[str], fields: Sequence[str]) -> dict[str, Any]:
+    """The fields of a task with one of ``labels`` for the texts ``fields``, of any file format."""
+    return {
+        "featurize": partial(featurize_texts, fields, labels, encode_texts),
+        "model": partial(build_labeller, "label", labels),
         "decode": partial(decode_labels, labels),
+        "inspection": Inspection(
+            tables=partial(class_tables, labels),
+            trivial=partial(predict_majority, labels),
+            record=partial(record_gold, "class"),
+            validate=partial(validate_label, labels),
+            show=partial(show_fields, fields),
+        ),
+        "inference": text_inference(fields, labels),
         "ensembling": Ensembling(partial(merge_labels, labels)),
     }
-    return Task(**(shared | fields))
+
+
+def make_label_task(labels: Sequence[str], key: str, fields: Sequence[str], **others: Any) -> Task:
+    """A KLUE task with one of ``labels``, under ``key`` in the official file, for the texts ``fields``.
+
+    ``others``: the other fields of the task, and those that differ.
+    """
+    shared = {
+        **label_fields(labels, fields),
+        "read": partial(read_texts, fields, partial(read_labelled, key, labels)),
+        "write": partial(write_field, key),
+        "collate": collate_labels,
+        "hub": HubLayout(("guid", *fields, "label"), partial(convert_records, key)),
+    }
+    return Task(**(shared | others))

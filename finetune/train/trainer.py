@@ -2,7 +2,7 @@
 
 Batches hold features of similar length, padded to the longest; under protocol ``klue-baseline`` they are random. AdamW
 with linear warmup and decay, no weight decay on biases and norms, gradients clipped at 1, as published. The last
-weights are kept, unless ``Selection`` scores others: each published score is the best of many evaluations of the split
+weights are kept, unless others are scored: each published score is the best of many evaluations of the split
 that it reports.
 """
 
@@ -46,11 +46,7 @@ class NotFinite(BadInput):
     """The loss became infinite or nan: these settings do not train on any machine."""
 
 
-class Selection(NamedTuple):
-    """Selection of weights: evaluations per epoch; the best weights are kept (the first of equals)."""
-
-    evaluations_per_epoch: int
-    score: Callable[[nn.Module], float]  # higher is better; nan is worse than any number
+Score = Callable[[nn.Module], float]  # higher is better; nan is worse than any number
 
 
 class Selected(NamedTuple):
@@ -80,7 +76,8 @@ def seed_everything(seed: int, task: str) -> int:
 def train(
     task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, seed: int, pad_id: int, *,
     precision: PrecisionName = "fp32",
-    selection: Selection | None = None,
+    evaluations_per_epoch: int = 0,
+    score: Score | None = None,
     uses_cpu: bool = False,
     as_published: bool = False,
 ) -> Training:  # fmt: skip
@@ -89,7 +86,8 @@ def train(
     Args:
         seed: from ``seed_everything``.
         precision: from ``corpus.documents.accelerator.choose_precision``.
-        selection: None keeps the last weights.
+        evaluations_per_epoch: times that ``score`` is called per epoch to keep the best weights, the first of equals;
+            0: the last weights are kept.
         uses_cpu: even if there is an accelerator.
         as_published: random batches; the learning rate reaches 0 after features / batch size x epochs steps, a
             fraction, so with incomplete batches the last steps do not learn.
@@ -97,7 +95,7 @@ def train(
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
     steps_per_epoch = math.ceil(len(features) / settings.batch_size)
     average = Averaging(steps_per_epoch) if settings.average == "swa" else None
-    best = _Best(selection, steps_per_epoch, average) if selection else None
+    best = _Best(score, evaluations_per_epoch, steps_per_epoch, average) if score and evaluations_per_epoch else None
     with tempfile.TemporaryDirectory() as unused:
         trainer = _Trainer(
             settings,
@@ -256,12 +254,9 @@ class _Trainer(Trainer):
 class _Best(TrainerCallback):
     """Keeps a copy of the best weights; with averaging only of averages."""
 
-    def __init__(self, selection: Selection, steps_per_epoch: int, average: Averaging | None) -> None:
-        self.average = average
-        times = selection.evaluations_per_epoch
-        self.steps_per_epoch = steps_per_epoch
+    def __init__(self, score: Score, times: int, steps_per_epoch: int, average: Averaging | None) -> None:
+        self.score, self.average, self.steps_per_epoch = score, average, steps_per_epoch
         self.due = {max(1, round(steps_per_epoch * (k + 1) / times)) for k in range(times)}
-        self.score = selection.score
         self.scores: dict[int, float] = {}
         self.weights: dict[str, Tensor] = {}
 

@@ -16,7 +16,7 @@ from finetune.config import FinetuneConfig
 from finetune.queue.jobs import plan
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, run
-from finetune.score.scores import read_rows, score_file
+from finetune.score.scores import score_file
 from finetune.task_names import TASK_NAMES
 from tests.finetune.conftest import build_tiny_encoder
 
@@ -98,21 +98,14 @@ def test_results_say_what_was_scored_and_how(finished: Finished) -> None:
     assert {row["class"] for row in ynat["tables"]["classes"]} > {"정치", "경제", "스포츠"}
 
 
-def test_as_published_with_selection_and_a_test_file(inputs: FinetuneInputs, tmp_path: Path) -> None:
-    dev, test = (inputs.data / "ynat-v1.1" / f"ynat-v1.1_{split}.json" for split in ("dev", "test"))
-    unlabelled = [{k: v for k, v in record.items() if k != "label"} for record in json.loads(dev.read_text("utf-8"))]
-    test.write_text(json.dumps(unlabelled, ensure_ascii=False), "utf-8")
+def test_as_published_with_selection(inputs: FinetuneInputs, tmp_path: Path) -> None:
     settings = {**SETTINGS, "tasks": ("ynat",), "protocol": "klue-baseline", "evaluations_per_epoch": 2}
-    run(FinetuneConfig(**settings, predict_test=True), inputs, tmp_path / "out")
+    run(FinetuneConfig(**settings), inputs, tmp_path / "out")
     result = read(tmp_path / "out", "ynat")
     assert result["protocol"] == "klue-baseline"
     assert result["selected"]["evaluations"] == len(result["evaluations"]) == 40
     assert max(score for _, score in result["evaluations"]) == result["selected"]["score"]
     assert result["selected"]["score"] == pytest.approx(result["scores"]["macro_f1"])
-    folder = tmp_path / "out" / "ynat" / "model" / "seed-1"
-    predicted = {row.guid: row.prediction for row in read_rows(folder / "predictions.jsonl")}
-    written = json.loads((folder / "ynat-v1.1_test.json").read_text("utf-8"))
-    assert {record["guid"]: record["label"] for record in written} == predicted  # the same titles as in dev
 
 
 def test_the_predictions_file_gives_the_same_scores(finished: Finished) -> None:

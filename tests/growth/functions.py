@@ -215,11 +215,11 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.encoding: cp949": lambda text: _called("corpus.reading.encoding.detect_encoding")(
         text.encode("cp949", "ignore")
     ),
-    "finetune.tasks.ner.inference.find_entities": lambda text: _called("finetune.tasks.ner.inference.find_entities")(
+    "finetune.tasks.ner.task.find_entities": lambda text: _called("finetune.tasks.ner.task.find_entities")(
         text, ["B-PS", "I-PS", "O"] * len(text)
     ),
-    "finetune.tasks.re.inference.read_markers": lambda text: _unless(
-        BadInput, "finetune.tasks.re.inference.read_markers", text, "line 1"
+    "finetune.tasks.re.markers.read_markers": lambda text: _unless(
+        BadInput, "finetune.tasks.re.markers.read_markers", text, "line 1"
     ),
     "corpus.reading.containers.parse_json": lambda text: _unless(
         UnreadableRecord, "corpus.reading.containers.parse_json", text.encode("utf-8", "surrogatepass")

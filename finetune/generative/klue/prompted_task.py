@@ -60,7 +60,7 @@ def load_prompted_task(
             f"{folder}: {task.files.train} (or .zst) is missing; few-shot examples come from it, so add it, or leave "
             "--shots out"
         )
-    chosen = (config or FinetuneConfig()).model_copy(update={"predict_test": False})
+    chosen = config or FinetuneConfig()
     if limit is not None:
         chosen = chosen.model_copy(update={"max_dev_examples": limit})
     data = load_data(task, folder, chosen, needs_train=needs_train)

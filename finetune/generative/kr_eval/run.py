@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify_custom, write_json, write_json_lines
+from finetune.data.files import identify, write_json, write_json_lines
 from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
 from finetune.generative.kr_eval.answer_forms import Form, clean, detect_form
 from finetune.generative.kr_eval.files import TaskFile, read_task_file
@@ -54,7 +54,7 @@ def run_files(
         lines = [_parse(form, gold, answer) for gold, answer in zip(task.golds, own, strict=True)]
         result = {
             "task": task.name, "model": client.model, "method": "generation", "shots": shots, "n": len(own),
-            "file": identify_custom(path), "output_length": task.output_length,
+            "file": identify(path, is_custom=True), "output_length": task.output_length,
             **_score(task, form, lines, as_published, resamples), **sum_costs(own),
         }  # fmt: skip
         write_json_lines(out / task.name / "predictions.jsonl", lines)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify_custom, write_json, write_json_lines
+from finetune.data.files import identify, write_json, write_json_lines
 from finetune.generative.client import ask as client_ask
 from finetune.generative.client.ask import Answer, Client, sum_costs
 from finetune.generative.mt_bench import statistics
@@ -54,10 +54,10 @@ def load_bench(path: Path | None, references: Path | None, against: Path | None)
         against: the folder of another run, or its ``answers.jsonl``.
     """
     questions = read_questions(path or BUILT_IN)
-    about: dict[str, Any] = {"questions": identify_custom(path) if path else "eight of malmoi"}
+    about: dict[str, Any] = {"questions": identify(path, is_custom=True) if path else "eight of malmoi"}
     if references is not None:
         questions = with_references(questions, read_answers(references, questions))
-        about["references"] = identify_custom(references)
+        about["references"] = identify(references, is_custom=True)
     if against is None:
         return Bench(questions, None, about)
     against = against / ANSWERS_NAME if against.is_dir() else against

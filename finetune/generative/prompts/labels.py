@@ -18,7 +18,7 @@ from finetune.generative.prompts.answers import after_prefixes, bare, clean, dou
 from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
-from finetune.tasks.sts.metrics import MOST_SIMILAR
+from finetune.tasks.sts.task import MOST_SIMILAR
 from finetune.tasks.ynat.task import YNAT_LABELS
 
 # other accepted names of a label; "/": accepted with a sign, a space or nothing there

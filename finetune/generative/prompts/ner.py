@@ -19,7 +19,7 @@ from finetune.examples import Example
 from finetune.generative.prompts.answers import bare, clean, lines_of
 from finetune.generative.prompts.prompt import TaskPrompt
 from finetune.tasks.ner.alignment import count_letters
-from finetune.tasks.ner.inference import OUTSIDE, find_entities
+from finetune.tasks.ner.task import OUTSIDE, find_entities
 
 KINDS = {"PS": "사람", "LC": "장소", "OG": "기관", "DT": "날짜", "TI": "시간", "QT": "수량"}
 NONE = "없음"

@@ -1,5 +1,4 @@
-"""Files of custom tasks as examples: one reader for each kind, and writing predictions back. See
-``finetune.data.custom_files``.
+"""Files of custom tasks as examples: one reader for each kind. See ``finetune.data.custom_files``.
 
 A text is an input under the name of its column. Without a ``guid`` column an example is named by file and line. In a
 file without the label column no example has a gold (a test file).
@@ -8,18 +7,17 @@ file without the label column no example has a gold (a test file).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from corpus.documents.atomic_files import atomic_write, parse_json
+from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from finetune.custom_config import CustomColumns
-from finetune.data.custom_files import Record, Words, holds_words, nfc, read_table, read_words, write_table
+from finetune.data.custom_files import Record, Words, holds_words, nfc, read_table, read_words
 from finetune.examples import Example
 from finetune.tasks.labels import is_finite_number
-from finetune.tasks.ner.inference import find_entities
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +56,7 @@ def read_numbers(columns: CustomColumns, path: Path) -> list[Example]:
 
 
 def _read_pairs(columns: CustomColumns, column: str, gold_of: Callable[[Record], Any], path: Path) -> list[Example]:
-    fields = columns.text if isinstance(columns.text, tuple) else (columns.text or "text",)
+    fields = columns.text_fields
     records = read_table(path, fields)
     labelled = _has_golds(records, column)
     return [
@@ -269,42 +267,3 @@ def _only_place(text: str, passage: str, where: str) -> int:
             "of its first character"
         )
     return passage.find(text)
-
-
-def write_values(columns: CustomColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
-    """Write a file with the predicted values in place of its labels."""
-    has_words = columns.kind == "tagging" and columns.spans is columns.text is None
-    if has_words and holds_words(source, [columns.tokens or "tokens"]):
-        _write_words(columns, source, values, target)
-        return
-    records = read_table(source, ())
-    found = [_predicted(columns, record, values[guid_of(columns, record, source)]) for record in records]
-    write_table(source, target, [{**record.values, **new} for record, new in zip(records, found, strict=True)])
-
-
-def _predicted(columns: CustomColumns, record: Record, value: Any) -> dict[str, Any]:
-    if columns.kind == "span":
-        return {columns.answer or "answer": value}
-    if columns.kind != "tagging":
-        return {columns.label or "label": value}
-    if columns.spans is columns.text is None:
-        return {columns.tags or "tags": _tags_of_words(list_in(record, columns.tokens or "tokens"), value)}
-    column = str(columns.text or "text")
-    text = text_in(record, column)
-    spans = [[begin, end, kind] for kind, begin, end in find_entities(text, value) if not kind.startswith("(")]
-    return {column: text, columns.spans or "spans": spans}
-
-
-def _tags_of_words(words: Sequence[str], tags: Sequence[str]) -> list[str]:
-    """The tag of each word's first character."""
-    letters = iter(tags)
-    by_word = [[next(letters) for letter in word if not letter.isspace()] for word in words]
-    return [found[0] if found else OUTSIDE for found in by_word]
-
-
-def _write_words(columns: CustomColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
-    lines = []
-    for sentence in read_words(source):
-        tags = _tags_of_words(sentence.words, values[guid_of(columns, sentence, source)])
-        lines += [f"{word}\t{tag}" for word, tag in zip(sentence.words, tags, strict=True)] + [""]
-    atomic_write(target, "\n".join(lines))

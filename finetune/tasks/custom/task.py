@@ -13,23 +13,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from finetune.custom_config import CustomColumns, CustomTask
 from finetune.examples import ErrorView, Example, Row
 from finetune.metrics import pearson, spearman
-from finetune.task import Ensembling, Files, HubLayout, Published, Task
+from finetune.task import Files, HubLayout, Published, Task
 from finetune.tasks import labels
-from finetune.tasks.custom.reader import read_answers, read_classes, read_entities, read_numbers, write_values
+from finetune.tasks.custom.reader import read_answers, read_classes, read_entities, read_numbers
 from finetune.tasks.mrc.task import KLUE_MRC
-from finetune.tasks.ner import ensemble
 from finetune.tasks.ner import metrics as entities
 from finetune.tasks.ner import task as ner
 from finetune.tasks.nli.task import KLUE_NLI, score_nli
-from finetune.tasks.sts.metrics import MOST_SIMILAR
-from finetune.tasks.sts.task import KLUE_STS
+from finetune.tasks.sts.task import KLUE_STS, MOST_SIMILAR, numbers_of
 from finetune.tasks.text_input import text_inference
 from finetune.tasks.ynat.task import YNAT, score_ynat
 
@@ -85,31 +82,26 @@ def custom_task(definition: Any, place: str = "own task", files: Mapping[str, st
     return replace(
         base, name=name, predicts=PREDICTS[columns.kind], files=Files(name, "", files or {}), published=published,
         hub=HubLayout((), lambda rows, split: ""),
-        custom=dict(definition), write=partial(write_values, columns), **changes,
+        custom=dict(definition), write=_refuse_to_write, **changes,
     )  # fmt: skip
 
 
+def _refuse_to_write(source: Path, values: Mapping[str, Any], target: Path) -> None:
+    raise BadInput(f"{source}: only files of KLUE tasks have an official format; use the predictions as they are")
+
+
 def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
-    names, fields = columns.labels or (), fields_of(columns)
-    return YNAT, {
+    names = columns.labels or ()
+    return KLUE_NLI if columns.kind == "pair" else YNAT, {
+        **labels.label_fields(names, columns.text_fields),
         "read": partial(read_classes, columns, names),
-        "featurize": partial(labels.featurize_texts, fields, names, labels.encode_texts),
-        "model": partial(labels.build_labeller, names),
-        "decode": partial(labels.decode_labels, names),
         "score": lambda rows: score_ynat(rows) | score_nli(rows),
         "select_by": "macro_f1",
-        "inspection": labels.label_inspection(names, fields),
-        "inference": text_inference(fields, names),
-        "ensembling": Ensembling(partial(labels.merge_labels, names)),
     }
 
 
-def _pair_classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
-    return KLUE_NLI, _classes(columns, scale)[1]
-
-
 def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
-    fields = fields_of(columns)
+    fields = columns.text_fields
     unit = scale / MOST_SIMILAR or 1.0  # an error is a fifth of the scale, as in KLUE-STS
 
     def show(example: Example, row: Row) -> ErrorView:
@@ -129,20 +121,12 @@ def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
 
 def _entities(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     types = columns.labels or ()
-    names = tags_of(types)
-    functions: dict[str, Callable[..., Any]] = {"featurize": ner.featurize, "model": ner.build, "decode": ner.decode}
-    inspected: dict[str, Callable[..., Any]] = {
-        "record": ner.record, "validate": ner.validate_tags, "tables": entities.tables,
-    }  # fmt: skip
+    names = (*(f"{mark}-{name}" for name in types for mark in "BI"), ner.OUTSIDE)
     return ner.KLUE_NER, {
-        **{field: partial(function, names=names) for field, function in functions.items()},
+        **ner.tag_fields(names),
         "read": partial(read_entities, columns, types),
         "score": partial(entities.score_entities, names),
         "select_by": "entity_macro_f1",
-        "inspection": ner.KLUE_NER.inspection._replace(
-            **{field: partial(function, names=names) for field, function in inspected.items()}
-        ),
-        "ensembling": Ensembling(partial(ensemble.merge, names=names), partial(ensemble.to_records, names=names)),
     }
 
 
@@ -151,25 +135,11 @@ def _answers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
 
 
 MAKERS: Mapping[str, Callable[[CustomColumns, float], tuple[Task, dict[str, Any]]]] = {
-    "label": _classes, "pair": _pair_classes, "similarity": _numbers, "tagging": _entities, "span": _answers,
+    "label": _classes, "pair": _classes, "similarity": _numbers, "tagging": _entities, "span": _answers,
 }  # fmt: skip
-
-
-def fields_of(columns: CustomColumns) -> tuple[str, ...]:
-    """The columns of the texts, which are also the names of an example's inputs."""
-    return columns.text if isinstance(columns.text, tuple) else (columns.text or "text",)
-
-
-def tags_of(types: Sequence[str]) -> tuple[str, ...]:
-    """All tags by id: B- and I- of each type, O last."""
-    return (*(f"{mark}-{name}" for name in types for mark in "BI"), ner.OUTSIDE)
 
 
 def score_numbers(rows: Sequence[Row]) -> dict[str, float]:
     """``pearsonr`` and ``spearmanr``, -100..100, nan where either side is constant."""
-    gold_N = np.array([row.gold for row in rows], dtype=float)
-    predicted_N = np.array([row.prediction for row in rows], dtype=float)
-    return {
-        "pearsonr": pearson(gold_N, predicted_N),
-        "spearmanr": spearman(gold_N, predicted_N),
-    }
+    gold_N, predicted_N = numbers_of(rows)
+    return {"pearsonr": pearson(gold_N, predicted_N), "spearmanr": spearman(gold_N, predicted_N)}

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
 from finetune.task import Ensembling
-from finetune.tasks.dp.alignment import collate_words, cut_ids, keep_trainable, make_feature, name_arcs
-from finetune.tasks.dp.ensemble import merge, to_records
+from finetune.tasks.dp import alignment
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.dp.reader import POS_IDS, POS_TAGS, read_sentences
 
@@ -62,14 +61,15 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
         ends = list(accumulate(pieces[word] for word in sentences[number]))
         n = max(1, bisect_left(ends, max_tokens))
         first, last = [1, *(end + 1 for end in ends)][:n], [min(end, max_tokens - 1) for end in ends[:n]]
-        features.append(make_feature(number, examples[number], cut_ids(ids, max_tokens), first, last, right_only=False))
-    return keep_trainable(features, is_training)
+        ids = alignment.cut_ids(ids, max_tokens)
+        features.append(alignment.make_feature(number, examples[number], ids, first, last, right_only=False))
+    return alignment.keep_trainable(features, is_training)
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Batch as ``BiaffineParser.forward`` describes it. A word shifted beyond its sentence is on the last sub-word; the
     published code reads padding."""
-    batch = collate_words(features, pad_id)
+    batch = alignment.collate_words(features, pad_id)
     final_B1 = batch["attention_mask"].sum(axis=1, keepdims=True) - 1
     return {**batch, "first": np.minimum(batch["first"], final_B1), "last": np.minimum(batch["last"], final_B1)}
 
@@ -77,10 +77,12 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
 def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
     """Encoder and the published network, decoder LSTM and tag embedding included."""
     from finetune.encoder.module import load_encoder
-    from finetune.heads.biaffine import BiaffineParser, PublishedReader
+    from finetune.heads.biaffine import BiaffineParser
 
-    reader = PublishedReader(load_encoder(encoder, tokenizer), len(POS_TAGS) + 1 if with_pos else None)
-    return BiaffineParser(reader, len(DP_LABELS), right_only=False, dropout=0.0)
+    pos_tags = len(POS_TAGS) + 1 if with_pos else None
+    return BiaffineParser(
+        load_encoder(encoder, tokenizer), pos_tags, len(DP_LABELS), is_published=True, right_only=False, dropout=0.0
+    )
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -88,10 +90,10 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
 
     Words after the cut depend on their right neighbors and count; the published code excludes them from the scores.
     """
-    return name_arcs(examples, features, raws, [raw["arcs"].argmax(axis=1).tolist() for raw in raws])
+    return alignment.name_arcs(examples, features, raws, [raw["arcs"].argmax(axis=1).tolist() for raw in raws])
 
 
 QUIRKS = {
     "read": read, "featurize": featurize, "collate": collate, "model": build, "decode": decode,
-    "ensembling": Ensembling(partial(merge, decode), to_records),
+    "ensembling": Ensembling(partial(alignment.merge, decode), alignment.to_records),
 }  # fmt: skip

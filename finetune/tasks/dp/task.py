@@ -17,22 +17,19 @@ from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
-from finetune.tasks.dp.alignment import chain_words, collate_words, featurize, make_record, name_arcs
-from finetune.tasks.dp.ensemble import merge, to_records
-from finetune.tasks.dp.inference import INFERENCE, INFERENCE_WITHOUT_POS
+from finetune.tasks.dp import alignment, reader
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables
 from finetune.tasks.dp.published import QUIRKS
-from finetune.tasks.dp.reader import COLUMNS, POS_TAGS, convert, read_sentences, validate_tree, write_trees
+from finetune.tasks.dp.reader import COLUMNS, POS_TAGS
 from finetune.tasks.dp.tree import best_right_headed_trees
 
 
 def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
     """Encoder and parser; ``with_pos``: gold part-of-speech tags are inputs, as in all published scores."""
     from finetune.encoder.module import load_encoder
-    from finetune.heads.biaffine import BiaffineParser, PlainReader
+    from finetune.heads.biaffine import BiaffineParser
 
-    reader = PlainReader(load_encoder(encoder, tokenizer), len(POS_TAGS) + 2 if with_pos else None)
-    return BiaffineParser(reader, len(DP_LABELS))
+    return BiaffineParser(load_encoder(encoder, tokenizer), len(POS_TAGS) + 2 if with_pos else None, len(DP_LABELS))
 
 
 def configure(task: Task, config: FinetuneConfig) -> Task:
@@ -40,13 +37,13 @@ def configure(task: Task, config: FinetuneConfig) -> Task:
     if config.pos_tags:
         return task
     build_without_tags = partial(task.model, with_pos=False)  # type: ignore[call-arg]
-    return replace(task, model=build_without_tags, inference=INFERENCE_WITHOUT_POS)
+    return replace(task, model=build_without_tags, inference=reader.INFERENCE_WITHOUT_POS)
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """The best tree of each sentence. Words after ``max_tokens`` depend on their right neighbor."""
     trees = best_right_headed_trees([raw["arcs"] for raw in raws])
-    predictions = name_arcs(examples, features, raws, trees)
+    predictions = alignment.name_arcs(examples, features, raws, trees)
     for feature, heads in zip(features, trees, strict=True):
         value = predictions[feature["example"]].value
         if len(heads) < len(value["heads"]):
@@ -60,7 +57,7 @@ def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> 
     inner = Counter(name for example in train for name in example.gold["types"][:-1])
     last = Counter(example.gold["types"][-1] for example in train)
     commonest = [max(sorted(counts), key=counts.__getitem__, default=DP_LABELS[0]) for counts in (inner, last)]
-    return [chain_words(example, *commonest) for example in examples]
+    return [alignment.chain_words(example, *commonest) for example in examples]
 
 
 def show(example: Example, row: Row) -> ErrorView:
@@ -80,10 +77,10 @@ KLUE_DP = Task(
     name="klue-dp",
     predicts="head and relation of each word (eojeol)",
     files=Files("klue-dp-v1.1", "tsv"),
-    read=read_sentences,
-    write=write_trees,
-    featurize=featurize,
-    collate=collate_words,
+    read=reader.read_sentences,
+    write=reader.write_trees,
+    featurize=alignment.featurize,
+    collate=alignment.collate_words,
     model=build,
     decode=decode,
     score=score,
@@ -95,10 +92,10 @@ KLUE_DP = Task(
         large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),
         quirks=QUIRKS,
     ),
-    inspection=Inspection(tables, predict_trivially, make_record, validate_tree, show),
-    hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), convert),
-    inference=INFERENCE,
-    ensembling=Ensembling(partial(merge, decode), to_records),
+    inspection=Inspection(tables, predict_trivially, alignment.make_record, reader.validate_tree, show),
+    hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), reader.convert),
+    inference=reader.INFERENCE,
+    ensembling=Ensembling(partial(alignment.merge, decode), alignment.to_records),
     configure=configure,
     revision=2,  # POS tags in the published order
 )

@@ -17,14 +17,8 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from finetune.examples import Example, Feature, Module, Prediction, Tokenizer, pad_inputs
-from finetune.tasks.mrc.windows import (
-    Passage,
-    Target,
-    keep_trainable,
-    make_features,
-    tokenize,
-    word_of_characters,
-)
+from finetune.tasks.mrc import windows
+from finetune.tasks.mrc.windows import Passage, Target, word_of_characters
 
 BEST = 20  # start and end positions looked at in a window
 ANSWER_TOKENS = 30
@@ -55,13 +49,13 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     pieces = Pieces(texts, "▁" in texts, bool(getattr(normalizer, "lowercase", False)))
 
     def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
-        answers = tokenize([first_answer(example) for example in examples], tokenizer)
+        answers = windows.tokenize([first_answer(example) for example in examples], tokenizer)
         return [find_words(*each) for each in zip(examples, passages, answers, strict=True)]
 
-    features = make_features(examples, tokenizer, max_tokens, find_targets)
+    features = windows.make_features(examples, tokenizer, max_tokens, find_targets)
     for feature in features:
         feature["pieces"] = pieces
-    return keep_trainable(features, examples, is_misplaced) if is_training else features
+    return windows.keep_trainable(features, examples, is_misplaced) if is_training else features
 
 
 def first_answer(example: Example) -> str:

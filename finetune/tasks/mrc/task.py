@@ -19,13 +19,11 @@ from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
-from finetune.tasks.mrc import published
-from finetune.tasks.mrc.decoding import best_spans, decode
-from finetune.tasks.mrc.ensemble import merge, to_records
+from finetune.tasks.mrc import published, windows
+from finetune.tasks.mrc.decoding import best_spans, choose_threshold, decode, merge, to_records
 from finetune.tasks.mrc.metrics import score, tables
-from finetune.tasks.mrc.no_answer import choose_threshold, keep_some, warn_of_empty
 from finetune.tasks.mrc.reader import ABOUT, answer_span, convert, is_misplaced, read, write
-from finetune.tasks.mrc.windows import Passage, Target, keep_trainable, make_features, record
+from finetune.tasks.mrc.windows import Passage, Target
 from finetune.tasks.text_input import parse_texts
 
 CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
@@ -41,11 +39,11 @@ def featurize(
     def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
         return [find_tokens(passage, answer_span(e)) for e, passage in zip(examples, passages, strict=True)]
 
-    features = make_features(examples, tokenizer, max_tokens, find_targets)
+    features = windows.make_features(examples, tokenizer, max_tokens, find_targets)
     if not is_training:
         return features
-    kept = keep_some(keep_trainable(features, examples, is_misplaced), examples, empty_share)
-    warn_of_empty(kept)
+    kept = windows.keep_some(windows.keep_trainable(features, examples, is_misplaced), examples, empty_share)
+    windows.warn_of_empty(kept)
     return kept
 
 
@@ -145,7 +143,7 @@ INFERENCE = Inference(parse_input, to_result, format_lines)
 INSPECTION = Inspection(
     tables=tables,
     trivial=predict_trivially,
-    record=partial(record, is_misplaced),
+    record=partial(windows.record, is_misplaced),
     validate=validate_text,
     show=show,
     differs=lambda row: score([row])["exact_match"] < 100,
@@ -167,7 +165,10 @@ KLUE_MRC = Task(
         dev_scores=table_36(exact_match=(62.42, 57.83, 69.65, 76.46), rouge_w=(68.15, 63.23, 74.72, 81.19)),
         hyperparameters=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
         large=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
-        quirks={**published.QUIRKS, "inspection": INSPECTION._replace(record=partial(record, published.is_misplaced))},
+        quirks={
+            **published.QUIRKS,
+            "inspection": INSPECTION._replace(record=partial(windows.record, published.is_misplaced)),
+        },
     ),
     inspection=INSPECTION,
     hub=HubLayout((*ABOUT, "guid", "question", "question_type", "is_impossible", "answers"), convert),

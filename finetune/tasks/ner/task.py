@@ -13,29 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from corpus.documents.errors import BadInput
 from finetune.data.files import CUSTOM_HINT, Block, format_blocks, read_blocks, rewrite_blocks
-from finetune.examples import (
-    IGNORED,
-    ErrorView,
-    Example,
-    Feature,
-    Module,
-    Prediction,
-    Row,
-    Tokenizer,
-    pad_inputs,
-    pad_rows,
-)
+from finetune.examples import IGNORED, ErrorView, Example, Feature, Prediction, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
-from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
-from finetune.tasks.ner import published
-from finetune.tasks.ner.alignment import align_by_offsets, count_letters, encode_sentences, make_features, read_tags
-from finetune.tasks.ner.ensemble import merge, to_records, to_records_with_ends
-from finetune.tasks.ner.inference import INFERENCE, OUTSIDE, find_entities
+from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, Task, table_36
+from finetune.tasks.labels import build_labeller
+from finetune.tasks.ner import alignment, published
+from finetune.tasks.ner.alignment import count_letters, make_features, merge, to_records
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
+from finetune.tasks.text_input import parse_texts
+
+OUTSIDE = "O"
 
 
 def read(path: Path) -> list[Example]:
@@ -80,21 +69,9 @@ def featurize(
     names: Sequence[str] = NER_TAGS,
 ) -> list[Feature]:  # fmt: skip
     """``[CLS] sentence [SEP]`` with ``tags``, one id per token, and what ``read_tags`` needs for the way back."""
-    sentences = encode_sentences(examples, tokenizer, names)
-    alignments = [align_by_offsets(sentence) for sentence in sentences]
+    sentences = alignment.encode_sentences(examples, tokenizer, names)
+    alignments = [alignment.align_by_offsets(sentence) for sentence in sentences]
     return make_features(sentences, alignments, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
-
-
-def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Padded inputs and ``labels`` (B, L), ``IGNORED`` on padding and, in protocol malmoi, on special tokens."""
-    return {**pad_inputs(features, pad_id), "labels": pad_rows([f["tags"] for f in features], IGNORED)}
-
-
-def build(name: str, tokenizer: Tokenizer, names: Sequence[str] = NER_TAGS) -> Module:
-    """Encoder and a head over tokens."""
-    from finetune.heads.labels import load_token_labeller
-
-    return load_token_labeller(name, tokenizer, names)
 
 
 def decode(
@@ -103,7 +80,7 @@ def decode(
     """Scores of the labels of each token (special ones included) to one tag for each character except spaces."""
     lengths = [count_letters(example) for example in examples]
     best = [raw_LK.argmax(axis=-1) for raw_LK in raws]
-    return [Prediction(tags) for tags in read_tags(lengths, features, best, names)]
+    return [Prediction(tags) for tags in alignment.read_tags(lengths, features, best, names)]
 
 
 def predict_nothing(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
@@ -160,6 +137,43 @@ def show(example: Example, row: Row) -> ErrorView:
     return {"sentence": text}, missed, invented
 
 
+def find_entities(text: str, tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Type, start and end (exclusive) of each entity, ``tags`` being those of non-spaces; a stray ``I-`` (no entity by
+    the metric) has its type in brackets."""
+    positions = [number for number, character in enumerate(text) if not character.isspace()]
+    entities: list[tuple[str, int, int]] = []
+    previous = OUTSIDE
+    for position, tag in zip(positions, tags, strict=False):  # klue-baseline may predict fewer tags than characters
+        prefix, _, kind = tag.partition("-")
+        if prefix == "I" and previous.endswith(f"-{kind}"):
+            entities[-1] = (*entities[-1][:2], position + 1)
+        elif prefix != OUTSIDE:
+            entities.append((kind if prefix == "B" else f"({kind})", position, position + 1))
+        previous = tag
+    return entities
+
+
+def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
+    """``text`` and ``entities``, each with ``text``, ``type``, ``start`` and ``end`` (exclusive); a stray ``I-`` is no
+    entity, as in the scores."""
+    text = example.inputs["text"]
+    entities = [
+        {"text": text[begin:end], "type": kind, "start": begin, "end": end}
+        for kind, begin, end in find_entities(text, prediction.value)
+        if not kind.startswith("(")
+    ]
+    return {"text": text, "entities": entities}
+
+
+def format_lines(result: Mapping[str, Any]) -> list[str]:
+    """The sentence, and below it type, span and text of each entity."""
+    entities = [f"  {e['type']}\t{e['start']}:{e['end']}\t{e['text']}" for e in result["entities"]]
+    return [result["text"], *(entities or ["  no entity"])]
+
+
+INFERENCE = Inference(partial(parse_texts, ("text",)), to_result, format_lines, is_block=True)
+
+
 ENTITY_F1 = (84.42, 84.47, 85.18, 85.15)  # Table 36
 CHARACTER_F1 = (91.19, 91.00, 91.81, 91.55)
 PUBLISHED = Published(
@@ -171,28 +185,42 @@ PUBLISHED = Published(
 QUIRKS = {
     "featurize": published.featurize,
     "decode": partial(published.decode_with_ends, decode),
-    "ensembling": Ensembling(merge, to_records_with_ends),
+    "ensembling": Ensembling(merge, alignment.to_records_with_ends),
     "select_by": "character_macro_f1_with_specials",  # what the published code prints as character F1
     "published": PUBLISHED._replace(
         dev_scores=table_36(entity_macro_f1=ENTITY_F1, character_macro_f1_with_specials=CHARACTER_F1)
     ),
 }
 
+
+def tag_fields(names: Sequence[str]) -> dict[str, Any]:
+    """The fields of a task with these tags: B- and I- of each type, O last."""
+    return {
+        "featurize": partial(featurize, names=names),
+        "model": partial(build_labeller, "tags", names),
+        "decode": partial(decode, names=names),
+        "inspection": Inspection(
+            tables=partial(tables, names=names),
+            trivial=predict_nothing,
+            record=partial(record, names=names),
+            validate=partial(validate_tags, names=names),
+            show=show,
+        ),
+        "ensembling": Ensembling(partial(merge, names=names), partial(to_records, names=names)),
+    }
+
+
 KLUE_NER = Task(
+    **tag_fields(NER_TAGS),
     name="klue-ner",
     predicts="entities of 6 types, one tag per character except spaces",
     files=Files("klue-ner-v1.1", "tsv"),
     read=read,
     write=write,
-    featurize=featurize,
-    collate=collate,
-    model=build,
-    decode=decode,
+    collate=alignment.collate,
     score=score,
     select_by="character_macro_f1",
     published=PUBLISHED._replace(quirks=QUIRKS),
-    inspection=Inspection(tables, predict_nothing, record, validate_tags, show),
     hub=HubLayout(("sentence", "tokens", "ner_tags"), convert),
     inference=INFERENCE,
-    ensembling=Ensembling(merge, to_records),
 )

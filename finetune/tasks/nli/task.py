@@ -7,19 +7,8 @@ from functools import partial
 
 from finetune.examples import Row
 from finetune.hyperparameters import Hyperparameters
-from finetune.task import Files, HubLayout, Published, table_36
-from finetune.tasks.labels import (
-    convert_records,
-    count_classes,
-    encode_pairs_as_published,
-    encode_texts,
-    featurize_texts,
-    label_inspection,
-    make_label_task,
-    read_labelled,
-    read_texts,
-)
-from finetune.tasks.text_input import text_inference
+from finetune.task import Files, Published, table_36
+from finetune.tasks.labels import count_classes, encode_pairs_as_published, featurize_texts, make_label_task
 
 NLI_LABELS = ("entailment", "contradiction", "neutral")
 FIELDS = ("premise", "hypothesis")
@@ -31,12 +20,10 @@ def score_nli(rows: Sequence[Row]) -> dict[str, float]:
 
 
 KLUE_NLI = make_label_task(
-    NLI_LABELS, "gold_label",
+    NLI_LABELS, "gold_label", FIELDS,
     name="klue-nli",
     predicts="entailment, contradiction or neutral, of two sentences",
     files=Files("klue-nli-v1.1", "json"),
-    read=partial(read_texts, FIELDS, partial(read_labelled, "gold_label", NLI_LABELS)),
-    featurize=partial(featurize_texts, FIELDS, NLI_LABELS, encode_texts),
     score=score_nli,
     select_by="accuracy",
     published=Published(
@@ -46,7 +33,4 @@ KLUE_NLI = make_label_task(
         large=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.2, max_tokens=128),
         quirks={"featurize": partial(featurize_texts, FIELDS, NLI_LABELS, encode_pairs_as_published)},
     ),
-    inspection=label_inspection(NLI_LABELS, FIELDS),
-    hub=HubLayout(("guid", *FIELDS, "label"), partial(convert_records, "gold_label")),
-    inference=text_inference(FIELDS, NLI_LABELS),
 )  # fmt: skip

@@ -20,18 +20,8 @@ import numpy as np
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Prediction, Tokenizer
 from finetune.tasks.labels import decode_labels
-from finetune.tasks.re import inference
-from finetune.tasks.re.markers import (
-    MARKERS,
-    OBJECT,
-    OBJECT_END,
-    SUBJECT,
-    SUBJECT_END,
-    continuation,
-    featurize_marked,
-    keep_markers,
-    mark_entities,
-)
+from finetune.tasks.re import markers
+from finetune.tasks.re.markers import MARKERS, OBJECT, OBJECT_END, SIDES, SUBJECT, SUBJECT_END
 from finetune.tasks.re.metrics import NO_RELATION, RE_LABELS
 
 if TYPE_CHECKING:
@@ -74,9 +64,9 @@ def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
         entities: list[Any] = [{"type": marked.get(name)} for name in ("subj", "obj")]
         raw = TYPED_MARKER.sub(r"<\1>", raw)
     else:
-        entities = [raw.get(f"{side}_entity") if isinstance(raw, Mapping) else None for side in inference.SIDES]
-    found = inference.parse_input(raw, where)
-    names = (f"{where}: the {side}" for side in inference.SIDES)
+        entities = [raw.get(f"{side}_entity") if isinstance(raw, Mapping) else None for side in SIDES]
+    found = markers.parse_input(raw, where)
+    names = (f"{where}: the {side}" for side in SIDES)
     return None if found is None else {**found, "types": tuple(map(type_of, entities, names))}
 
 
@@ -90,7 +80,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     ends = {SUBJECT_END: ids_of("@"), OBJECT_END: ids_of("#")}
     longest = sum(max(map(len, ids.values())) for ids in starts.values()) + sum(map(len, ends.values()))
     most = max_tokens - longest + len(MARKERS)
-    features = featurize_marked(mark_entities, continuation, keep_markers, examples, tokenizer, most)
+    features = markers.featurize(examples, tokenizer, most, is_training)
     marker_ids = {marker: tokenizer.get_vocab()[marker] for marker in MARKERS}
     for feature in features:
         subject, object_ = examples[feature["example"]].inputs["types"]

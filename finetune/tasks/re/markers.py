@@ -2,20 +2,27 @@
 
 Spans may end the sentence, be nested or equal: no text is doubled and no marker is lost, even when truncating. A
 particle after an end marker is written as a continuation (``</subj>는`` becomes ``##는``), as published, unless the
-vocabulary lacks that piece and it would become unknown.
+vocabulary lacks that piece and it would become unknown. New text has the markers too, or offsets like official files.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from finetune.examples import Example, Feature, Tokenizer
+from corpus.documents.errors import BadInput
+from finetune.data.custom_files import nfc
+from finetune.examples import Example, Feature, Prediction, Tokenizer
+from finetune.task import Inference, RawInput
 from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
 from finetune.tasks.re.metrics import RE_LABELS
+from finetune.tasks.text_input import certainty, parse_texts, share
 
 SUBJECT, SUBJECT_END, OBJECT, OBJECT_END = MARKERS = ("<subj>", "</subj>", "<obj>", "</obj>")
+SIDES = ("subject", "object")
 WORD_STARTS = ("▁", "Ġ")  # how SentencePiece and byte-level BPE mark the first piece of a word
 
 Span = tuple[int, int]  # first character, last character plus one
@@ -67,6 +74,11 @@ def featurize_marked(
     return with_labels(features, examples, RE_LABELS)
 
 
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
+    """``[CLS] sentence with four markers [SEP]``; a long sentence is truncated outside the markers."""
+    return featurize_marked(mark_entities, continuation, keep_markers, examples, tokenizer, max_tokens)
+
+
 def _continue_words(
     feature: Feature, text: str, end: str, tokenizer: Tokenizer, vocabulary: dict[str, int], continue_word: ContinueWord
 ) -> None:
@@ -109,3 +121,72 @@ def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], size: int) -> li
     distances = np.abs(np.arange(len(ids))[:, None] - np.array(markers)).min(axis=1)
     nearest: list[int] = np.sort(np.argsort(distances, kind="stable")[:size]).tolist()
     return nearest
+
+
+def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
+    """``sentence`` and the spans ``subject`` and ``object`` of a marked sentence, or of a record like the official
+    ones; offsets are adjusted where NFC changes the text."""
+    found = parse_texts(("sentence",), raw, where)
+    if found is None:
+        return None
+    if not isinstance(raw, Mapping) or not all(f"{side}_entity" in raw for side in SIDES):
+        return read_markers(found["sentence"], where)
+    spans = {side: _moved(raw["sentence"], raw[f"{side}_entity"], f"{where}: '{side}_entity'") for side in SIDES}
+    return {**found, **spans}
+
+
+def read_markers(text: str, where: str) -> dict[str, Any]:
+    """
+    >>> read_markers("<subj>윤슬</subj>의 <obj>대표</obj>", "line 1")
+    {'sentence': '윤슬의 대표', 'subject': (0, 2), 'object': (4, 6)}
+    """
+    pieces = re.split("(" + "|".join(MARKERS) + ")", text)
+    places: dict[str, int] = {}
+    length = 0
+    for piece in pieces:
+        if piece not in MARKERS:
+            length += len(piece)
+        elif piece in places:
+            raise BadInput(f"{where}: {piece} occurs twice; mark one subject and one object")
+        else:
+            places[piece] = length
+    spans = [
+        (places.get(begin, 0), places.get(end, 0)) for begin, end in ((SUBJECT, SUBJECT_END), (OBJECT, OBJECT_END))
+    ]
+    if len(places) < len(MARKERS) or any(begin >= end for begin, end in spans):
+        raise BadInput(
+            f"{where}: expected two marked entities, {SUBJECT}…{SUBJECT_END} and {OBJECT}…{OBJECT_END}, each with text"
+        )
+    sentence = "".join(piece for piece in pieces if piece not in MARKERS)
+    return {"sentence": sentence, **dict(zip(SIDES, spans, strict=True))}
+
+
+def _moved(sentence: str, entity: Any, where: str) -> Span:
+    """The span of an official entity (last character included), in the sentence in NFC."""
+    start, last = (entity.get(key) if isinstance(entity, dict) else None for key in ("start_idx", "end_idx"))
+    if not (type(start) is int and type(last) is int and 0 <= start <= last < len(sentence)):
+        raise BadInput(f"{where} should be an object with 'start_idx' and 'end_idx', characters of the sentence")
+    before, inside, after = (nfc(text) for text in (sentence[:start], sentence[start : last + 1], sentence[last + 1 :]))
+    if before + inside + after != nfc(sentence):
+        raise BadInput(f"{where} begins or ends inside a character of the sentence; give the sentence in NFC")
+    return len(before), len(before) + len(inside)
+
+
+def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
+    """``sentence``, ``subject`` and ``object`` with text and offsets, and the certainty of the relation."""
+    sentence = example.inputs["sentence"]
+    entities = {
+        side: {"text": sentence[begin:end], "start": begin, "end": end}
+        for side in SIDES
+        for begin, end in [example.inputs[side]]
+    }
+    return {"sentence": sentence, **entities, **certainty(RE_LABELS, prediction)}
+
+
+def format_lines(result: Mapping[str, Any]) -> list[str]:
+    """Relation, probability, the two entities and the sentence."""
+    between = " → ".join(result[side]["text"] for side in SIDES)
+    return ["\t".join([result["prediction"], share(result), between, result["sentence"]])]
+
+
+INFERENCE = Inference(parse_input, to_result, format_lines)

@@ -6,20 +6,19 @@ with the options of ``entity_types.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
-from finetune.examples import ErrorView, Example, Feature, Row, Tokenizer
+from finetune.examples import ErrorView, Example, Row
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Files, HubLayout, Published, table_36
 from finetune.tasks import labels
-from finetune.tasks.re import entity_types, published
-from finetune.tasks.re.inference import INFERENCE
-from finetune.tasks.re.markers import MARKERS, Span, continuation, featurize_marked, keep_markers, mark_entities
+from finetune.tasks.re import entity_types, markers, published
+from finetune.tasks.re.markers import MARKERS, Span
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
 
 ENTITIES = ("subject_entity", "object_entity")
@@ -64,11 +63,6 @@ def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
     return start, last + 1
 
 
-def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """``[CLS] sentence with four markers [SEP]``; a long sentence is truncated outside the markers."""
-    return featurize_marked(mark_entities, continuation, keep_markers, examples, tokenizer, max_tokens)
-
-
 def show(example: Example, row: Row) -> ErrorView:
     """The sentence, its two entities and both relations."""
     sentence = example.inputs["sentence"]
@@ -77,12 +71,12 @@ def show(example: Example, row: Row) -> ErrorView:
 
 
 KLUE_RE = labels.make_label_task(
-    RE_LABELS, "label",
+    RE_LABELS, "label", ("sentence",),
     name="klue-re",
     predicts="relation of two marked entities, 30 classes",
     files=Files("klue-re-v1.1", "json"),
     read=read,
-    featurize=featurize,
+    featurize=markers.featurize,
     score=score,
     select_by="micro_f1",
     special_tokens=MARKERS,
@@ -93,8 +87,8 @@ KLUE_RE = labels.make_label_task(
         large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),
         quirks={"featurize": published.featurize, "configure": lambda task, config: task},
     ),
-    inspection=labels.label_inspection(RE_LABELS, ())._replace(tables=tables, show=show),
+    inspection=labels.label_fields(RE_LABELS, ())["inspection"]._replace(tables=tables, show=show),
     hub=HubLayout(("guid", "sentence", *ENTITIES, "label"), partial(labels.convert_records, "label")),
-    inference=INFERENCE,
+    inference=markers.INFERENCE,
     configure=entity_types.configure,
 )  # fmt: skip

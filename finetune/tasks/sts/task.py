@@ -1,6 +1,7 @@
 """KLUE-STS: similarity of two sentences from 0 to 5, the mean of the annotators (paper 3.2).
 
-Predictions are not clipped to 0..5, because that would change the correlation.
+Scores: Pearson correlation, and F1 of "similar" with both sides made binary at 3; a similarity of exactly 3 counts as
+similar. Predictions are not clipped to 0..5, because that would change the correlation. Legend: ``N`` pairs.
 """
 
 from __future__ import annotations
@@ -12,16 +13,36 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
+from finetune.examples import ErrorView, Example, Feature, Prediction, Row
 from finetune.hyperparameters import Hyperparameters
+from finetune.metrics import pearson
 from finetune.task import Ensembling, Files, HubLayout, Inspection, MemberRecords, Published, Task, table_36
 from finetune.tasks import labels
-from finetune.tasks.sts.metrics import MOST_SIMILAR, SIMILAR_FROM, score
 from finetune.tasks.text_input import text_inference
 
 FIELDS = ("sentence1", "sentence2")
+SIMILAR_FROM, MOST_SIMILAR = 3.0, 5.0
+
+
+def score(rows: Sequence[Row]) -> dict[str, float]:
+    """``pearsonr`` (-100..100 or nan) and ``f1`` (0..100) of real numbers."""
+    return score_pairs(*numbers_of(rows))
+
+
+def score_pairs(gold_N: NDArray[np.float64], predicted_N: NDArray[np.float64]) -> dict[str, float]:
+    """``score`` of the numbers themselves."""
+    is_gold_N, is_predicted_N = gold_N >= SIMILAR_FROM, predicted_N >= SIMILAR_FROM
+    sides = int(is_gold_N.sum() + is_predicted_N.sum())
+    f1 = 2 * int((is_gold_N & is_predicted_N).sum()) / sides if sides else 0.0
+    return {"pearsonr": pearson(gold_N, predicted_N), "f1": 100 * f1}
+
+
+def numbers_of(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Golds and predictions."""
+    return np.array([row.gold for row in rows], dtype=float), np.array([row.prediction for row in rows], dtype=float)
 
 
 def similarity_of(record: Mapping[str, Any], where: str) -> float:
@@ -31,13 +52,6 @@ def similarity_of(record: Mapping[str, Any], where: str) -> float:
     if not labels.is_finite_number(value) or not 0 <= value <= MOST_SIMILAR:
         raise BadInput(f"{where}: 'labels' should hold 'real-label', a number from 0 to 5, found {value!r}")
     return float(value)
-
-
-def build(encoder: str, tokenizer: Tokenizer) -> Module:
-    """Encoder and a head with one output; squared error."""
-    from finetune.heads.labels import load_text_regressor
-
-    return load_text_regressor(encoder, tokenizer)
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -85,7 +99,7 @@ KLUE_STS = Task(
     write=write,
     featurize=partial(labels.featurize_texts, FIELDS, None, labels.encode_texts),
     collate=labels.collate_labels,
-    model=build,
+    model=partial(labels.build_labeller, "number", ()),
     decode=decode,
     score=score,
     select_by="pearsonr",

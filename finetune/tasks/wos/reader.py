@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.files import format_json, read_json, read_records
-from finetune.examples import Example
+from finetune.examples import IGNORED, Example, Feature, pad_inputs, pad_rows
 from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
 
 log = logging.getLogger(__name__)
@@ -76,6 +79,20 @@ def join_turns(
     history = turns if len(turns) > 2 else ("", *turns)  # an empty history has its [SEP], too
     ids = [token for text in history for token in (*pieces[text], end)]
     return [begin, *ids[-(max_tokens - 1) :]]
+
+
+def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+    """Batch as ``StateGenerator.forward`` describes it."""
+    width = max(1, *(len(feature["targets"]) for feature in features))
+    slots = [list(feature["targets"]) for feature in features]
+    targets = [ids for f in features for ids in [*f["targets"].values(), *[[]] * (width - len(f["targets"]))]]
+    targets_NT = pad_rows(targets if any(targets) else [[IGNORED]] * len(targets), IGNORED)
+    return {
+        **pad_inputs(features, pad_id),
+        "gates": np.array([feature["gates"] for feature in features]),
+        "slots": pad_rows([[*row, *[0] * (width - len(row))] for row in slots], 0),
+        "targets": targets_NT.reshape(len(features), width, -1),
+    }
 
 
 def write(source: Path, values: Mapping[str, Any], target: Path) -> None:

@@ -3,7 +3,6 @@
 An example is a user turn with the whole dialogue before it. A gate decides for each slot between absent, dontcare, yes,
 no and a generated value; a generated value is replaced by the matching string of the ontology, or else of the dialogue.
 Protocol ``klue-baseline``: ``finetune.tasks.wos.published``.
-Legend: ``B`` turns, ``S`` slots, ``K`` slots to spell, ``T`` tokens of a value.
 """
 
 from __future__ import annotations
@@ -13,31 +12,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
-from finetune.examples import (
-    IGNORED,
-    ErrorView,
-    Example,
-    Feature,
-    Module,
-    Prediction,
-    Row,
-    Tokenizer,
-    pad_inputs,
-    pad_rows,
-)
+from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
 from finetune.tasks.wos import published
-from finetune.tasks.wos.ensemble import merge, to_records
 from finetune.tasks.wos.metrics import score, tables
-from finetune.tasks.wos.ontology import FOLDER, GATES, NAME, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
-from finetune.tasks.wos.reader import convert, join_turns, read, write
-from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value
+from finetune.tasks.wos.ontology import FOLDER, GATES, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
+from finetune.tasks.wos.reader import collate, convert, join_turns, read, write
+from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, merge, restore_value, to_records
 
 log = logging.getLogger(__name__)
 
@@ -75,20 +59,6 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
             }
         )
     return features
-
-
-def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``StateGenerator.forward`` describes it."""
-    width = max(1, *(len(feature["targets"]) for feature in features))
-    slots = [list(feature["targets"]) for feature in features]
-    targets = [ids for f in features for ids in [*f["targets"].values(), *[[]] * (width - len(f["targets"]))]]
-    targets_NT = pad_rows(targets if any(targets) else [[IGNORED]] * len(targets), IGNORED)
-    return {
-        **pad_inputs(features, pad_id),
-        "gates": np.array([feature["gates"] for feature in features]),
-        "slots": pad_rows([[*row, *[0] * (width - len(row))] for row in slots], 0),
-        "targets": targets_NT.reshape(len(features), width, -1),
-    }
 
 
 def build(encoder: str, tokenizer: Tokenizer) -> Module:
@@ -242,9 +212,7 @@ WOS = Task(
         show=show,
         differs=lambda row: set(row.gold) != set(row.prediction),
     ),
-    hub=HubLayout(
-        ("guid", "domains", "dialogue"), convert, f"{FOLDER}/{NAME}", "generated values of WoS are not normalized"
-    ),
+    hub=HubLayout(("guid", "domains", "dialogue"), convert),
     inference=INFERENCE,
     ensembling=Ensembling(partial(merge, ""), partial(to_records, value_of)),
     group=lambda example: str(example.inputs["dialogue"]),

@@ -4,18 +4,27 @@ Tokens lose two things. Spaces around punctuation are restored from the ontology
 the vocabulary cannot represent are written character by character, so that an unknown token represents one character,
 which ontology or dialogue then restore. These words (56 in 7,448 turns with KLUE's vocabulary) are not tokenized as in
 pretraining.
+
+An ensemble averages gates and votes for values, weighted by the member's probability of a value. A member has values
+only for the slots that its own gate opened; a slot that no member opened takes the next best gate.
+Legend: ``S`` slots, ``G`` gates.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from finetune.examples import Tokenizer
-from finetune.tasks.wos.ontology import squeeze
+import numpy as np
+
+from finetune.examples import Example, Feature, Prediction, Tokenizer
+from finetune.metrics import softmax
+from finetune.task import MemberRecord, MemberRecords
+from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, squeeze
 
 UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does not know, or broken bytes
 
@@ -150,3 +159,45 @@ def _one_of(characters: frozenset[str]) -> str:
 
 def _latest(pattern: re.Pattern[str], turns: Sequence[str]) -> re.Match[str] | None:
     return next((match for turn in reversed(turns) if (match := pattern.search(turn))), None)
+
+
+def to_records(
+    value_of: Callable[[Example, Feature, Any, str], str],
+    examples: Sequence[Example],
+    features: Sequence[Feature],
+    raws: Sequence[Any],
+) -> list[MemberRecord]:
+    """``gates``: S x G scores; ``slots``, numbers of those with a value, and ``values`` from ``value_of``."""
+    records: list[MemberRecord] = [{}] * len(examples)
+    for feature, raw in zip(features, raws, strict=True):
+        example, opened = examples[feature["example"]], [s for s, gate in enumerate(raw["gates"]) if gate == PTR]
+        records[feature["example"]] = {
+            "gates": raw["gate_scores"].ravel(),
+            "slots": np.array(opened, dtype=np.int32),
+            "values": [value_of(example, feature, raw, SLOTS[slot]) for slot in opened],
+        }
+    return records
+
+
+def merge(left_out: str, members: Sequence[MemberRecords]) -> list[Prediction]:
+    """The state of each turn; a value equal to ``left_out`` is dropped."""
+    return [Prediction(list(_state(left_out, records))) for records in zip(*members, strict=True)]
+
+
+def _state(left_out: str, records: Sequence[MemberRecord]) -> list[str]:
+    gates = [softmax(record["gates"].reshape(len(SLOTS), len(GATES))) for record in records]
+    mean_SG, state = np.mean(gates, axis=0), []
+    for slot, name in enumerate(SLOTS):
+        if mean_SG[slot].argmax() == NONE:
+            continue
+        votes: dict[str, float] = defaultdict(float)
+        for record, own_SG in zip(records, gates, strict=True):
+            for place in np.flatnonzero(record["slots"] == slot):
+                votes[record["values"][place]] += float(own_SG[slot, PTR])
+        if not votes:
+            mean_SG[slot, PTR] = 0
+        gate = int(mean_SG[slot].argmax())
+        value = max(votes, key=votes.__getitem__) if gate == PTR else GATES[gate]
+        if gate != NONE and value != left_out:
+            state.append(f"{name}-{value}")
+    return state

@@ -6,26 +6,13 @@ The score is the macro F1 over the classes that occur in gold or prediction; a c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from finetune.examples import Row
 from finetune.hyperparameters import Hyperparameters
-from finetune.task import Files, HubLayout, Published, table_36
-from finetune.tasks.labels import (
-    convert_records,
-    count_classes,
-    encode_texts,
-    featurize_texts,
-    label_inspection,
-    macro_f1,
-    make_label_task,
-    read_labelled,
-    read_texts,
-)
-from finetune.tasks.text_input import text_inference
+from finetune.task import Files, Published, table_36
+from finetune.tasks.labels import count_classes, macro_f1, make_label_task
 
 YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
-FIELDS = ("title",)
 
 
 def score_ynat(rows: Sequence[Row]) -> dict[str, float]:
@@ -34,12 +21,10 @@ def score_ynat(rows: Sequence[Row]) -> dict[str, float]:
 
 
 YNAT = make_label_task(
-    YNAT_LABELS, "label",
+    YNAT_LABELS, "label", ("title",),
     name="ynat",
     predicts="topic of a news headline, 7 classes",
     files=Files("ynat-v1.1", "json"),
-    read=partial(read_texts, FIELDS, partial(read_labelled, "label", YNAT_LABELS)),
-    featurize=partial(featurize_texts, FIELDS, YNAT_LABELS, encode_texts),
     score=score_ynat,
     select_by="macro_f1",
     published=Published(
@@ -48,7 +33,4 @@ YNAT = make_label_task(
         hyperparameters=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
         large=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.2, max_tokens=128),
     ),
-    inspection=label_inspection(YNAT_LABELS, FIELDS),
-    hub=HubLayout(("guid", "title", "label"), partial(convert_records, "label")),
-    inference=text_inference(FIELDS, YNAT_LABELS),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from finetune.encoder.loading import name_roles, wrap_texts
 from finetune.encoder.module import Encoder, read_both_ways
 from finetune.examples import Example
 from finetune.heads.labels import StateLabeller
-from finetune.heads.shape import add_lora, check_shape, shape_model
+from finetune.heads.shape import add_lora, check_shape
 from finetune.queue.fingerprint import deciding
 from finetune.registry import TASKS
 from finetune.tasks.re.markers import MARKERS
@@ -138,28 +138,14 @@ def test_an_encoder_is_not_asked_to_read_both_ways(tiny_encoder) -> None:
         check_shape(FinetuneConfig(bidirectional=True), [tiny_encoder(["가"])[0]])
 
 
-def test_state_0_is_the_last_token_the_mean_or_cls() -> None:
+def test_state_0_of_a_decoder_is_that_of_the_last_token() -> None:
     encoder = build("llama")
     ids, mask = torch.tensor([[3, 8, 4, 0, 0], [3, 7, 7, 9, 4]]), torch.tensor([[1, 1, 1, 0, 0], [1] * 5])
     with torch.inference_mode():
         states = encoder.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-        for pooling, expected in (
-            (None, [states[0, 2], states[1, 4]]),
-            ("last", [states[0, 2], states[1, 4]]),
-            ("mean", [states[0, :3].mean(dim=0), states[1].mean(dim=0)]),
-            ("cls", [states[0, 0], states[1, 0]]),
-        ):
-            read = Encoder(encoder.encoder, pooling)(ids, mask).last_hidden_state  # type: ignore[arg-type]
-            assert torch.allclose(read[:, 0], torch.stack(expected), atol=1e-6), pooling
-            assert torch.equal(read[:, 1:], states[:, 1:])
-
-
-def test_an_encoder_is_pooled_as_asked(tiny_encoder) -> None:
-    folder, tokenizer = tiny_encoder(["가나"])
-    task = TASKS["ynat"]
-    shaped = shape_model(task.model(folder, tokenizer), task, FinetuneConfig(pooling="mean"), "bert", tokenizer)
-    assert isinstance(shaped.model, StateLabeller)
-    assert (shaped.model.encoder.pooling, shaped.model.outputs.out_features) == ("mean", 7)
+        read = encoder(ids, mask).last_hidden_state
+    assert torch.allclose(read[:, 0], torch.stack([states[0, 2], states[1, 4]]), atol=1e-6)
+    assert torch.equal(read[:, 1:], states[:, 1:])
 
 
 def adapted(added: list[int]) -> tuple[StateLabeller, Any, dict[str, torch.Tensor]]:
@@ -206,5 +192,5 @@ def test_adapters_decide_a_result_and_their_absence_is_not_recorded() -> None:
     plain, lora = (deciding("ynat", FinetuneConfig(lora=asked), "fp32", {}) for asked in (None, Lora()))
     assert plain == {}
     assert lora == {"lora": {"rank": 16, "alpha": 32}}
-    settings = FinetuneConfig(settings={"lora": {"lora": {"rank": 4}, "pooling": "mean"}}).with_settings("lora")
-    assert (settings.lora, settings.pooling) == (Lora(rank=4), "mean")
+    settings = FinetuneConfig(settings={"lora": {"lora": {"rank": 4}, "bidirectional": True}}).with_settings("lora")
+    assert (settings.lora, settings.bidirectional) == (Lora(rank=4), True)

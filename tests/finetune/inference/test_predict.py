@@ -17,7 +17,7 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.inference.predict import TaskModel, check_task, format_lines, predict_official, predict_texts
 from finetune.registry import TASKS, task_of
-from finetune.tasks.dp.inference import last_tags
+from finetune.tasks.dp.reader import last_tags
 from launch.sample.unpack import unpack
 from tests.finetune.conftest import build_tiny_encoder
 
@@ -145,7 +145,7 @@ def test_spans_of_a_decomposed_sentence_move_with_its_text(kept) -> None:
 
 
 def test_a_parser_without_tags_does_not_ask_the_analyser(kept, monkeypatch) -> None:
-    monkeypatch.setattr("finetune.tasks.dp.inference.last_tags", lambda words: pytest.fail("asked"))
+    monkeypatch.setattr("finetune.tasks.dp.reader.last_tags", lambda words: pytest.fail("asked"))
     (result,) = predict_texts(kept("klue-dp", pos_tags=False), [LINES["klue-dp"][0]])
     assert result["prediction"]["heads"][-1] == 0
 

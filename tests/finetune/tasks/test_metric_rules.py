@@ -16,7 +16,7 @@ from finetune.tasks import labels
 from finetune.tasks.mrc import metrics as mrc
 from finetune.tasks.ner import metrics as ner
 from finetune.tasks.re import metrics as re
-from finetune.tasks.sts import metrics as sts
+from finetune.tasks.sts import task as sts
 
 
 def noisy_sentences(count: int, length: int, seed: int) -> list[Row]:

@@ -21,7 +21,7 @@ from finetune.tasks.mrc import metrics as mrc
 from finetune.tasks.ner import metrics as ner
 from finetune.tasks.nli.task import score_nli
 from finetune.tasks.re import metrics as re
-from finetune.tasks.sts import metrics as sts
+from finetune.tasks.sts import task as sts
 from finetune.tasks.wos import metrics as wos
 from finetune.tasks.ynat.task import score_ynat
 

@@ -14,7 +14,7 @@ from finetune.examples import Example
 from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
 from finetune.train.averaging import Averaging
-from finetune.train.trainer import Selection, Training, seed_everything, train
+from finetune.train.trainer import Training, seed_everything, train
 
 YNAT = TASKS["ynat"]
 EXAMPLES = [Example(f"y{i}", label, {"title": f"{label} {i}"}) for i in range(7) for label in ("경제", "정치")]
@@ -62,7 +62,7 @@ def test_what_is_evaluated_is_the_average_once_there_is_one_and_the_training_goe
         return next(scores)
 
     settings = SETTINGS.replaced(average="swa")
-    done, model, steps = learn(settings, selection=Selection(1, score))
+    done, model, steps = learn(settings, evaluations_per_epoch=1, score=score)
     for found, ends in zip(seen, ([7], [7, 11], [7, 11, 15]), strict=True):
         torch.testing.assert_close(found, sum(steps[end] for end in ends) / len(ends))
     assert done.selected == (5.0, 12, 3)

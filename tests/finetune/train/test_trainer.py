@@ -20,7 +20,7 @@ from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
 from finetune.task import Task
 from finetune.train.batched_prediction import predict
-from finetune.train.trainer import POOL_BATCHES, Selection, Training, order_by_length, seed_everything, train
+from finetune.train.trainer import POOL_BATCHES, Training, order_by_length, seed_everything, train
 
 YNAT = TASKS["ynat"]
 TITLES = (("경제", "은행 금리"), ("스포츠", "축구 우승"), ("정치", "국회 예산"))
@@ -105,7 +105,7 @@ def test_the_best_weights_are_kept_and_said_to_be(learn) -> None:
         model.eval()  # as a real evaluation does
         return next(scores)
 
-    done, model = learn(SETTINGS.replaced(epochs=3), selection=Selection(2, score))
+    done, model = learn(SETTINGS.replaced(epochs=3), evaluations_per_epoch=2, score=score)
     assert done.selected == (7.0, 6, 6)  # score, step of 12, evaluations
     assert done.steps == 12
     assert torch.equal(weights_of(model), seen[2])
@@ -122,7 +122,7 @@ def test_an_undefined_score_is_worse_than_any_other(learn, scores: list[float], 
         seen.append(weights_of(model))
         return next(remaining)
 
-    done, model = learn(SETTINGS.replaced(epochs=3), selection=Selection(1, score))
+    done, model = learn(SETTINGS.replaced(epochs=3), evaluations_per_epoch=1, score=score)
     assert done.selected is not None
     assert done.selected.score == pytest.approx(scores[best], nan_ok=True)
     assert done.selected.step == 4 * (best + 1)
@@ -132,7 +132,7 @@ def test_an_undefined_score_is_worse_than_any_other(learn, scores: list[float], 
 def test_evaluating_changes_nothing_in_the_training(learn) -> None:
     plain, model = learn()
     scores = iter([1.0, 2.0])
-    done, same = learn(selection=Selection(1, lambda evaluated: evaluated.eval() and next(scores)))
+    done, same = learn(evaluations_per_epoch=1, score=lambda evaluated: evaluated.eval() and next(scores))
     assert (done.losses, done.steps) == (plain.losses, plain.steps)
     assert done.selected == (2.0, plain.steps, 2)
     assert torch.equal(weights_of(model), weights_of(same))
@@ -143,7 +143,7 @@ def test_nothing_is_evaluated_unless_asked_for(learn) -> None:
 
 
 def test_more_evaluations_than_steps_are_one_a_step(learn) -> None:
-    done, _ = learn(SETTINGS.replaced(epochs=1), selection=Selection(50, lambda model: 1.0))
+    done, _ = learn(SETTINGS.replaced(epochs=1), evaluations_per_epoch=50, score=lambda model: 1.0)
     assert done.selected == (1.0, 1, done.steps)
 
 

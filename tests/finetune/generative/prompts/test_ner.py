@@ -6,7 +6,7 @@ import pytest
 
 from finetune.examples import Example
 from finetune.generative.prompts import PROMPTS
-from finetune.tasks.ner.inference import find_entities
+from finetune.tasks.ner.task import find_entities
 
 NER = PROMPTS["klue-ner"]
 TEXT = "윤슬은 7월 3일 한빛은행에서 윤슬 은행장을 만났다."

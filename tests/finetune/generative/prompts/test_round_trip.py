@@ -9,7 +9,7 @@ import pytest
 from finetune.examples import Prediction, Row
 from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
-from finetune.tasks.ner.inference import find_entities
+from finetune.tasks.ner.task import find_entities
 
 EXAMPLES = 1_000  # of a training file; dev files are taken whole
 

@@ -14,8 +14,9 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.examples import IGNORED, Example, Row
 from finetune.hyperparameters import Hyperparameters
+from finetune.tasks.ner.alignment import collate
 from finetune.tasks.ner.metrics import NER_TAGS
-from finetune.tasks.ner.task import KLUE_NER, collate, decode, featurize, read, write
+from finetune.tasks.ner.task import KLUE_NER, decode, featurize, read, write
 from finetune.train.batched_prediction import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 from tests.finetune.conftest import certain

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.tasks.re.inference import parse_input
+from finetune.tasks.re.markers import parse_input
 
 SENTENCE = "윤슬의 대표"
 

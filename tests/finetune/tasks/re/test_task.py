@@ -18,8 +18,8 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.examples import Example, Row
 from finetune.hyperparameters import Hyperparameters
-from finetune.tasks.re.markers import MARKERS, keep_markers, mark_entities
-from finetune.tasks.re.task import KLUE_RE, featurize, read
+from finetune.tasks.re.markers import MARKERS, featurize, keep_markers, mark_entities
+from finetune.tasks.re.task import KLUE_RE, read
 from finetune.train.batched_prediction import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 from tests.finetune.conftest import build_wordpiece
