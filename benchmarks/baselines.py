@@ -46,15 +46,21 @@ DETECTORS = {"ko-pii": "ko_pii", "Presidio": "presidio_analyzer"}
 
 def load_splitters() -> dict[str, Split]:
     """Kiwi and kss by name, if they are installed; like ours, they split at line ends too."""
-    from corpus.sentences.splitters import load_splitter, split_at_starts
+    splitters: dict[str, Split] = {}
+    if find_spec("kss"):
+        from kss import split_sentences
 
-    splitters = {"kss": load_splitter("kss")} if find_spec("kss") else {}
+        splitters["kss"] = partial(split_sentences, backend="mecab", num_workers=1, strip=True)
     if find_spec("kiwipiepy"):
         from kiwipiepy import Kiwi
 
         split = partial(Kiwi(num_workers=1).split_into_sents, return_sub_sents=False)
-        splitters["kiwi"] = partial(split_at_starts, starts=lambda line: [sentence.start for sentence in split(line)])
-    return splitters
+        splitters["kiwi"] = lambda line: [sentence.text for sentence in split(line)]
+    return {name: partial(_split_lines, split=split) for name, split in splitters.items()}
+
+
+def _split_lines(text: str, split: Split) -> list[str]:
+    return [sentence for line in text.split("\n") if line.strip() for sentence in split(line)]
 
 
 def split_at_stops(text: str) -> list[str]:

@@ -1,8 +1,8 @@
 """First pass, one unit of work at a time: raw records to cleaned, decontaminated, pseudonymized sentences.
 
 ```
-record ─ remove noise, rejoin wrapped lines ─ split sentences ─ quality rules ─ drop benchmark sentences
-       ─ hide personal data ─▶ unit files
+record ─ repair mojibake, remove noise, rejoin wrapped lines ─ split sentences ─ quality rules
+       ─ drop benchmark sentences ─ hide personal data ─▶ unit files
 ```
 Fingerprints for deduplication are computed before personal data is replaced, so duplicates are found by original text.
 """
@@ -10,9 +10,10 @@ Fingerprints for deduplication are computed before personal data is replaced, so
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable
 from contextlib import closing
 from functools import lru_cache
-from itertools import count, groupby
+from itertools import accumulate, count, groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,24 +27,29 @@ from corpus.drops import HAS_PII
 from corpus.noise.remove import remove_noise, rules_except
 from corpus.pii.document import HiddenDocument, load_document_hider
 from corpus.pii.types import ALL_TYPES
+from corpus.quality.boilerplate import BOILERPLATE
 from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_kana
 from corpus.quality.length import is_too_short, min_sentence_chars
+from corpus.quality.mojibake import repair_mojibake
+from corpus.quality.rules import failed_by_documents, failed_by_sentences
 from corpus.reading.read import Record, RejectedRecord, quarantine_line, read_unit
 from corpus.reading.units import Unit
-from corpus.sentences.splitters import load_splitter
+from corpus.sentences.split import split_sentences
 from corpus.sentences.wrapping import rejoin_lines
 from corpus.unit_files import CleanedDocument, UnitWriter
 
 QUARANTINE_NAME = "quarantine.jsonl"
-REJOINED = "wrapped_line"
+REJOINED, MOJIBAKE = "wrapped_line", "mojibake"
 BATCH_CHARS = 200_000
+SAMPLE_CHARS = 1_000
 
 
 class Draft(NamedTuple):
-    """A document whose personal data is not hidden yet."""
+    """A document whose personal data is not hidden yet; ``text`` is without noise."""
 
     record: Record
     sentences: list[str]
+    text: str
 
 
 def clean_unit(
@@ -58,7 +64,7 @@ def clean_unit(
     counts: Counter[str] = Counter()
     with (
         (scratch / QUARANTINE_NAME).open("w", encoding="utf-8") as quarantine,
-        closing(UnitWriter(scratch, config.deduplicate)) as writer,
+        closing(UnitWriter(scratch, config)) as writer,
     ):
         batch: list[Draft] = []
         size = 0
@@ -85,6 +91,12 @@ def _failed_rule(sentence: str, min_chars: int, count_glosses: bool) -> str | No
     return has_too_many_han_or_kana.__name__ if has_too_many_han_or_kana(sentence, count_glosses) else None
 
 
+def _beginning(sentences: list[str]) -> list[str]:
+    """The first sentences, at most about ``SAMPLE_CHARS``, for a sample."""
+    ends = accumulate(map(len, sentences))
+    return [sentence for sentence, end in zip(sentences, ends, strict=True) if end <= SAMPLE_CHARS] or sentences[:1]
+
+
 @lru_cache(maxsize=1)
 def _load_index(folder: Path | None) -> tuple[ContaminationIndex, BenchmarkItems] | None:
     return (ContaminationIndex.load(folder), BenchmarkItems(folder)) if folder else None
@@ -96,7 +108,6 @@ class _Cleaner:
     def __init__(self, config: CorpusConfig, index_folder: Path | None, private: Path) -> None:
         self.config = config
         self.index = _load_index(index_folder)
-        self.split = load_splitter(config.splitter)
         self.hider = load_document_hider(config, private)
         self.counts = SourceCounts()
         self.found: Counter[int] = Counter()
@@ -108,29 +119,58 @@ class _Cleaner:
         record = record._replace(place=place, id=id_, source=source)
         counts = self.counts[source]
         text = self._without_noise(record)
-        sentences = self.split(text)
+        sentences = split_sentences(text)
         counts.update(documents_read=1, characters_read=len(record.text), sentences_split=len(sentences))
+        draft = Draft(record, sentences, text)
         min_chars = min_sentence_chars(source, self.config.min_sentence_chars)
         if min_chars <= 1 and not has_many_han_or_kana(text):
-            return Draft(record, sentences)  # then no sentence has too many either
+            return draft  # then no sentence has too many either
+        return self._without_sentences(
+            draft, (_failed_rule(sentence, min_chars, self.config.count_glosses) for sentence in sentences)
+        )
+
+    def _without_sentences(self, draft: Draft, failed: Iterable[str | None]) -> Draft:
+        """The document without the sentences that fail a rule, given for each sentence."""
         kept = []
-        for before, sentence in zip(["", *sentences], sentences, strict=False):
-            if rule := _failed_rule(sentence, min_chars, self.config.count_glosses):
-                counts[f"dropped_sentences.{rule}"] += 1
-                self.samples.drop(rule, record, sentence, before)
+        for before, sentence, rule in zip(["", *draft.sentences], draft.sentences, failed, strict=False):
+            if rule:
+                self.counts[draft.record.source][f"dropped_sentences.{rule}"] += 1
+                self.samples.drop(rule, draft.record, sentence, before)
             else:
                 kept.append(sentence)
-        return Draft(record, kept)
+        return draft._replace(sentences=kept)
 
     def finish(self, batch: list[Draft]) -> list[CleanedDocument]:
         """Drop benchmark sentences, hide personal data, and drop documents without a remaining sentence."""
+        if batch and self.config.quality.enabled:
+            batch = self._apply_quality_rules(batch)
         if self.index:
             batch = self._decontaminate(*self.index, batch)
         hidden = self.hider.hide([(draft.record.id, draft.sentences) for draft in batch])
-        documents = [self._collect(*draft, found) for draft, found in zip(batch, hidden, strict=True)]
+        documents = [self._collect(draft, found) for draft, found in zip(batch, hidden, strict=True)]
         empty = Counter(document.record.source for document in documents if not document.sentences)
         self.counts.add({source: {"dropped_documents.no_sentence_left": n} for source, n in empty.items()})
         return [document for document in documents if document.sentences]
+
+    def _apply_quality_rules(self, batch: list[Draft]) -> list[Draft]:
+        """Drop documents that fail a quality rule, then such sentences."""
+        off = [self._rules_off(draft.record.source) for draft in batch]
+        rules = failed_by_documents([draft.text for draft in batch], [draft.sentences for draft in batch], off)
+        kept, off_of_sentences = [], []
+        for draft, rule, names in zip(batch, rules, off, strict=True):
+            if rule:
+                counts = self.counts[draft.record.source]
+                counts[f"dropped_documents.{rule}"] += 1
+                counts[f"dropped_sentences.{rule}"] += len(draft.sentences)
+                self.samples.drop(rule, draft.record, "\n".join(_beginning(draft.sentences)))
+            else:
+                kept.append(draft)
+                off_of_sentences += [names] * len(draft.sentences)
+        failed = iter(failed_by_sentences([text for draft in kept for text in draft.sentences], off_of_sentences))
+        return [self._without_sentences(draft, islice(failed, len(draft.sentences))) for draft in kept]
+
+    def _rules_off(self, source: str) -> Collection[str]:
+        return self.config.quality.rules_off.get(source, ())
 
     def _without_noise(self, record: Record) -> str:
         def observe(rule: str, before: str, after: str) -> None:
@@ -138,7 +178,12 @@ class _Cleaner:
 
         changed: Counter[str] = Counter()
         rules = rules_except(tuple(self.config.noise_rules_off.get(record.source, ())))
-        text = remove_noise(record.text, changed, observe, rules)
+        text = record.text
+        if self.config.quality.enabled:
+            text, changed[MOJIBAKE] = repair_mojibake(text)
+            if changed[MOJIBAKE]:
+                observe(MOJIBAKE, record.text, text)
+        text = remove_noise(text, changed, observe, rules)
         if self.config.rejoin_lines:
             wrapped, (text, changed[REJOINED]) = text, rejoin_lines(text)
             if changed[REJOINED]:
@@ -150,14 +195,14 @@ class _Cleaner:
         found = index.find_in_documents([draft.sentences for draft in batch])
         hits = {sentence: list(of_sentence) for sentence, of_sentence in groupby(found, attrgetter("sentence"))}
         numbers, clean = count(), []
-        for record, sentences in batch if hits else ():
-            kept = []
+        for draft in batch if hits else ():
+            record, sentences, kept = draft.record, draft.sentences, []
             for before, sentence in zip(["", *sentences], sentences, strict=False):
                 if of_sentence := hits.get(next(numbers)):
                     self._count_hits(items, record, sentence, before, of_sentence)
                 else:
                     kept.append(sentence)
-            clean.append(Draft(record, kept))
+            clean.append(draft._replace(sentences=kept))
         return clean or batch
 
     def _count_hits(self, items: BenchmarkItems, record: Record, sentence: str, before: str, hits: list[Hit]) -> None:
@@ -172,8 +217,9 @@ class _Cleaner:
             counts[f"{IN_BENCHMARK}.{task}"] += 1
             self.samples.drop(f"{IN_BENCHMARK}:{task}", record, sentence, before, note)
 
-    def _collect(self, record: Record, sentences: list[str], hidden: HiddenDocument) -> CleanedDocument:
+    def _collect(self, draft: Draft, hidden: HiddenDocument) -> CleanedDocument:
         """The document as it is written, counted and sampled."""
+        record, sentences = draft.record, draft.sentences
         if any(hidden.spans):
             self.samples.hide(record, sentences, hidden)
         kept = [(n, text) for n, text in enumerate(hidden.sentences) if text is not None]
@@ -185,4 +231,8 @@ class _Cleaner:
             for span in hidden.spans[n]
         ]
         originals, texts = [sentences[n] for n, _ in kept], [text for _, text in kept]
-        return CleanedDocument(record, originals, texts, pii, hidden.replacements, hidden.digest)
+        has_lines = self.config.quality.enabled and BOILERPLATE not in self.config.quality.rules_off.get(
+            record.source, ()
+        )
+        lines = frozenset(draft.text.split("\n")) if has_lines else ()
+        return CleanedDocument(record, originals, texts, pii, hidden.replacements, hidden.digest, lines)

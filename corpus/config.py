@@ -103,6 +103,13 @@ class DeduplicateConfig(Section):
     near: NearConfig = Field(NearConfig(), description="Near-duplicate documents.")
 
 
+class QualityConfig(Section):
+    """Rules for raw web text, those of FineWeb2 among them (docs/corpus.md); not in the paper."""
+
+    enabled: bool = Field(False, description="Repair mojibake; drop documents and sentences that fail a quality rule.")
+    rules_off: dict[str, list[str]] = Field({}, description="Names of quality rules to skip, by source.")
+
+
 class ToxicityConfig(Section):
     """Removal of sentences that a classifier scores as toxic (section 2.3 does so for the benchmark sources)."""
 
@@ -139,6 +146,7 @@ class CorpusConfig(Section):
         "min_chars": "set corpus.min_sentence_chars for the sources that need a minimum",
         "max_han_kana": "the limit is 10 as in the paper (corpus/quality/han_kana.py)",
         "samples_per_rule": "50 samples per rule are kept",
+        "splitter": "sentences are split by our rules (corpus/sentences/split.py)",
     }
 
     inputs: list[str] = Field([], description="Files, folders, globs, URLs (.txt, .jsonl, .parquet), or hub:NAME.")
@@ -153,7 +161,6 @@ class CorpusConfig(Section):
 
     noise_rules_off: dict[str, list[str]] = Field({}, description="Names of noise rules to skip, by source.")
     rejoin_lines: bool = Field(True, description="Join the lines of hard-wrapped text before sentences are split.")
-    splitter: Literal["rules", "kss"] = Field("rules", description="Sentence splitter; kss: as in the paper.")
     min_sentence_chars: dict[str, int] = Field(
         {"CC-100": 200, "NEWSCRAWL": 200}, description="Drop shorter sentences, by source (section 2.3)."
     )
@@ -166,6 +173,7 @@ class CorpusConfig(Section):
     decontaminate: DecontaminateConfig = Field(DecontaminateConfig(), description="Benchmark sentences (section 2.3).")
     pii: PiiConfig = Field(PiiConfig(), description="Personal data (section 2.3, Table 29).")
     deduplicate: DeduplicateConfig = Field(DeduplicateConfig(), description="Duplicates; not in the paper.")
+    quality: QualityConfig = Field(QualityConfig(), description="Rules for raw web text; not in the paper.")
     toxicity: ToxicityConfig = Field(
         ToxicityConfig(), description="Toxic sentences; off by default, as in the paper's pretraining corpora."
     )

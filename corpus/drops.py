@@ -1,4 +1,4 @@
-"""Decide which sentences to drop: duplicate documents and sentences, near-duplicates and toxic sentences.
+"""Decide which sentences to drop: duplicate documents and sentences, near-duplicates, toxic sentences, boilerplate.
 
 One byte per sentence, 0 for kept sentences. Sentences of a dropped document are dropped too and do not count as first
 occurrences, so no sentence is dropped as the repeat of a dropped one.
@@ -15,12 +15,13 @@ import numpy as np
 from corpus.config import NearConfig
 from corpus.duplicates.exact import load_repeats
 from corpus.duplicates.near import near_duplicates
+from corpus.quality.boilerplate import BOILERPLATE
 from corpus.quality.toxicity import TOXIC_NAME
 from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
 
 HAS_PII = "has_personal_data"
-REASONS = ("", "duplicate_document", "near_duplicate", "toxic", "duplicate_sentence", HAS_PII)
-KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
+REASONS = ("", "duplicate_document", "near_duplicate", "toxic", BOILERPLATE, "duplicate_sentence", HAS_PII)
+KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, IN_MANY, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
 OF_DOCUMENTS = (DUPLICATE_DOCUMENT, NEAR_DUPLICATE)  # reasons that drop whole documents
 NEAR_NAME = "near-{:05}.npy"  # bool per document of a unit
 REASONS_NAME = "reasons.npy"
@@ -28,13 +29,15 @@ RENAMED_NAME = "renamed.npy"
 
 
 class Comparisons(NamedTuple):
-    """Result folders: of ``find_repeats`` for each range, of ``find_near``, and of toxicity scores by unit."""
+    """Result folders: of ``find_repeats`` and ``find_boilerplate`` for each range, of ``find_near``, and of toxicity
+    scores by unit."""
 
     documents: Sequence[Path] = ()
     ids: Sequence[Path] = ()
     sentences: Sequence[Path] = ()
     near: Path | None = None
     toxic: Sequence[Path] = ()
+    lines: Sequence[Path] = ()
 
 
 def find_near(folders: Sequence[Path], scratch: Path, *, config: NearConfig) -> dict[str, Any]:
@@ -58,6 +61,8 @@ def reasons_of_documents(number: int, folder: Path, compared: Comparisons) -> np
     if compared.toxic:
         is_toxic = np.load(compared.toxic[number] / TOXIC_NAME)
         reason_S[is_toxic & (reason_S == KEPT)] = TOXIC
+    lines = load_repeats(compared.lines, number)
+    reason_S[lines[reason_S[lines] == KEPT]] = IN_MANY
     return reason_S
 
 

@@ -39,11 +39,13 @@ from corpus.duplicates.exact import find_repeats, split_ranges
 from corpus.final_check import check_folder
 from corpus.pii.document import SECRET_NAME, load_document_hider, load_name_model
 from corpus.pii.key import key_fingerprint, load_or_create_secret, read_key
+from corpus.quality.boilerplate import find_boilerplate
+from corpus.quality.rules import check_names
 from corpus.quality.toxicity import SCORES_NAME, load_classifier, score_unit
 from corpus.reading.inputs import Input, input_state
 from corpus.reading.read import check_rejected_share, join_quarantine
 from corpus.reading.units import DAMAGED, plan_units, total_bytes
-from corpus.unit_files import DOCUMENTS, IDS, SENTENCES
+from corpus.unit_files import DOCUMENTS, IDS, LINES, SENTENCES
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +87,7 @@ def run(
     Raises:
         BadInput: no documents were read or kept, or too many records are unreadable.
     """
+    check_names(config.quality.rules_off)
     if config.toxicity.enabled:
         load_classifier(config.toxicity)  # report errors before the work starts
     if config.pii.mode != "keep":
@@ -163,13 +166,16 @@ class _Stage:
             compared = compared._replace(near=near)
         if self.config.toxicity.enabled:
             compared = compared._replace(toxic=self._scores())
+        if self.config.quality.enabled:
+            excluded = partial(_is_out, folders=self.folders, compared=compared)
+            compared = compared._replace(lines=self._repeats(LINES, find_boilerplate, excluded=excluded))
         if rules.sentences:
             excluded = partial(_is_out, folders=self.folders, compared=compared)
             compared = compared._replace(sentences=self._repeats(SENTENCES, excluded=excluded))
         return self.map(partial(write_drops, compared=compared), list(enumerate(self.folders)), "decide drops")
 
-    def _repeats(self, name: str, **options: Any) -> list[Path]:
-        work = partial(find_repeats, folders=self.folders, **options)
+    def _repeats(self, name: str, find: Callable[..., Any] = find_repeats, **options: Any) -> list[Path]:
+        work = partial(find, folders=self.folders, **options)
         return self.map(work, split_ranges(self.folders, name), f"repeats of {name}")[0]
 
     def _scores(self) -> list[Path]:

@@ -5,7 +5,7 @@ Fingerprints and signatures are computed from the original text, before personal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.config import DeduplicateConfig
+from corpus.config import CorpusConfig
 from corpus.documents.shards import SCHEMA
-from corpus.duplicates.exact import fingerprint, fingerprint_documents, write_fingerprints
+from corpus.duplicates.exact import (
+    MAY_REPEAT,
+    MIN_REPEAT_CHARS,
+    fingerprint,
+    fingerprint_documents,
+    write_fingerprints,
+)
 from corpus.duplicates.near import band_keys, signatures
 from corpus.reading.read import Record
 
@@ -29,13 +35,16 @@ UNIT_SCHEMA = pa.schema(
     ]
 )
 DOCUMENTS_NAME = "documents.parquet"
-DOCUMENTS, SENTENCES, IDS = "documents", "sentences", "ids"  # kinds of fingerprints
+DOCUMENTS, SENTENCES, IDS, LINES = "documents", "sentences", "ids", "lines"  # kinds of fingerprints
 LENGTHS_NAME = "lengths.npy"  # number of sentences of each document
 SIGNATURES_NAME, KEYS_NAME = "signatures.npy", "band-keys.npy"
 
 
 class CleanedDocument(NamedTuple):
-    """A document: its original sentences, its sentences without personal data; the rest is as in ``UNIT_SCHEMA``."""
+    """A document: its original sentences, its sentences without personal data; the rest is as in ``UNIT_SCHEMA``.
+
+    ``lines``: the lines of its text, if it is searched for boilerplate.
+    """
 
     record: Record
     originals: list[str]
@@ -43,17 +52,18 @@ class CleanedDocument(NamedTuple):
     pii: Sequence[int] = ()
     replacements: Sequence[int] = ()
     digest: int = 0
+    lines: Collection[str] = ()
 
 
 class UnitWriter:
     """Writes the documents of a unit in batches, and the arrays when it is closed."""
 
-    def __init__(self, folder: Path, config: DeduplicateConfig) -> None:
-        self._folder, self._config = folder, config
+    def __init__(self, folder: Path, config: CorpusConfig) -> None:
+        self._folder, self._near, self._finds_lines = folder, config.deduplicate.near, config.quality.enabled
         self._writer = pq.ParquetWriter(
             folder / DOCUMENTS_NAME, UNIT_SCHEMA, compression="lz4", use_dictionary=["source"], write_statistics=False
         )
-        self._fingerprints: dict[str, list[int]] = {DOCUMENTS: [], SENTENCES: [], IDS: []}
+        self._fingerprints: dict[str, list[int]] = {DOCUMENTS: [], SENTENCES: [], IDS: [], LINES: []}
         self._lengths: list[int] = []
         self._signatures: list[np.ndarray] = []
 
@@ -66,18 +76,32 @@ class UnitWriter:
         self._lengths += [len(document.sentences) for document in batch]
         self._fingerprints[IDS] += [fingerprint(document.record.id.encode()) for document in batch]
         if batch:
-            documents, sentences = fingerprint_documents([document.originals for document in batch])
+            documents, sentences = fingerprint_documents(
+                [document.originals for document in batch], 1 if self._finds_lines else MIN_REPEAT_CHARS
+            )
             self._fingerprints[DOCUMENTS] += documents
-            self._fingerprints[SENTENCES] += sentences
-        if self._config.near.enabled:
+            self._fingerprints[SENTENCES] += self._compare_lines(batch, sentences) if self._finds_lines else sentences
+        if self._near.enabled:
             self._signatures.append(signatures(["\n".join(document.originals) for document in batch]))
+
+    def _compare_lines(self, batch: Sequence[CleanedDocument], prints: list[int]) -> list[int]:
+        """Add fingerprints by source of lines and long sentences; returns those of long sentences."""
+        is_long = []
+        rest = iter(prints)
+        for document in batch:
+            of_source = fingerprint(document.record.source.encode())
+            for sentence, own in zip(document.originals, rest, strict=False):
+                is_long.append(len(sentence) >= MIN_REPEAT_CHARS)
+                is_compared = document.lines and (is_long[-1] or sentence in document.lines)
+                self._fingerprints[LINES].append(own ^ of_source if is_compared else MAY_REPEAT)
+        return [own if long else MAY_REPEAT for own, long in zip(prints, is_long, strict=True)]
 
     def close(self) -> None:
         self._writer.close()
         for name, fingerprints in self._fingerprints.items():
             write_fingerprints(self._folder, name, fingerprints)
         np.save(self._folder / LENGTHS_NAME, np.array(self._lengths, np.uint32))
-        if self._config.near.enabled:
+        if self._near.enabled:
             signatures_DP = np.concatenate(self._signatures)
             np.save(self._folder / SIGNATURES_NAME, signatures_DP)
-            np.save(self._folder / KEYS_NAME, band_keys(signatures_DP, self._config.near.threshold))
+            np.save(self._folder / KEYS_NAME, band_keys(signatures_DP, self._near.threshold))

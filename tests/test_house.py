@@ -49,10 +49,10 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_152,
+    "corpus": 11_701,
     "finetune": 15_612,
     "launch": 9_735,
-    "wheel": 47_493,
+    "wheel": 48_042,
 }
 
 FOLDERS = (*PACKAGES, "tests")

@@ -29,14 +29,19 @@ def fingerprint(content: bytes | memoryview) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=FINGERPRINT_BYTES).digest(), "little") or 1
 
 
-def fingerprint_documents(documents: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
-    """Fingerprints of documents and of all their sentences after folding; unfolded if nothing remains."""
+def fingerprint_documents(
+    documents: Sequence[Sequence[str]], min_chars: int = MIN_REPEAT_CHARS
+) -> tuple[list[int], list[int]]:
+    """Fingerprints of documents and of all their sentences after folding; unfolded if nothing remains.
+
+    Sentences of fewer than ``min_chars`` characters get ``MAY_REPEAT``.
+    """
     sentences = [sentence for document in documents for sentence in document]
     letters, sizes = fold_all(sentences, letter_table())
     content = memoryview(letters.tobytes())
     ends = [0, *(np.cumsum(sizes) * letters.itemsize).tolist()]
     of_sentence = [
-        MAY_REPEAT if len(sentence) < MIN_REPEAT_CHARS else fingerprint(content[start:end] or sentence.encode())
+        MAY_REPEAT if len(sentence) < min_chars else fingerprint(content[start:end] or sentence.encode())
         for sentence, (start, end) in zip(sentences, itertools.pairwise(ends), strict=True)
     ]
     firsts = itertools.accumulate(map(len, documents), initial=0)
@@ -76,6 +81,17 @@ def find_repeats(
     part: PrintRange, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None = None
 ) -> dict[str, Any]:
     """Write the places in a range that repeat an earlier one, by unit; ``excluded`` gives places to ignore."""
+    print_N, place_N, unit_N = read_range(part, folders, excluded)
+    order = np.argsort(print_N, kind="stable")  # stable: the first one in input order is kept
+    is_repeat = np.zeros(len(order), bool)
+    is_repeat[1:] = print_N[order[1:]] == print_N[order[:-1]]
+    return write_repeats(part, scratch, place_N, unit_N, order[is_repeat])
+
+
+def read_range(
+    part: PrintRange, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The fingerprints of a range in all units, their places, and the numbers of their units."""
     prints, places, units = [], [], []
     for number, folder in enumerate(folders):
         sorted_N = _load(folder, part.name, "prints")
@@ -88,12 +104,14 @@ def find_repeats(
         prints.append(sorted_N[first:last][is_compared])
         places.append(place[is_compared])
         units.append(np.full(int(is_compared.sum()), number, np.uint32))
-    print_N, place_N, unit_N = np.concatenate(prints), np.concatenate(places), np.concatenate(units)
-    order = np.argsort(print_N, kind="stable")  # stable: the first one in input order is kept
-    is_repeat = np.zeros(len(order), bool)
-    is_repeat[1:] = print_N[order[1:]] == print_N[order[:-1]]
-    repeats = order[is_repeat]
-    by_unit = repeats[np.lexsort((place_N[repeats], unit_N[repeats]))]
+    return np.concatenate(prints), np.concatenate(places), np.concatenate(units)
+
+
+def write_repeats(
+    part: PrintRange, scratch: Path, place_N: np.ndarray, unit_N: np.ndarray, found: np.ndarray
+) -> dict[str, Any]:
+    """Write the found places, by unit."""
+    by_unit = found[np.lexsort((place_N[found], unit_N[found]))]
     np.save(scratch / REPEATS_NAME, np.stack([unit_N[by_unit], place_N[by_unit]]))
     return {"name": part.name, "repeats": len(by_unit)}
 

@@ -93,8 +93,6 @@ def _run_check(check: Check) -> Iterator[str]:
 
 def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -> Iterator[tuple[str, str]]:
     """Settings that need a package of an optional extra, each with the module."""
-    if "corpus" in stages and recipe.corpus.splitter == "kss":
-        yield "corpus.splitter=kss", "kss"
     if "tokenizer" in stages and trains_tokenizer(recipe) and recipe.tokenizer.analyser == "kiwi":
         yield "tokenizer.analyser=kiwi", "kiwipiepy"
     if "pretrain" in stages and needs_deepspeed(recipe, processes):

@@ -57,11 +57,12 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.decontamination\.(?:benchmarks\..*)": NAMES,
     r"corpus\.decontamination\.index\.build_index|corpus\.duplicates\.near\.signatures": MODEL,
     r"corpus\.quality\.toxicity\..*": MODEL,
+    r"corpus\.quality\.characters\.read_characters": "array code",
     r"corpus\.sentences\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code",
     r"corpus\.pii\.formats\.shapes\.(?:\w+_check_digit|is_birth_date|looks_typed|widen_like|refill)": SMALL,
     r"corpus\.pii\.(?:extra\.other_types\.org_check_digit|replace\.canonical_form)": SMALL,
     r"corpus\.noise\.remove\.rules_except|corpus\.documents\.section\.warn_once": NAMES,
-    r"corpus\.pii\.key\..*|corpus\.sentences\.splitters\.load_splitter": NAMES,
+    r"corpus\.pii\.key\..*": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
     r"corpus\.documents\.accelerator\..*|corpus\.documents\.model_files\.part_name": NAMES,
     r"corpus\.quality\.length\.min_sentence_chars": NAMES,
@@ -192,6 +193,12 @@ def _answer(task: str, text: str) -> None:
 
 CALLS: dict[str, Callable[[str], object]] = {
     "corpus.noise.remove.remove_noise": lambda text: _called("corpus.noise.remove.remove_noise")(text, Counter()),
+    "corpus.quality.rules.failed_by_documents": lambda text: _called("corpus.quality.rules.failed_by_documents")(
+        [text], [_pieces(text)], [()]
+    ),
+    "corpus.quality.rules.failed_by_sentences": lambda text: _called("corpus.quality.rules.failed_by_sentences")(
+        _pieces(text), [()] * len(_pieces(text))
+    ),
     "corpus.quality.length.is_too_short": lambda text: _called("corpus.quality.length.is_too_short")(text, 200),
     "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
         _pieces(text)
@@ -228,9 +235,6 @@ CALLS: dict[str, Callable[[str], object]] = {
         ValueError, "corpus.reading.parquet.read_page_header", _raw(text)
     ),
     "corpus.card.page.excerpts": lambda text: _called("corpus.card.page.excerpts")(text, text[::-1]),
-    "corpus.sentences.splitters.split_at_starts": lambda text: _called("corpus.sentences.splitters.split_at_starts")(
-        text, lambda part: range(0, len(part), 9)
-    ),
     "corpus.sentences.wrapping.find_wrapping": lambda text: _called("corpus.sentences.wrapping.find_wrapping")(
         _pieces(text)
     ),
@@ -242,9 +246,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.namumark.cut_spans": lambda text: _called("corpus.reading.namumark.cut_spans")(text, "(", ")", 9),
     "corpus.reading.read.mask_record": lambda text: mask_record(text.encode("utf-8", "surrogatepass")),
     "corpus.reading.read.quarantine_line": lambda text: None,
-    "corpus.sentences.splitters.aligned_starts": lambda text: list(
-        _called("corpus.sentences.splitters.aligned_starts")(text, text.split("\n"))
-    ),
     "corpus.pii.hide: replace": partial(_hide, "replace"),
     "corpus.pii.hide: mask": partial(_hide, "mask"),
     "corpus.pii.hide: tag": partial(_hide, "tag"),

@@ -58,7 +58,6 @@ def test_each_problem_is_one_sentence(tmp_path: Path, override: str, words: str)
     ("module", "override", "message"),
     [
         ("kiwipiepy", "tokenizer.analyser=kiwi", "tokenizer.analyser=kiwi needs kiwipiepy: pip install 'malmoi[kiwi]'"),
-        ("kss", "corpus.splitter=kss", "corpus.splitter=kss needs kss: pip install 'malmoi[kss]'"),
         ("peft", "finetune.lora.rank=8", "finetune.lora needs peft: pip install 'malmoi[lora]'"),
         *(
             ("deepspeed", f"pretrain.engine.{setting}", "pretrain.engine.name=deepspeed needs deepspeed: pip install")

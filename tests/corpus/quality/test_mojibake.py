@@ -1,0 +1,68 @@
+"""Repair of text that was decoded with the wrong encoding: exact, or not at all."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.quality.mojibake import repair_mojibake
+
+TEXT = "어제는 「비」가 왔다ㅋㅋ.\n오늘은 (康宗) 2시에 만나자!"
+
+
+def as_windows(content: bytes) -> str:
+    """Windows-1252, with control characters for undefined bytes, as browsers read it."""
+    return "".join(
+        bytes([byte]).decode("cp1252") if byte not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else chr(byte) for byte in content
+    )
+
+
+DAMAGED = {
+    "UTF-8 as Latin-1": TEXT.encode().decode("latin-1"),
+    "UTF-8 as Windows-1252": as_windows(TEXT.encode()),
+    "UTF-8 twice": as_windows(as_windows(TEXT.encode()).encode()),
+    "CP949 as Latin-1": TEXT.encode("cp949").decode("latin-1"),
+    "CP949 as Windows-1252": as_windows(TEXT.encode("cp949")),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damage_is_repaired_exactly(kind: str) -> None:
+    assert DAMAGED[kind] != TEXT
+    assert repair_mojibake(DAMAGED[kind]) == (TEXT, 2)
+    assert repair_mojibake(f"제목: {DAMAGED[kind]}") == (f"제목: {TEXT}", 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "가나다 ········ 12쪽, …………",
+        "점수는 ±±±± 3.5 °C °C 였다",
+        "Größe déjà vu, São Tomé, ½ ¾ ¼ «citação»",
+        TEXT.encode().decode("latin-1")[:-1] + "\xec",  # a byte is missing
+        TEXT.encode().decode("cp949", "replace"),
+        "",
+    ],
+)
+def test_other_text_stays(text: str) -> None:
+    last = text.splitlines()[-1:] or [""]
+    assert repair_mojibake(last[0]) == (last[0], 0)
+
+
+@given(st.text(st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3) | st.sampled_from(" .\n한국어"), max_size=60))
+def test_korean_text_never_changes(text: str) -> None:
+    assert repair_mojibake(text) == (text, 0)
+
+
+@pytest.mark.parametrize("piece", ["ì•ˆ", "¾È³ç", "Ã¬", "é", "…", "ì \n", "\xec\x95"])
+def test_time_grows_with_length_only(piece: str) -> None:
+    seconds = []
+    for size in (500_000, 1_000_000):
+        start = time.process_time()
+        repair_mojibake(piece * (size // len(piece)))
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 3 * seconds[0] + 0.5
