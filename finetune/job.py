@@ -33,8 +33,8 @@ from finetune.saved_models.save import Trained, keep_best, save_or_remove
 from finetune.score.errors import find_errors
 from finetune.score.scores import defined, defined_tables, installed_versions, read_rows, scores_record
 from finetune.task import MemberRecord, Task, ToRecords
-from finetune.train.averaging import START_EPOCHS
 from finetune.train.batched_prediction import predict
+from finetune.train.schedule import START_EPOCHS
 from finetune.train.trainer import seed_everything, train
 
 log = logging.getLogger(__name__)

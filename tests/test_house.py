@@ -51,9 +51,9 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_701,
-    "finetune": 15_612,
+    "finetune": 15_585,
     "launch": 9_735,
-    "wheel": 48_042,
+    "wheel": 48_015,
 }
 
 FOLDERS = (*PACKAGES, "tests")

@@ -7,7 +7,7 @@ Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -45,30 +45,22 @@ class Labeller(nn.Module):
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[Any]:
         """One raw output a text."""
-        return READ[self.kind](self._run(batch).logits, batch)
+        return _read(self.kind, self._run(batch).logits, batch)
 
     def _run(self, batch: dict[str, Tensor]) -> Any:
         segments = has_segments(self.net.config)  # type: ignore[arg-type]
         return self.net(**{name: x for name, x in batch.items() if segments or name != "token_type_ids"})
 
 
-def _probabilities(logits_BK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
-    return list(logits_BK.float().softmax(dim=-1).cpu().numpy())
-
-
-def _numbers(logits_B1: Tensor, batch: dict[str, Tensor]) -> list[Any]:
-    numbers: list[Any] = logits_B1[:, 0].float().tolist()
-    return numbers
-
-
-def _token_scores(logits_BLK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
-    rows = logits_BLK.float().cpu().numpy()
-    return [row_LK[:size] for row_LK, size in zip(rows, batch["attention_mask"].sum(dim=1).tolist(), strict=True)]
-
-
-READ: dict[OutputKind, Callable[[Tensor, dict[str, Tensor]], list[Any]]] = {
-    "label": _probabilities, "number": _numbers, "tags": _token_scores,
-}  # fmt: skip
+def _read(kind: OutputKind, logits: Tensor, batch: dict[str, Tensor]) -> list[Any]:
+    """One raw output a text: the probabilities of the labels, a number, or the scores of each token."""
+    if kind == "label":
+        return list(logits.float().softmax(dim=-1).cpu().numpy())
+    if kind == "number":
+        numbers: list[Any] = logits[:, 0].float().tolist()
+        return numbers
+    sizes = batch["attention_mask"].sum(dim=1).tolist()
+    return [row_LK[:size] for row_LK, size in zip(logits.float().cpu().numpy(), sizes, strict=True)]
 
 
 class StateLabeller(nn.Module):
@@ -92,7 +84,7 @@ class StateLabeller(nn.Module):
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[Any]:
         """One raw output a text."""
-        return READ[self.kind](self._score(batch), batch)
+        return _read(self.kind, self._score(batch), batch)
 
     def _score(self, batch: dict[str, Tensor]) -> Tensor:
         names = ("input_ids", "attention_mask", "token_type_ids")

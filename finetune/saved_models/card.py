@@ -6,11 +6,8 @@ Everything comes from ``malmoi.json``, except the scores of other seeds, which a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-from jinja2 import Template
 
 from corpus.documents.escaping import escape_controls, escape_markdown
 from corpus.documents.templates import load_templates
@@ -49,7 +46,8 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
     if settings.get("re_markers") == "typed" or settings.get("re_restricted"):
         example = example.replace("<subj>", "<subj:ORG>").replace("<obj>", "<obj:LOC>")
         note = "; how it reads the types of entities, and what it leaves out by them, only malmoi does"
-    return _template().render(
+    template = load_templates("finetune.saved_models").get_template("card.md.j2")
+    return template.render(
         settings=settings,
         task=escape_controls(task),
         predicts=escape_markdown(predicts),
@@ -74,11 +72,6 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
         ],
         needs_tags=task == "klue-dp" and settings["pos_tags"],
     )
-
-
-@cache
-def _template() -> Template:
-    return load_templates("finetune.saved_models").get_template("card.md.j2")
 
 
 def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -34,9 +34,8 @@ from corpus.documents.errors import BadInput
 from finetune.examples import Feature
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Task
-from finetune.train.averaging import Averaging
 from finetune.train.batched_prediction import autocast, to_tensors
-from finetune.train.learning_rates import decay_by_layer, rate_at
+from finetune.train.schedule import Averaging, decay_by_layer, rate_at
 
 POOL_BATCHES = 50  # batches sorted together; with more, the batches of two epochs would be similar
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it

@@ -58,8 +58,12 @@ def score_question(gold: dict[str, Any], prediction: str) -> tuple[float, float]
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
     """Scores, and the share of predicted "no answer", by question type, and with and without answer."""
     kinds = ("unanswerable", "answerable")
+
+    def type_of(row: Row) -> str:
+        return _TYPES.get(row.gold.get("question_type"), "unknown")
+
     return {
-        "question types": _by("question_type", rows, _type_of, (*_TYPES.values(), "unknown")),
+        "question types": _by("question_type", rows, type_of, (*_TYPES.values(), "unknown")),
         "answerability": _by("questions", rows, lambda row: kinds[bool(row.gold["answers"])], kinds[::-1]),
     }
 
@@ -74,10 +78,6 @@ def _by(title: str, rows: Sequence[Row], name_of: Callable[[Row], str], names: I
         for name, own in members.items()
         if own
     ]  # fmt: skip
-
-
-def _type_of(row: Row) -> str:
-    return _TYPES.get(row.gold.get("question_type"), "unknown")
 
 
 def _normalize(text: str, brackets: re.Pattern[str]) -> str:

@@ -13,7 +13,7 @@ from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
-from finetune.train.averaging import Averaging
+from finetune.train.schedule import Averaging
 from finetune.train.trainer import Training, seed_everything, train
 
 YNAT = TASKS["ynat"]
