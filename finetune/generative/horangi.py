@@ -12,14 +12,16 @@ no error, and then the total has none. Negative correlations stay negative.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from finetune.generative.tables import ResultTable
 from finetune.score.bootstrap import Z_95
+
+AGAIN = "run the command that wrote it again"
 
 
 class Half(NamedTuple):
@@ -28,10 +30,6 @@ class Half(NamedTuple):
     value: float
     error: float | None
     source: str
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        return None if self.error is None else (self.value - Z_95 * self.error, self.value + Z_95 * self.error)
 
 
 class Total(NamedTuple):
@@ -43,41 +41,30 @@ class Total(NamedTuple):
 
 def total_of(understanding: Path, conversation: Path) -> Total:
     """The total from two result folders; ``BadInput`` if they are of different models or lack results."""
-    files = [_read(path) for path in sorted(understanding.glob("*/scores.json"))]
+    files = [read_json_object(path, AGAIN) for path in sorted(understanding.glob("*/scores.json"))]
     files = [scores for scores in files if "metrics" in scores]
     if not files:
         raise BadInput(f"{understanding}: no results of llm-kr-eval files; `malmoi llm run` writes them")
-    bench = _read(conversation / "scores.json")
+    bench = read_json_object(conversation / "scores.json", AGAIN)
     if bench.get("task") != "mt-bench":
         raise BadInput(f"{conversation}: no result of MT-Bench; `malmoi llm mt-bench` writes one")
     models = sorted({str(scores["model"]) for scores in (*files, bench)})
     if len(models) > 1:
         raise BadInput(f"{understanding} and {conversation}: results of {' and '.join(models)}; expected one model")
-    first = _mean([_understanding(understanding, scores) for scores in files])
-    second = _conversation(conversation, bench)
+    parts = []
+    for scores in files:
+        metric, measured = next(iter(scores["metrics"].items()))
+        parts.append(_scaled(measured["value"], measured["error"], 100, f"{scores['task']} {metric}", understanding))
+    judge, summary = next(iter(bench["judges"].items()))
+    single = summary["single"]
+    first = _mean(parts)
+    second = _scaled(single["score"], single["error"], 10, f"judged by {judge}", conversation)
     return Total(models[0], first, second, _mean([first, second])._replace(source="mean of both"))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return read_json_object(path, "run the command that wrote it again")
-
-
-def _understanding(folder: Path, scores: Mapping[str, Any]) -> Half:
-    metric, measured = next(iter(scores["metrics"].items()))
-    if measured["value"] is None:
-        raise BadInput(f"{folder}: {metric} of {scores['task']} is undefined (constant answers), so there is no total")
-    return _scaled(measured["value"], measured["error"], 100, f"{scores['task']} {metric}")
-
-
-def _conversation(folder: Path, bench: Mapping[str, Any]) -> Half:
-    judge, summary = next(iter(bench["judges"].items()))
-    single = summary["single"]
-    if single["score"] is None:
-        raise BadInput(f"{folder}: no verdict of {judge} could be parsed, so there is no total")
-    return _scaled(single["score"], single["error"], 10, f"judged by {judge}")
-
-
-def _scaled(value: float, error: float | None, maximum: float, source: str) -> Half:
+def _scaled(value: float | None, error: float | None, maximum: float, source: str, folder: Path) -> Half:
+    if value is None:
+        raise BadInput(f"{folder}: no score ({source}): answers were constant, or no verdict was parsed; no total")
     return Half(value / maximum, None if error is None else error / maximum, source)
 
 
@@ -91,6 +78,7 @@ def total_table(total: Total) -> ResultTable:
     """Three rows; values from 0 to 1."""
     rows = []
     for name, half in zip(("understanding", "conversation", "total"), total[1:], strict=True):
-        interval = "–" if half.interval is None else "{:.3f} to {:.3f}".format(*half.interval)
+        reach = None if half.error is None else Z_95 * half.error
+        interval = "–" if reach is None else f"{half.value - reach:.3f} to {half.value + reach:.3f}"
         rows.append([name, f"{half.value:.3f}", interval, half.source])
     return ResultTable(("", "0 to 1", "95 %", "computed from"), rows, f"{total.model}: Horangi's total")

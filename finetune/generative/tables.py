@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Summary = Mapping[str, Any]
+PAIR_NOTE = "Each pair is judged in both orders. If the order decides, the pair is a tie. A tie counts as half a win."
 
 
 class ResultTable(NamedTuple):
@@ -43,25 +44,28 @@ def kr_eval_table(results: Sequence[Summary], as_published: bool) -> ResultTable
 
 def mt_bench_tables(scores: Summary) -> list[ResultTable]:
     """Scores, and, where the run has them, pairs and the agreement of two judges."""
-    judges = list(scores["judges"])
-    tables = [_score_table(scores, judges)]
-    if any("pairs" in scores["judges"][judge] for judge in judges):
-        tables.append(_pair_table(scores, judges))
+    judges, model = list(scores["judges"]), scores["model"]
+    singles = [scores["judges"][judge]["single"] for judge in judges]
+    pairs = [own["pairs"] for own in scores["judges"].values() if "pairs" in own]
+    tables = [ResultTable(("", *judges), _score_rows(singles), f"{model}: scores", _score_note(scores))]
+    if pairs:
+        against = f"{model} against {scores.get('against', 'another model')}"
+        tables.append(ResultTable(("", *judges), _pair_rows(pairs), against, PAIR_NOTE))
     if "agreement" in scores:
-        tables.append(_agreement_table(scores, judges))
+        note = f"{judges[0]} and {judges[1]}. Kappa of scores uses quadratic weights."
+        rows = _agreement_rows(scores["agreement"]["single"], scores["agreement"].get("pairs", {}))
+        tables.append(ResultTable(("", "scores", "pairs"), rows, "Agreement of the judges", note))
     return tables
 
 
-def _score_table(scores: Summary, judges: Sequence[str]) -> ResultTable:
-    singles = [scores["judges"][judge]["single"] for judge in judges]
+def _score_rows(singles: Sequence[Summary]) -> list[list[str]]:
     rows = [["score, 1 to 10", *(with_interval(one) for one in singles)]]
     rows += [[f"turn {turn}", *(with_interval(one["turns"][turn]) for one in singles)] for turn in singles[0]["turns"]]
     rows += [[f"  {name}", *(number(one["categories"][name]) for one in singles)] for name in singles[0]["categories"]]
     rows.append(["verdicts that failed", *(f"{one['failed']} of {one['n']}" for one in singles)])
     if any(one["failed"] for one in singles):
         rows.append(["score if each failure were 1", *(number(one["worst"]) for one in singles)])
-    rows.append(["length bias, Spearman", *(number(one["length_spearman"], sign=True) for one in singles)])
-    return ResultTable(("", *judges), rows, f"{scores['model']}: scores", _score_note(scores))
+    return [*rows, ["length bias, Spearman", *(number(one["length_spearman"], sign=True) for one in singles)]]
 
 
 def _score_note(scores: Summary) -> str:
@@ -76,22 +80,18 @@ def _score_note(scores: Summary) -> str:
     return " ".join(parts)
 
 
-def _pair_table(scores: Summary, judges: Sequence[str]) -> ResultTable:
-    pairs = [scores["judges"][judge]["pairs"] for judge in judges]
-    rows = [
+def _pair_rows(pairs: Sequence[Summary]) -> list[list[str]]:
+    return [
         ["share won", *(with_interval(one["win_rate"], share) for one in pairs)],
         ["won, tied, lost", *(f"{one['wins']}, {one['ties']}, {one['losses']}" for one in pairs)],
         ["pairs that failed", *(f"{one['failed']} of {one['n']}" for one in pairs)],
         ["order decides", *(share(one["order_decides"]) for one in pairs)],
         ["first answer wins", *(share(one["first_wins"]) for one in pairs)],
     ]
-    note = "Each pair is judged in both orders. If the order decides, the pair is a tie. A tie counts as half a win."
-    return ResultTable(("", *judges), rows, f"{scores['model']} against {scores.get('against', 'another model')}", note)
 
 
-def _agreement_table(scores: Summary, judges: Sequence[str]) -> ResultTable:
-    single, pairs = scores["agreement"]["single"], scores["agreement"].get("pairs", {})
-    rows = [
+def _agreement_rows(single: Summary, pairs: Summary) -> list[list[str]]:
+    return [
         ["judged by both", str(single["n"]), str(pairs.get("n", "–"))],
         ["equal", share(single["exact"]), share(pairs.get("exact"))],
         ["within 1", share(single["within_1"]), "–"],
@@ -99,13 +99,11 @@ def _agreement_table(scores: Summary, judges: Sequence[str]) -> ResultTable:
         ["Cohen's kappa", number(single["kappa"], sign=True), number(pairs.get("kappa"), sign=True)],
         ["second minus first", number(single.get("mean_difference"), sign=True), "–"],
     ]
-    note = f"{judges[0]} and {judges[1]}. Kappa of scores uses quadratic weights."
-    return ResultTable(("", "scores", "pairs"), rows, "Agreement of the judges", note)
 
 
-def with_interval(measured: Summary, render: Callable[[float | None], str] | None = None) -> str:
+def with_interval(measured: Summary, render: Callable[[float | None], str] = lambda value: number(value)) -> str:
     """``7.25`` and ``6.50 to 8.00`` on the next line."""
-    render, interval = render or number, measured["interval"]
+    interval = measured["interval"]
     return render(measured["score"]) + (f"\n{render(interval[0])} to {render(interval[1])}" if interval else "")
 
 

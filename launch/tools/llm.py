@@ -13,7 +13,7 @@ from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
     from finetune.generative.client.ask import Client
-    from finetune.generative.klue.prompted_task import PromptedTask
+    from finetune.generative.klue.run import PromptedTask
     from finetune.generative.tables import ResultTable
 
 TOOLS = "Tools"
@@ -76,7 +76,7 @@ def ask_tasks(
     """Ask a generative model the KLUE tasks."""
     set_up(model)
     from finetune.generative.client.models import require_hf
-    from finetune.generative.klue.run import Evaluation, run
+    from finetune.generative.klue.run import run
     from launch.report.generative import results_table
 
     if order_check is not None:
@@ -84,7 +84,7 @@ def ask_tasks(
     prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
     prompted_tasks, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
     client = make_client(model, connections, device, attempts, method == "likelihood")
-    results = run(prompted_tasks, Evaluation(client, folder, shots, seed, prices))
+    results = run(prompted_tasks, client, folder, seed=seed, prices=prices)
     print_table(results_table(results), PlainConsole())
     if order_check is not None:
         from finetune.generative.client.likelihood import load_scorer
@@ -243,7 +243,7 @@ def load_tasks(
 ) -> tuple[list[PromptedTask], Path]:
     """The tasks with their examples, and the output folder; a recipe brings its own tasks, data and run folder."""
     from finetune.config import FinetuneConfig
-    from finetune.generative.klue.prompted_task import load_prompted_task
+    from finetune.generative.klue.run import load_prompted_task
     from finetune.task_names import full_name
     from launch.recipe import load_recipe, shipped_recipes
     from launch.sample.unpack import find_klue

@@ -27,8 +27,7 @@ from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
 from corpus.reading.containers import SCANNERS, UnreadableRecord
 from corpus.reading.read import mask_record
 from finetune.examples import Example
-from finetune.generative.kr_eval import published
-from finetune.generative.kr_eval.metrics import multiset_f1
+from finetune.generative.kr_eval import metrics as kr_metrics
 from finetune.generative.prompts import PROMPTS
 from launch.pii.json_text import Walker, change_document, change_record
 from launch.pii.plain_text import change_blocks, spans_by_line
@@ -78,9 +77,9 @@ LEFT_OUT: dict[str, str] = {
     r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,
     r"finetune\.generative\.klue\..*|finetune\.generative\.(?:exports|kr_eval\.files)\..*": NAMES,
     r"finetune\.generative\.kr_eval\.metrics\.(?:measure|to_numbers|count_ngrams)": "names and lists of answers",
-    r"finetune\.generative\.kr_eval\.published\.(?:score_as_published|bleu|always_zero)": NAMES,
-    r"finetune\.generative\.kr_eval\.published\.(?:char_f1|indel_similarity)": "as published: quadratic",
-    r"finetune\.generative\.mt_bench\.(?:judge\.fence|statistics\.nominal_kappa)": NAMES,
+    r"finetune\.generative\.kr_eval\.metrics\.(?:score_as_published|published_bleu)": NAMES,
+    r"finetune\.generative\.kr_eval\.metrics\.(?:published_char_f1|indel_similarity)": "as published: quadratic",
+    r"finetune\.generative\.mt_bench\.judge\.fence": NAMES,
     r"finetune\.queue\..*": "names, settings and processes",
     r"finetune\.score\.bootstrap\.(?:draw|number_groups)": "names of groups, a look-up each",
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
@@ -254,10 +253,12 @@ CALLS: dict[str, Callable[[str], object]] = {
         text.split(" "), [(place, place + 1) for place in range(len(text))]
     ),
     "finetune.generative.prompts.answers.find_choice": partial(_answer, "ynat"),
-    "finetune.generative.kr_eval.metrics.multiset_f1": lambda text: multiset_f1(text, text),
-    "finetune.generative.kr_eval.published.clean": lambda text: published.clean(text, "kmmlu_Law"),
-    "finetune.generative.kr_eval.published.exact_match": lambda text: published.exact_match(text, text),
-    "finetune.generative.kr_eval.published.set_f1": lambda text: published.set_f1(text, "한 줄"),
+    "finetune.generative.kr_eval.metrics.multiset_f1": lambda text: kr_metrics.multiset_f1(text, text),
+    "finetune.generative.kr_eval.metrics.clean_as_published": lambda text: kr_metrics.clean_as_published(
+        text, "kmmlu_Law"
+    ),
+    "finetune.generative.kr_eval.metrics.exact_match": lambda text: kr_metrics.exact_match(text, text),
+    "finetune.generative.kr_eval.metrics.published_set_f1": lambda text: kr_metrics.published_set_f1(text, "한 줄"),
     **{
         f"finetune.generative.prompts.{name.removeprefix('klue-')}.parse": partial(_answer, name)
         for name in ("klue-ner", "klue-dp", "klue-mrc", "wos")

@@ -95,17 +95,13 @@ def ask(questions: Sequence[Question], client: Client) -> list[Answer]:
     """
     import anyio
 
-    unique = {replace(question, id=""): question for question in reversed(questions)}  # the first of equal ones
-    answers: dict[str, Answer] = {}
-    if unique:
-        answers = anyio.run(_ask_all, list(reversed(unique.values())), client)
-    found = []
+    first: dict[Question, Question] = {}  # of equal ones
     for question in questions:
-        first = unique[replace(question, id="")].id
-        answer = answers[first]
-        # a repeated question is paid for once
-        found.append(answer if question.id == first else replace(answer, id=question.id, tokens_in=0, tokens_out=0))
-    return found
+        first.setdefault(replace(question, id=""), question)
+    answers = anyio.run(_ask_all, list(first.values()), client) if first else {}
+    found = [(question, answers[first[replace(question, id="")].id]) for question in questions]
+    # a repeated question is paid for once
+    return [a if a.id == q.id else replace(a, id=q.id, tokens_in=0, tokens_out=0) for q, a in found]
 
 
 async def _ask_all(questions: Sequence[Question], client: Client) -> dict[str, Answer]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import quiet_transformers
-from finetune.generative.client.models import LIKELIHOOD_PROVIDER, check_folder, format_reason, prefix_ids, require_hf
+from finetune.generative.client.models import LIKELIHOOD_PROVIDER, format_reason, local_folder, prefix_ids, require_hf
 from finetune.generative.prompts.prompt import DELIMITER, TEMPLATE, Message
 
 
@@ -33,10 +34,7 @@ class Scorer:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.prefix = prefix_ids(tokenizer)
-        config = model.config
-        self.max_positions: int | None = getattr(config, "max_position_embeddings", None) or getattr(
-            config, "n_positions", None
-        )
+        self.max_positions: int | None = getattr(model.config, "max_position_embeddings", None)
 
     def render_context(self, messages: Sequence[Message]) -> str:
         """The turns in the model's chat template, or as plain text if it has none."""
@@ -65,7 +63,8 @@ class Scorer:
         if self.max_positions and longest > self.max_positions + 1:  # the last token is predicted, not read
             rows, is_cut = [(ids[-(self.max_positions + 1) :], count) for ids, count in rows], True
         read = [ids[:-1] for ids, _ in rows]
-        shared = max(0, min(_count_shared(read), *(len(ids) - count - 1 for ids, count in rows)))
+        shared = sum(1 for _ in takewhile(lambda ids: len(set(ids)) == 1, zip(*read, strict=False)))
+        shared = max(0, min(shared, *(len(ids) - count - 1 for ids, count in rows)))
         log_p_BLV = self._log_p(read, shared)
         sums = []
         for row, (ids, count) in enumerate(rows):
@@ -92,17 +91,17 @@ class Scorer:
             log_p_BLV: Tensor = logits.float().log_softmax(-1).cpu()
         return log_p_BLV
 
-
-def _count_shared(rows: Sequence[Sequence[int]]) -> int:
-    """The number of ids that all rows have in common at their beginning."""
-    columns = zip(*rows, strict=False)
-    return next((place for place, ids in enumerate(columns) if len(set(ids)) > 1), min(map(len, rows)))
+    def log_likelihood(self, text: str) -> tuple[float, int]:
+        """Log-likelihood of a text, and the number of predicted tokens."""
+        ids = [*self.prefix, *self.encode(text)]
+        log_p_LV = self._log_p([ids], 0)[0, :-1]
+        return float(log_p_LV.gather(1, torch.tensor(ids)[1:, None]).double().sum()), len(ids) - 1
 
 
 def load_scorer(name: str, device: str | None = None) -> Scorer:
     """The model of ``hf/FOLDER`` or ``hf/NAME``; ``BadInput`` if it is not a causal model."""
     require_hf(name)
-    check_folder(name)
+    local_folder(name)
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = name.removeprefix("hf/")

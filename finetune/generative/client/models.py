@@ -54,16 +54,16 @@ def is_local(name: str) -> bool:
 
 
 def local_folder(name: str) -> Path | None:
-    """The folder of ``hf/FOLDER``; None for a name on the Hub or another provider."""
+    """The folder of ``hf/FOLDER``; None for a name on the Hub or another provider.
+
+    ``BadInput`` if ``hf/…`` can only be a folder and that folder does not exist.
+    """
     provider, _, rest = name.partition("/")
-    return Path(rest) if provider == "hf" and Path(rest).is_dir() else None
-
-
-def check_folder(name: str) -> None:
-    """``BadInput`` if ``hf/…`` can only be a folder and that folder does not exist."""
-    rest = name.partition("/")[2]
-    if local_folder(name) is None and (rest.startswith((".", "/", "~")) or rest.count("/") > 1):
+    if provider != "hf" or Path(rest).is_dir():
+        return Path(rest) if provider == "hf" else None
+    if rest.startswith((".", "/", "~")) or rest.count("/") > 1:
         raise BadInput(f"--model {name}: no such folder, and no name on the Hub")
+    return None
 
 
 def require_hf(name: str, option: str = "--method likelihood") -> None:
@@ -85,19 +85,17 @@ def open_model(client: Client) -> Model:
     name, provider = client.model, check_name(client.model)
     from inspect_ai.model import GenerateConfig, get_model
 
-    arguments: dict[str, Any] = {}
+    folder = local_folder(name)
+    arguments: dict[str, Any] = {"device": client.device} if provider == "hf" and client.device else {}
     config = GenerateConfig(max_connections=client.connections, max_retries=client.attempts - 1, temperature=0.0)
     if provider in OPENAI:
         arguments["max_retries"] = 0  # of the client: Inspect counts the attempts
-    if provider == "hf":
-        check_folder(name)
-        arguments |= {"device": client.device} if client.device else {}
-        if client.is_likelihood:
-            name = f"{LIKELIHOOD_PROVIDER}/{name.partition('/')[2]}"
-        else:
-            arguments |= _hugging_face_arguments(name)
-            config.temperature = None  # greedy decoding is do_sample=False in transformers
     try:
+        if client.is_likelihood:
+            name = f"{LIKELIHOOD_PROVIDER}/{name.removeprefix('hf/')}"
+        elif provider == "hf":
+            arguments |= _hugging_face_arguments(name.removeprefix("hf/"), folder)
+            config.temperature = None  # greedy decoding is do_sample=False in transformers
         model = get_model(name, config=config, memoize=False, **arguments)
     except Exception as error:  # every provider has its own
         raise BadInput(f"--model {client.model}: cannot be opened; {format_reason(error)}") from None
@@ -129,24 +127,19 @@ def _wait_seconds(state: RetryCallState) -> float:
     return min(max(FIRST_WAIT_SECONDS * 2.0 ** (state.attempt_number - 1), seconds), MAX_WAIT_SECONDS)
 
 
-def _hugging_face_arguments(name: str) -> dict[str, Any]:
+def _hugging_face_arguments(name: str, folder: Path | None) -> dict[str, Any]:
     """A folder by its path; a model without a chat template gets plain text, as for likelihoods."""
     from transformers import AutoTokenizer
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    folder, rest = local_folder(name), name.partition("/")[2]
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(rest)
-    except Exception as error:
-        raise BadInput(f"--model {name}: its tokenizer cannot be loaded; {format_reason(error)}") from None
+    tokenizer = AutoTokenizer.from_pretrained(name)
     arguments: dict[str, Any] = {"do_sample": False, "use_safetensors": True}
     if folder:
-        arguments["model_path"] = rest
+        arguments["model_path"] = name
     if not tokenizer.chat_template:  # special tokens as text, so that none is added after the question
         before = "".join(tokenizer.convert_ids_to_tokens(prefix_ids(tokenizer)))
-        arguments["chat_template"] = f"{before}{TEMPLATE}"
-        arguments["tokenizer_call_args"] = {"add_special_tokens": False}
+        arguments |= {"chat_template": f"{before}{TEMPLATE}", "tokenizer_call_args": {"add_special_tokens": False}}
     return arguments
 
 
@@ -174,16 +167,11 @@ def find_keys(environment: Mapping[str, str]) -> list[str]:
     secrets = {value for name, value in environment.items() if KEY_NAME.search(name.upper())}
     for name, value in environment.items():
         if name.upper().endswith(("_URL", "_PROXY")) and "://" in value:
-            secrets.update(_secrets_in(value))
+            try:
+                secrets |= {urlsplit(value).password or "", urlsplit(value).query}
+            except ValueError:
+                secrets.add(value)
     return sorted((value for value in secrets if len(value) >= MIN_KEY_CHARS), key=len, reverse=True)
-
-
-def _secrets_in(address: str) -> list[str]:
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return [address]
-    return [part for part in (parts.password, parts.query) if part]
 
 
 def hide_keys(text: str) -> str:

@@ -20,14 +20,12 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from random import Random
 from statistics import fmean
-from typing import Any, NamedTuple
-
-import torch
+from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example
 from finetune.generative.client.likelihood import Scorer
-from finetune.generative.klue.prompted_task import PromptedTask
+from finetune.generative.klue.run import PromptedTask
 from finetune.generative.prompts.prompt import TaskPrompt
 from finetune.generative.tables import ResultTable
 
@@ -38,64 +36,55 @@ NOTE = (
     "nothing. Files sorted by content (KLUE-NLI dev, by premise) give a low p to any model."
 )
 
-Documents = tuple[str, ...]
-
-
-class Orders(NamedTuple):
-    """``shuffled[k][d]`` has the examples of ``in_file_order[d]`` in another order."""
-
-    in_file_order: Documents
-    shuffled: tuple[Documents, ...]
-
 
 def make_orders(
     prompt: TaskPrompt, examples: Sequence[Example], shuffles: int, seed: int, per_document: int = GROUPS_PER_DOCUMENT,
     group: Callable[[Example], str] = lambda example: example.guid,
-) -> Orders:  # fmt: skip
-    """The examples as texts without golds, in the order of their guids and in seeded shuffles.
+) -> list[list[str]]:  # fmt: skip
+    """Documents of examples without golds: first in the order of their guids, then in seeded shuffles of each document.
 
     Args:
         examples: in any order; numbers in guids are compared as numbers.
         per_document: groups per document; a last document with a single group is left out.
         group: neighbors of the same group stay together.
 
-    ``ValueError`` for fewer than two groups or no shuffles.
+    ``BadInput`` for fewer than two groups.
     """
     ordered = sorted(examples, key=lambda example: _natural_key(example.guid))
     texts = [SEPARATOR.join(map(prompt.render_input, block)) for _, block in groupby(ordered, key=group)]
     parts = [texts[start : start + per_document] for start in range(0, len(texts), per_document)]
     parts = [part for part in parts if len(part) > 1]
-    if not parts or shuffles < 1:
-        raise ValueError(f"{len(texts)} groups of examples and {shuffles} shuffles; at least 2 and 1 are needed")
+    if not parts:
+        raise BadInput(f"{prompt.task} --order-check: needs at least two groups of examples, found {len(texts)}")
     rng = Random(seed)
-    shuffled = tuple(tuple(SEPARATOR.join(rng.sample(part, len(part))) for part in parts) for _ in range(shuffles))
-    return Orders(tuple(map(SEPARATOR.join, parts)), shuffled)
+    shuffled = [[SEPARATOR.join(rng.sample(part, len(part))) for part in parts] for _ in range(shuffles)]
+    return [list(map(SEPARATOR.join, parts)), *shuffled]
 
 
-def p_value(in_file_order: Sequence[float], shuffled: Sequence[Sequence[float]]) -> float:
-    """Share of all orders, the file order included, whose documents are at least as likely as in file order."""
-    total = sum(in_file_order)
-    return (1 + sum(sum(values) >= total for values in shuffled)) / (1 + len(shuffled))
+def p_value(in_file_order: float, shuffled: Sequence[float]) -> float:
+    """Share of all orders, the file order included, that are at least as likely as the file order."""
+    return (1 + sum(total >= in_file_order for total in shuffled)) / (1 + len(shuffled))
 
 
 def check_order(scorer: Scorer, prompted: PromptedTask, shuffles: int) -> dict[str, Any]:
     """Perplexity per token in both orders, and the p value; ``BadInput`` if the documents do not fit."""
-    task, dev = prompted.task, prompted.data.scored
-    try:
-        orders = make_orders(prompted.prompt, dev, shuffles, 1, group=task.group)
-    except ValueError as error:
-        raise BadInput(f"{task.name} --order-check: {error}") from None
-    longest = max(len(scorer.prefix) + len(scorer.encode(text)) for text in orders.in_file_order)
+    task = prompted.task
+    orders = make_orders(prompted.prompt, prompted.data.scored, shuffles, 1, group=task.group)
+    longest = max(len(scorer.prefix) + len(scorer.encode(text)) for text in orders[0])
     if scorer.max_positions and longest > scorer.max_positions:
         raise BadInput(
             f"{task.name} --order-check: {GROUPS_PER_DOCUMENT} examples have {longest:,} tokens, but the model reads "
             f"only {scorer.max_positions:,}; leave the task or the check out"
         )
-    own = [_log_likelihood(scorer, text) for text in orders.in_file_order]
-    others = [[_log_likelihood(scorer, text) for text in texts] for texts in orders.shuffled]
-    p = p_value([total for total, _ in own], [[total for total, _ in texts] for texts in others])
-    shuffled = fmean(map(_perplexity, others))
-    return {"task": task.name, "shuffles": shuffles, "in_file_order": _perplexity(own), "shuffled": shuffled, "p": p}
+    scored = [[scorer.log_likelihood(text) for text in documents] for documents in orders]
+    totals = [sum(total for total, _ in documents) for documents in scored]
+    perplexities = [
+        math.exp(-total / max(1, sum(tokens for _, tokens in documents)))
+        for total, documents in zip(totals, scored, strict=True)
+    ]
+    p = p_value(totals[0], totals[1:])
+    shuffled = fmean(perplexities[1:])
+    return {"task": task.name, "shuffles": shuffles, "in_file_order": perplexities[0], "shuffled": shuffled, "p": p}
 
 
 def order_table(results: Sequence[dict[str, Any]]) -> ResultTable:
@@ -103,19 +92,6 @@ def order_table(results: Sequence[dict[str, Any]]) -> ResultTable:
     heads = ("task", "perplexity, file order", "perplexity, shuffled", "p")
     rows = [[r["task"], f"{r['in_file_order']:.2f}", f"{r['shuffled']:.2f}", f"{r['p']:.3f}"] for r in results]
     return ResultTable(heads, rows, f"File order against {results[0]['shuffles']} shuffled orders", NOTE)
-
-
-def _log_likelihood(scorer: Scorer, text: str) -> tuple[float, int]:
-    """Log-likelihood of a text, and the number of predicted tokens."""
-    ids = [*scorer.prefix, *scorer.encode(text)]
-    ids_1L = torch.tensor([ids], device=next(scorer.model.parameters()).device)
-    with torch.inference_mode():
-        log_p_LV = scorer.model(input_ids=ids_1L).logits[0].float().log_softmax(-1)
-    return float(log_p_LV[:-1].gather(1, ids_1L[0, 1:, None]).double().sum()), len(ids) - 1
-
-
-def _perplexity(documents: Sequence[tuple[float, int]]) -> float:
-    return math.exp(-sum(total for total, _ in documents) / max(1, sum(tokens for _, tokens in documents)))
 
 
 def _natural_key(guid: str) -> list[tuple[int, str]]:

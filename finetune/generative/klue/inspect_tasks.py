@@ -18,7 +18,7 @@ from inspect_ai.solver import TaskState, generate
 
 from finetune.examples import Example, Row
 from finetune.generative.client.ask import to_chat
-from finetune.generative.klue.prompted_task import PromptedTask, load_prompted_task
+from finetune.generative.klue.run import PromptedTask, load_prompted_task
 from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
 

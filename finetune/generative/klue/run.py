@@ -8,6 +8,9 @@ OUT/finetune/<task>/<model>/<method, shots>/seed-<n>/predictions.jsonl   guid, g
 ```
 The files are those of the finetune stage, so ``score``, ``compare`` and the report read them. An unparsed answer and a
 question without an answer count as wrong predictions; both are counted.
+
+Examples are read and limited as in fine-tuning, with the same seed, so an encoder with ``finetune.max_dev_examples`` of
+the same number is scored on the same examples.
 """
 
 from __future__ import annotations
@@ -22,16 +25,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
 from finetune.data.files import write_json, write_json_lines
-from finetune.examples import Prediction, Row
+from finetune.data.split import Data, find, load_data
+from finetune.examples import Example, Prediction, Row
 from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
 from finetune.generative.client.models import check_name, is_local, read_version, require_hf
-from finetune.generative.klue.prompted_task import PromptedTask
+from finetune.generative.prompts import PROMPTS
+from finetune.generative.prompts.prompt import Message, TaskPrompt, build_messages, draw_shots
 from finetune.metrics import softmax
 from finetune.queue.jobs import folder_name
+from finetune.registry import TASKS
 from finetune.score.bootstrap import SAMPLES, SEED
 from finetune.score.errors import find_errors
 from finetune.score.scores import defined_tables, installed_versions, scores_record
+from finetune.task import Task
+from finetune.task_names import full_name
 
 log = logging.getLogger(__name__)
 
@@ -39,29 +48,50 @@ PACKAGES = ("malmoi", "inspect-ai", "openai", "torch", "transformers", "numpy")
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """How a model is asked, and where its results go.
+class PromptedTask:
+    """A task with its prompt, its examples and the few-shot examples in each question."""
 
-    Fields:
-        shots, seed: number of few-shot examples, and the seed that draws them.
-        prices: of a million input and output tokens; None if unknown.
+    task: Task
+    prompt: TaskPrompt
+    data: Data
+    shots: tuple[Example, ...]
+
+    def messages(self, example: Example) -> tuple[Message, ...]:
+        """The turns before the answer to ``example``."""
+        return build_messages(self.prompt, example, self.shots)
+
+    def parse(self, text: str | None, example: Example) -> tuple[Any, bool]:
+        """The prediction in an answer (None: no answer came), and whether it could be parsed; if not, a wrong one."""
+        value = None if text is None else self.prompt.parse(text, example)
+        return (self.prompt.unparsed(example), False) if value is None else (value, True)
+
+
+def load_prompted_task(
+    name: str, folder: Path, shots: int = 0, limit: int | None = None, seed: int = 1,
+    config: FinetuneConfig | None = None,
+) -> PromptedTask:  # fmt: skip
+    """Read the examples of a task; ``BadInput`` if files are missing or have too few examples for the shots.
+
+    Args:
+        shots: number of few-shot examples from train, drawn by ``seed``.
+        limit: number of scored examples, drawn by the seed of the finetune stage; None: all.
+        config: how a recipe splits its files; None: dev is scored, and train may be missing.
     """
-
-    client: Client
-    out: Path
-    shots: int = 0
-    seed: int = 1
-    prices: tuple[float, float] | None = None
-
-    @property
-    def settings(self) -> str:
-        """The name of these settings among the results of a model: ``0-shot``, ``likelihood, 5-shot``."""
-        return f"likelihood, {self.shots}-shot" if self.client.is_likelihood else f"{self.shots}-shot"
-
-    def folder(self, task: str) -> Path:
-        """The folder of a task's result."""
-        model, settings = folder_name(self.client.model), folder_name(self.settings)
-        return self.out / "finetune" / task / model / settings / f"seed-{self.seed}"
+    name = full_name(name)
+    if name not in PROMPTS:
+        raise BadInput(f"{name}: no prompt for this task; choose from {', '.join(PROMPTS)}")
+    task, prompt, needs_train = TASKS[name], PROMPTS[name], config is not None
+    if shots and config is None and find(task, folder, "train") is None:
+        raise BadInput(
+            f"{folder}: {task.files.train} (or .zst) is missing; few-shot examples come from it, so add it, or leave "
+            "--shots out"
+        )
+    chosen = config or FinetuneConfig()
+    if limit is not None:
+        chosen = chosen.model_copy(update={"max_dev_examples": limit})
+    data = load_data(task, folder, chosen, needs_train=needs_train)
+    drawn = draw_shots(prompt, data.training, shots, seed, data.scored) if shots else ()
+    return PromptedTask(task, prompt, data, tuple(drawn))
 
 
 class ParsedAnswer(NamedTuple):
@@ -72,21 +102,32 @@ class ParsedAnswer(NamedTuple):
     is_parsed: bool
 
 
-def run(tasks: Sequence[PromptedTask], evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Ask all tasks and write their results; returns the content of each ``scores.json``."""
-    check(tasks, evaluation.client)
+def run(
+    tasks: Sequence[PromptedTask], client: Client, out: Path, *, seed: int = 1,
+    prices: tuple[float, float] | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Ask all tasks and write their results; returns the content of each ``scores.json``.
+
+    Args:
+        seed: that drew the few-shot examples.
+        prices: of a million input and output tokens; None if unknown.
+    """
+    check(tasks, client)
     results = []
     for prompted in tasks:
-        answers = ask(build_questions(prompted, evaluation.client), evaluation.client)
-        if evaluation.client.is_likelihood:
-            parsed = parse_likelihoods(prompted, answers)
-            by_sum = parse_likelihoods(prompted, answers, by_character=False)
-            accuracy = {"character": _accuracy(prompted, parsed), "sum": _accuracy(prompted, by_sum)}
+        prompt, shots = prompted.prompt, f"{len(prompted.shots)}-shot"
+        choices = prompt.choices if client.is_likelihood else ()
+        examples = prompted.data.scored
+        questions = [Question(e.guid, prompted.messages(e), prompt.max_tokens, choices) for e in examples]
+        answers = ask(questions, client)
+        settings, more = shots, dict[str, Any](method="generation", max_tokens=prompt.max_tokens)
+        if client.is_likelihood:
             cut = sum(answer.stop == "max_tokens" for answer in answers)
-            more: dict[str, Any] = {"normalised_by": "character", "accuracy": accuracy, "cut": cut}
-        else:
-            parsed, more = parse_answers(prompted, answers), {"max_tokens": prompted.prompt.max_tokens}
-        results.append(write_result(prompted, parsed, evaluation, more))
+            settings, more = f"likelihood, {shots}", {"method": "likelihood", "normalised_by": "character", "cut": cut}
+        about = {"model": client.model, "settings": settings, "seed": seed}
+        folder = out / "finetune" / prompted.task.name / folder_name(client.model) / folder_name(settings)
+        parsed = parse_answers(prompted, answers, client.is_likelihood)
+        results.append(write_result(folder / f"seed-{seed}", prompted, parsed, about, more, prices))
         _report(results[-1])
     return results
 
@@ -105,33 +146,17 @@ def check(tasks: Sequence[PromptedTask], client: Client) -> None:
             )
 
 
-def build_questions(prompted: PromptedTask, client: Client) -> list[Question]:
-    """One question per scored example."""
-    prompt = prompted.prompt
-    choices = prompt.choices if client.is_likelihood else ()
-    return [Question(e.guid, prompted.messages(e), prompt.max_tokens, choices) for e in prompted.data.scored]
+def parse_answers(prompted: PromptedTask, answers: Sequence[Answer], is_likelihood: bool = False) -> list[ParsedAnswer]:
+    """The predictions in generated answers, or the most likely choices per character.
 
-
-def parse_answers(prompted: PromptedTask, answers: Sequence[Answer]) -> list[ParsedAnswer]:
-    """The predictions in generated answers, in the order of the scored examples."""
-    pairs = zip(answers, prompted.data.scored, strict=True)
-    parsed = [(answer, *prompted.parse(answer.text, example)) for answer, example in pairs]
-    return [ParsedAnswer(answer, Prediction(value), is_parsed) for answer, value, is_parsed in parsed]
-
-
-def parse_likelihoods(
-    prompted: PromptedTask, answers: Sequence[Answer], by_character: bool = True
-) -> list[ParsedAnswer]:
-    """The most likely choice of each answer as its prediction.
-
-    KLUE-RE also gets probabilities for its precision-recall curves: a softmax over the choices.
+    KLUE-RE also gets probabilities for its precision-recall curves: a softmax over the likelihoods.
     """
     choices, parsed = prompted.prompt.choices, []
-    lengths = np.array([len(choice) if by_character else 1 for choice in choices])
+    lengths = np.array(list(map(len, choices)))
     for example, answer in zip(prompted.data.scored, answers, strict=True):
-        text, scores = None, None
-        if answer.text is not None:
-            values = np.array(json.loads(answer.text)) / lengths
+        text, scores = answer.text, None
+        if is_likelihood and text is not None:
+            values = np.array(json.loads(text)) / lengths
             text = choices[int(values.argmax())]
             scores = softmax(values).tolist() if prompted.task.name == "klue-re" else None
         value, is_parsed = prompted.parse(text, example)
@@ -139,48 +164,39 @@ def parse_likelihoods(
     return parsed
 
 
-def _accuracy(prompted: PromptedTask, parsed: Sequence[ParsedAnswer]) -> float:
-    """0..100; by characters it is acc_norm of lm-evaluation-harness, by sums its acc."""
-    pairs = zip(prompted.data.scored, parsed, strict=True)
-    return 100 * sum(example.gold == one.prediction.value for example, one in pairs) / len(parsed)
-
-
 def write_result(
-    prompted: PromptedTask, parsed: Sequence[ParsedAnswer], evaluation: Evaluation, more: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write the files of one task, ``scores.json`` last; returns its content, which includes ``more``."""
-    task, data, client = prompted.task, prompted.data, evaluation.client
-    folder = evaluation.folder(task.name)
+    folder: Path, prompted: PromptedTask, parsed: Sequence[ParsedAnswer], about: Mapping[str, Any],
+    more: Mapping[str, Any], prices: tuple[float, float] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write the files of one task, ``scores.json`` last; returns its content: ``about``, scores, costs, ``more``."""
+    task, data = prompted.task, prompted.data
     (folder / "scores.json").unlink(missing_ok=True)
     rows = [Row(e.guid, e.gold, *one.prediction) for e, one in zip(data.scored, parsed, strict=True)]
     write_json_lines(folder / "predictions.jsonl", (row._asdict() for row in rows))
-    write_json_lines(folder / "answers.jsonl", (_answer_record(one.answer, one.is_parsed) for one in parsed))
+    answers = (
+        {"guid": a.id, "answer": a.text, "is_parsed": is_parsed, "stop": a.stop, "error": a.error}
+        for a, _, is_parsed in parsed
+    )
+    write_json_lines(folder / "answers.jsonl", answers)
     write_json(folder / "errors.json", find_errors(task, data.scored, rows, seed=SEED))
-    costs, prices = sum_costs([one.answer for one in parsed]), evaluation.prices
+    costs = sum_costs([one.answer for one in parsed])
     tokens = {
         "in": costs["tokens_in"] or 0, "out": costs["tokens_out"] or 0,
         "told_for": sum(one.answer.tokens_in is not None for one in parsed),
     }  # fmt: skip
     result = {
-        "task": task.name, "model": client.model, "settings": evaluation.settings, "seed": evaluation.seed,
-        "protocol": "malmoi", "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows),
-        "n_train": 0, **scores_record(task, rows, data.training, data.scored, SAMPLES, SEED),
-        "tables": defined_tables(task.inspection.tables(rows)),
-        "method": "likelihood" if client.is_likelihood else "generation", "shots": evaluation.shots,
+        "task": task.name, **about, "protocol": "malmoi", "split": data.split,
+        "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": 0,
+        **scores_record(task, rows, data.training, data.scored, SAMPLES, SEED),
+        "tables": defined_tables(task.inspection.tables(rows)), "shots": len(prompted.shots),
         "parse_rate": 100 * sum(one.is_parsed for one in parsed) / len(parsed), "unanswered": costs["unanswered"],
         "tokens": tokens, "price": prices and (tokens["in"] * prices[0] + tokens["out"] * prices[1]) / 1e6,
         "seconds": costs["seconds"], **more,
-        **({"model_files": read_version(client.model)} if is_local(client.model) else {}),
+        **({"model_files": read_version(about["model"])} if is_local(about["model"]) else {}),
         "data": data.files, "versions": installed_versions(*PACKAGES), "revision": task.revision,
     }  # fmt: skip
     write_json(folder / "scores.json", result)
     return result
-
-
-def _answer_record(answer: Answer, is_parsed: bool) -> dict[str, Any]:
-    return {
-        "guid": answer.id, "answer": answer.text, "is_parsed": is_parsed, "stop": answer.stop, "error": answer.error,
-    }  # fmt: skip
 
 
 def _report(result: Mapping[str, Any]) -> None:

@@ -9,9 +9,20 @@ bleu         corpus BLEU of sacrebleu over all pairs, on morphemes, effective or
 macro_f1     mean F1 of the gold classes; any other answer is a false negative of its gold class
 weighted_f1  the same, weighted by the number of gold samples per class
 ```
-``published`` has the values of the published code. An answer without a number cannot be left out of a correlation: it
+An answer without a number cannot be left out of a correlation: it
 counts as the end of the file's scale that is farther from its gold. A metric is prepared once per file and then scored
 on row numbers, so that resampling is cheap. Legend: ``N`` samples, ``C`` classes.
+
+The scores of the published code with its bugs, for ``--as-published``, are at the end. Source:
+wandb/llm-leaderboard-korean, ``scripts/evaluator/evaluate_utils/metrics.py`` and ``kaster.py``. Reimplemented from what
+that code computes, one answer at a time, then averaged:
+```
+set_f1       only the answer becomes a set: a line that is gold twice lowers the recall of a perfect answer
+char_f1      string similarity with sorted words (fuzzywuzzy), no F1: wrong classes get about half of the points
+pearson      always 0; so is spearman
+bleu         mean of the BLEU of each pair
+macro_f1     exact match, as the functions of that name are empty; so is weighted_f1
+```
 """
 
 from __future__ import annotations
@@ -21,7 +32,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from statistics import fmean
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +50,8 @@ NUMBER = re.compile(r"(?<![\d.])[-+]?\d+(?:\.\d+)?(?![\d.])")
 CORRELATIONS = ("pearson", "spearman")
 NGRAM_ORDERS = 4
 BLEU_SETTINGS: dict[str, Any] = {"smooth_method": "exp", "effective_order": True}
+DELETED = dict.fromkeys(range(128, 256))  # fuzzywuzzy's "force_ascii"; on Python 3 it keeps Hangul
+ANSWER_WORDS = ("応答:", "回答:", "答え:")  # removed from KMMLU answers; left over from the Japanese original
 
 
 def parse_number(text: str) -> float | None:
@@ -72,6 +87,11 @@ def multiset_f1(answer: Iterable[str], gold: Iterable[str]) -> float:
     answered, expected = Counter(answer), Counter(gold)
     both = answered.total() + expected.total()
     return 2 * (answered & expected).total() / both if both else 1.0
+
+
+def exact_match(answer: str, gold: str) -> float:
+    """Equality of the strings."""
+    return float(answer == gold)
 
 
 def _mean_of(score_pair: Callable[[str, str], float]) -> Prepare:
@@ -160,7 +180,7 @@ def _sacrebleu() -> Any:
 
 
 METRICS: Mapping[str, Prepare] = {
-    "exact_match": _mean_of(lambda answer, gold: float(answer == gold)),
+    "exact_match": _mean_of(exact_match),
     "set_f1": _mean_of(lambda answer, gold: multiset_f1(split_lines(answer), split_lines(gold))),
     "char_f1": _mean_of(lambda answer, gold: multiset_f1("".join(answer.split()), "".join(gold.split()))),
     "pearson": _correlation(pearson),
@@ -169,3 +189,60 @@ METRICS: Mapping[str, Prepare] = {
     "macro_f1": _class_f1(is_weighted=False),
     "weighted_f1": _class_f1(is_weighted=True),
 }
+
+
+def score_as_published(metric: str, golds: Sequence[str], answers: Sequence[str], name: str = "") -> float:
+    """A metric, 0..100, of raw answers to the file ``name`` (``kmmlu_Law``)."""
+    pairs = [
+        (clean_as_published(answer, name), normalize("NFKC", gold)) for gold, answer in zip(golds, answers, strict=True)
+    ]
+    return 100 * fmean(PUBLISHED[metric](answer, gold) for answer, gold in pairs)
+
+
+def clean_as_published(answer: str, name: str) -> str:
+    """The text before the first blank line, without quotes, in NFKC."""
+    if name.startswith("kmmlu_"):
+        for word in ANSWER_WORDS:
+            answer = answer.replace(word, "")
+        answer = answer.strip().upper()
+    return normalize("NFKC", answer.split("\n\n")[0].strip().strip("'").strip('"').strip())
+
+
+def published_set_f1(answer: str, gold: str) -> float:
+    """F1 of the distinct lines of the answer and all lines of the gold."""
+    golds = [line.strip() for line in gold.split("\n")]
+    answered = {line.strip() for line in answer.split("\n")}
+    return 2 * sum(line in golds for line in answered) / (len(answered) + len(golds))
+
+
+def published_char_f1(answer: str, gold: str) -> float:
+    """``fuzzywuzzy.fuzz.token_sort_ratio``: similarity of both strings with their words sorted, in whole percent."""
+    first, second = (
+        " ".join(sorted(re.sub(r"\W", " ", text.translate(DELETED)).lower().split())) for text in (answer, gold)
+    )
+    if first == second:
+        return 1.0
+    return round(100 * indel_similarity(first, second)) / 100 if first and second else 0.0
+
+
+def indel_similarity(first: str, second: str) -> float:
+    """Twice the longest common subsequence over both lengths, by the bit-parallel algorithm of Hyyrö (2004)."""
+    places: dict[str, int] = {}
+    for place, character in enumerate(first):
+        places[character] = places.get(character, 0) | 1 << place
+    row = ones = (1 << len(first)) - 1
+    for character in second:
+        matches = row & places.get(character, 0)
+        row = (row + matches) | (row - matches)
+    return 2 * (~row & ones).bit_count() / (len(first) + len(second))
+
+
+def published_bleu(answer: str, gold: str) -> float:
+    """BLEU of one pair, effective order; 0 for an empty answer."""
+    return bleu_of_counts(count_ngrams(answer.strip(), gold.strip())) / 100 if answer.strip() else 0.0
+
+
+PUBLISHED: Mapping[str, Callable[[str, str], float]] = {
+    "exact_match": exact_match, "macro_f1": exact_match, "weighted_f1": exact_match, "set_f1": published_set_f1,
+    "char_f1": published_char_f1, "bleu": published_bleu, **dict.fromkeys(CORRELATIONS, lambda answer, gold: 0.0),
+}  # fmt: skip

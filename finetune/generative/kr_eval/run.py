@@ -17,10 +17,8 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from finetune.data.files import identify, write_json, write_json_lines
 from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
-from finetune.generative.kr_eval.answer_forms import Form, clean, detect_form
-from finetune.generative.kr_eval.files import TaskFile, read_task_file
-from finetune.generative.kr_eval.metrics import RESAMPLES, bleu_signature, measure
-from finetune.generative.kr_eval.published import score_as_published
+from finetune.generative.kr_eval.files import Form, TaskFile, clean, detect_form, read_task_file
+from finetune.generative.kr_eval.metrics import RESAMPLES, bleu_signature, measure, score_as_published
 
 
 def load_files(paths: Sequence[Path], samples: int | None, shots: int) -> dict[Path, TaskFile]:

@@ -15,9 +15,9 @@ verdict that cannot be parsed is counted as a failure, never as a number.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count
 from typing import Literal
 from unicodedata import normalize
 
@@ -42,34 +42,25 @@ AROUND = " \t*_`#>-\"'.。"
 
 def ask_for_score(question: Question, answers: Sequence[str]) -> str:
     """The prompt for a score of the last of ``answers``; they answer the first turns of the question."""
-    turn = len(answers) - 1
-    reference = question.reference_of(turn)
-    mark = make_mark(*question.turns, *answers, reference or "")
-    rules = [TEXTS["single"], *([TEXTS["reference"]] if reference else []), TEXTS["rules"], TEXTS["ask_score"]]
-    parts = ["\n".join(rules), *_reference_part(reference, mark), *_turns(question, answers, mark, "")]
-    return "\n\n".join(parts)
+    return _prompt(question, {"": answers}, "single", "ask_score")
 
 
 def ask_for_winner(question: Question, first: Sequence[str], second: Sequence[str]) -> str:
     """The prompt for a comparison; ``first`` is shown as A. Both answer the same turns."""
-    reference = question.reference_of(len(first) - 1)
-    mark = make_mark(*question.turns, *first, *second, reference or "")
-    rules = [TEXTS["pair"], *([TEXTS["reference"]] if reference else []), TEXTS["rules"], TEXTS["ask_pair"]]
-    parts = ["\n".join(rules), *_reference_part(reference, mark)]
-    for name, answers in (("A", first), ("B", second)):
-        parts += [f"비서 {name}의 대화", *_turns(question, answers, mark, f" {name}")]
+    return _prompt(question, {" A": first, " B": second}, "pair", "ask_pair")
+
+
+def _prompt(question: Question, sides: Mapping[str, Sequence[str]], task: str, form: str) -> str:
+    """Rules, the reference answer to the last turn, and the conversation of each side."""
+    reference = question.reference_of(len(next(iter(sides.values()))) - 1)
+    mark = make_mark(*question.turns, *chain(*sides.values()), reference or "")
+    rules = [TEXTS[task], *([TEXTS["reference"]] if reference else []), TEXTS["rules"], TEXTS[form]]
+    parts = ["\n".join(rules), *([] if reference is None else [fence("정답 예시", reference, mark)])]
+    for name, answers in sides.items():
+        parts += [f"비서{name}의 대화"] if name else []
+        for number, (turn, answer) in enumerate(zip(question.turns, answers, strict=False), start=1):
+            parts += [fence(f"질문 {number}", turn, mark), fence(f"답변{name} {number}", answer, mark)]
     return "\n\n".join(parts)
-
-
-def _reference_part(reference: str | None, mark: str) -> list[str]:
-    return [] if reference is None else [fence("정답 예시", reference, mark)]
-
-
-def _turns(question: Question, answers: Sequence[str], mark: str, name: str) -> list[str]:
-    parts = []
-    for number, (turn, answer) in enumerate(zip(question.turns, answers, strict=False), start=1):
-        parts += [fence(f"질문 {number}", turn, mark), fence(f"답변{name} {number}", answer, mark)]
-    return parts
 
 
 def make_mark(*texts: str) -> str:

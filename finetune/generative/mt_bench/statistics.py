@@ -12,6 +12,7 @@ Failed verdicts are left out of the means and counted; ``worst`` is the score if
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
@@ -53,7 +54,7 @@ class Paired(NamedTuple):
         return self.first if self.first == self.second else "tie"
 
 
-def summarize_scores(scores: Sequence[Scored], samples: int = RESAMPLES) -> dict[str, Any]:
+def summarize_scores(scores: Sequence[Scored]) -> dict[str, Any]:
     """The scores of one judge as JSON: overall, by turn, by category, failures, length bias."""
     by_turn, by_category = defaultdict[str, list[Scored]](list), defaultdict[str, list[Scored]](list)
     for one in scores:
@@ -61,11 +62,11 @@ def summarize_scores(scores: Sequence[Scored], samples: int = RESAMPLES) -> dict
         by_category[one.category].append(one)
     judged = [(one.score, float(one.length)) for one in scores if one.score is not None]
     return {
-        **mean_over_questions(scores, mean_of_categories, samples),
+        **mean_over_questions(scores, mean_of_categories),
         "worst": mean_of_categories([one._replace(score=one.score or MIN_SCORE) for one in scores]),
         "failed": len(scores) - len(judged),
         "n": len(scores),
-        "turns": {turn: mean_over_questions(by_turn[turn], mean_of_categories, samples) for turn in sorted(by_turn)},
+        "turns": {turn: mean_over_questions(by_turn[turn], mean_of_categories) for turn in sorted(by_turn)},
         "categories": {name: mean_of_categories(by_category[name]) for name in by_category},
         "length_spearman": spearman([score for score, _ in judged], [length for _, length in judged]),
     }
@@ -84,7 +85,7 @@ def mean_of_categories(scores: Sequence[Scored]) -> float | None:
 
 
 def mean_over_questions(
-    items: Sequence[Any], score: Callable[[Sequence[Any]], float | None], samples: int = RESAMPLES,
+    items: Sequence[Any], score: Callable[[Sequence[Any]], float | None],
     low: float = MIN_SCORE, high: float = MAX_SCORE,
 ) -> dict[str, Any]:  # fmt: skip
     """A score with its standard error and 95 % interval, None if undefined.
@@ -95,7 +96,7 @@ def mean_over_questions(
     questions = list(dict.fromkeys(one.question for one in items))
     members = {name: [one for one in items if one.question == name] for name in questions}
     resampled = list[float | None]()
-    for drawn in draw(questions, samples, SEED) if value is not None and len(questions) > 1 else ():
+    for drawn in draw(questions, RESAMPLES, SEED) if value is not None and len(questions) > 1 else ():
         groups = enumerate(members[questions[row]] for row in drawn.tolist())
         resampled.append(score([one._replace(question=str(place)) for place, group in groups for one in group]))
     error, interval = error_and_interval(value, resampled, low, high)
@@ -119,7 +120,7 @@ def agreement(a: Sequence[Scored], b: Sequence[Scored]) -> dict[str, Any]:
         "exact": fmean(one == other for one, other in judged),
         "within_1": fmean(abs(one - other) <= 1 for one, other in judged),
         "spearman": spearman(x, y),
-        "kappa": quadratic_kappa(x, y),
+        "kappa": kappa(x, y, lambda one, other: (one - other) ** 2),  # quadratic weights
         "mean_difference": fmean(y) - fmean(x),
     }
 
@@ -128,7 +129,8 @@ def agreement_of_pairs(a: Sequence[Paired], b: Sequence[Paired]) -> dict[str, An
     """Two judges on the pairs that both judged."""
     judged = _judged_by_both([(pair, pair.verdict) for pair in a], [(pair, pair.verdict) for pair in b])
     exact = fmean(x == y for x, y in judged) if judged else None
-    return {"n": len(judged), "exact": exact, "kappa": nominal_kappa([x for x, _ in judged], [y for _, y in judged])}
+    verdicts = [x for x, _ in judged], [y for _, y in judged]
+    return {"n": len(judged), "exact": exact, "kappa": kappa(*verdicts, operator.ne)}
 
 
 def _judged_by_both(a: Sequence[tuple[Any, Any]], b: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -138,19 +140,10 @@ def _judged_by_both(a: Sequence[tuple[Any, Any]], b: Sequence[tuple[Any, Any]]) 
     return [(x, y) for x, y in pairs if x is not None and y is not None]
 
 
-def quadratic_kappa(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Cohen's kappa with quadratic weights: 1 minus the mean squared difference over that of random pairing."""
-    by_chance = fmean((one - other) ** 2 for one in x for other in y)
-    return 1 - fmean((one - other) ** 2 for one, other in zip(x, y, strict=True)) / by_chance if by_chance else None
-
-
-def nominal_kappa(x: Sequence[str], y: Sequence[str]) -> float | None:
-    """Cohen's kappa of verdicts; None if chance alone always agrees."""
-    if not x:
-        return None
-    counts, others = Counter(x), Counter(y)
-    by_chance = sum(counts[name] * others[name] for name in counts) / len(x) ** 2
-    return (fmean(a == b for a, b in zip(x, y, strict=True)) - by_chance) / (1 - by_chance) if by_chance < 1 else None
+def kappa(x: Sequence[Any], y: Sequence[Any], distance: Callable[[Any, Any], float]) -> float | None:
+    """Cohen's kappa: 1 minus the mean distance of pairs over that of random pairing; None if that is 0."""
+    by_chance = fmean(distance(one, other) for one in x for other in y) if x else 0.0
+    return 1 - fmean(map(distance, x, y)) / by_chance if by_chance else None
 
 
 def win_rate(pairs: Sequence[Paired]) -> float | None:
@@ -159,7 +152,7 @@ def win_rate(pairs: Sequence[Paired]) -> float | None:
     return fmean(points) if points else None
 
 
-def summarize_pairs(pairs: Sequence[Paired], samples: int = RESAMPLES) -> dict[str, Any]:
+def summarize_pairs(pairs: Sequence[Paired]) -> dict[str, Any]:
     """The pairs of one judge as JSON: wins, ties, losses, win rate, position bias, failures."""
     judged = [pair for pair in pairs if pair.verdict is not None]
     verdicts = Counter(pair.verdict for pair in judged)
@@ -167,7 +160,7 @@ def summarize_pairs(pairs: Sequence[Paired], samples: int = RESAMPLES) -> dict[s
     second_wins = sum((pair.first == "b") + (pair.second == "a") for pair in judged)
     return {
         "wins": verdicts["a"], "ties": verdicts["tie"], "losses": verdicts["b"], "failed": len(pairs) - len(judged),
-        "n": len(pairs), "win_rate": mean_over_questions(pairs, win_rate, samples, 0.0, 1.0),
+        "n": len(pairs), "win_rate": mean_over_questions(pairs, win_rate, 0.0, 1.0),
         "order_decides": fmean(pair.first != pair.second for pair in judged) if judged else None,
         "first_wins": first_wins / (first_wins + second_wins) if first_wins + second_wins else None,
     }  # fmt: skip

@@ -80,27 +80,22 @@ def _entity(line: str) -> Entity | None:
 
 
 def _place(words: str, text: str, tags: list[str], after: int) -> tuple[int, int] | None:
-    """The place of the words on free characters of ``text``, searched from ``after``, then from the beginning: first as
-    written, then without spaces and full width."""
+    """The place of the words on free characters of ``text``."""
+    return next((place for place in _places(words, text, after) if set(tags[slice(*place)]) == {OUTSIDE}), None)
+
+
+def _places(words: str, text: str, after: int) -> Iterator[tuple[int, int]]:
+    """Where the words occur: as written from ``after``, then from the beginning; then without spaces and full width."""
     for start in (after, 0):
-        begin = text.find(words, start)
-        while begin >= 0:
-            end = begin + len(words)
-            if set(tags[begin:end]) == {OUTSIDE}:
-                return begin, end
-            begin = text.find(words, begin + 1)
-    return _place_folded(words, text, tags)
-
-
-def _place_folded(words: str, text: str, tags: list[str]) -> tuple[int, int] | None:
+        yield from ((begin, begin + len(words)) for begin in _find_all(words, text, start))
     target, (folded, places) = _fold(words)[0], _fold(text)
-    begin = folded.find(target) if target else -1
-    while begin >= 0:
-        first, end = places[begin], places[begin + len(target) - 1] + 1
-        if set(tags[first:end]) == {OUTSIDE}:
-            return first, end
-        begin = folded.find(target, begin + 1)
-    return None
+    yield from ((places[at], places[at + len(target) - 1] + 1) for at in (_find_all(target, folded) if target else ()))
+
+
+def _find_all(part: str, text: str, start: int = 0) -> Iterator[int]:
+    while (start := text.find(part, start)) >= 0:
+        yield start
+        start += 1
 
 
 def _fold(text: str) -> tuple[str, list[int]]:

@@ -13,8 +13,7 @@ from finetune.generative.client import likelihood
 from finetune.generative.client.ask import Answer, Client
 from finetune.generative.client.likelihood import load_scorer
 from finetune.generative.exports import export_lm_eval
-from finetune.generative.klue.prompted_task import load_prompted_task
-from finetune.generative.klue.run import Evaluation, parse_likelihoods, run
+from finetune.generative.klue.run import load_prompted_task, parse_answers, run
 from finetune.generative.prompts.prompt import TEMPLATE, render_plain
 
 
@@ -121,16 +120,15 @@ def test_characters_even_out_the_length_of_answers(klue):
     prompted = load_prompted_task("ynat", klue, limit=1)
     sums = {"정치": -4.0, "생활문화": -6.0}
     answers = [Answer("q", json.dumps([sums.get(choice, -99.0) for choice in prompted.prompt.choices]))]
-    assert parse_likelihoods(prompted, answers)[0].prediction.value == "생활문화"
-    assert parse_likelihoods(prompted, answers, by_character=False)[0].prediction.value == "정치"
+    assert parse_answers(prompted, answers, is_likelihood=True)[0].prediction.value == "생활문화"
 
 
 def test_a_second_run_loads_no_model(tiny, klue, tmp_path, monkeypatch):
     tasks = [load_prompted_task("ynat", klue, limit=2)]
     client = Client(f"hf/{tiny}", device="cpu", is_likelihood=True)
-    (first,) = run(tasks, Evaluation(client, tmp_path / "a"))
+    (first,) = run(tasks, client, tmp_path / "a")
     monkeypatch.setattr(likelihood, "load_scorer", lambda *_: pytest.fail("the model is not needed"))
-    (again,) = run(tasks, Evaluation(client, tmp_path / "b"))
+    (again,) = run(tasks, client, tmp_path / "b")
     assert again == first and first["unanswered"] == 0 and first["tokens"]["in"] > 0
 
 
@@ -144,7 +142,7 @@ def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tm
     prompted_tasks = [load_prompted_task(name, klue, limit=40) for name in ("ynat", "klue-nli")]
     export_lm_eval(prompted_tasks, tmp_path / "tasks")
     client = Client(f"hf/{tiny}", device="cpu", is_likelihood=True)
-    ours = run(prompted_tasks, Evaluation(client, tmp_path / "out"))
+    ours = run(prompted_tasks, client, tmp_path / "out")
     theirs = lm_eval.simple_evaluate(
         model="hf", model_args={"pretrained": str(tiny), "dtype": "float32"}, tasks=["klue_ynat", "klue_nli"],
         task_manager=TaskManager(include_path=str(tmp_path / "tasks"), include_defaults=False),
@@ -152,9 +150,11 @@ def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tm
     )["results"]  # fmt: skip
     for name, found in zip(("klue_ynat", "klue_nli"), ours, strict=True):
         assert found["n"] == 40 and found["method"] == "likelihood"
-        assert 100 * theirs[name]["acc_norm,none"] == pytest.approx(found["accuracy"]["character"])
-        assert 100 * theirs[name]["acc,none"] == pytest.approx(found["accuracy"]["sum"])
-    assert ours[1]["scores"]["accuracy"] == pytest.approx(ours[1]["accuracy"]["character"])
+        (path,) = (tmp_path / "out" / "finetune" / found["task"]).rglob("predictions.jsonl")
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        right = sum(line["gold"] == line["prediction"] for line in lines)
+        assert theirs[name]["acc_norm,none"] == pytest.approx(right / 40)
+    assert ours[1]["scores"]["accuracy"] == pytest.approx(100 * theirs["klue_nli"]["acc_norm,none"])
 
 
 def test_every_task_is_exported_and_brings_no_code(klue, tmp_path):
@@ -196,7 +196,7 @@ def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
     from finetune.generative.klue.contamination import make_orders
 
     seen = set()
-    for text in make_orders(prompted.prompt, prompted.data.scored, 1, 1, group=prompted.task.group).in_file_order:
+    for text in make_orders(prompted.prompt, prompted.data.scored, 1, 1, group=prompted.task.group)[0]:
         ids = scorer.tokenizer.encode(text)
         seen |= {tuple(ids[max(0, place - 40) : place + 2]) for place in range(len(ids))}
     scorer.model = OwnOrder()
@@ -209,7 +209,7 @@ def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
 def test_generation_by_the_hf_provider_sees_the_same_text_and_is_counted(tiny, klue, tmp_path):
     prompted = load_prompted_task("klue-nli", klue, limit=4)
     prompted = replace(prompted, prompt=replace(prompted.prompt, max_tokens=4))
-    (found,) = run([prompted], Evaluation(Client(f"hf/{tiny}", connections=4, device="cpu"), tmp_path))
+    (found,) = run([prompted], Client(f"hf/{tiny}", connections=4, device="cpu"), tmp_path)
     longest = max(len(render_plain(prompted.messages(example)).encode()) for example in prompted.data.scored)
     assert found["n"] == 4 and found["unanswered"] == 0
     assert found["tokens"]["in"] == 4 * longest  # padded to the longest of the batch

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from finetune.generative.klue.prompted_task import load_prompted_task
+from finetune.generative.klue.run import load_prompted_task
 from finetune.task_names import TASK_NAMES
 from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, serving

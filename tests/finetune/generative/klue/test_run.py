@@ -17,8 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from finetune.generative.client.ask import Client
-from finetune.generative.klue.prompted_task import PromptedTask, load_prompted_task
-from finetune.generative.klue.run import Evaluation, run
+from finetune.generative.klue.run import PromptedTask, load_prompted_task, run
 from finetune.score.compare import compare, pair_up
 from finetune.score.results import find_trained
 from finetune.score.scores import score_file
@@ -49,7 +48,7 @@ def test_right_answers_score_100_and_cost_what_the_tokens_cost(klue, point, tmp_
     right = golds(prompted_tasks)
     with serving(lambda asked, before: Reply(right[asked])) as server:
         point(server)
-        ynat, nli = run(prompted_tasks, Evaluation(QUICK, tmp_path, prices=(1.0, 2.0)))
+        ynat, nli = run(prompted_tasks, QUICK, tmp_path, prices=(1.0, 2.0))
     assert ynat["scores"]["macro_f1"] == nli["scores"]["accuracy"] == 100
     assert ynat["parse_rate"] == 100 and ynat["n"] == 12 and ynat["unanswered"] == 0
     letters = sum(len(right[m[-1][1]]) for m in map(prompted_tasks[0].messages, prompted_tasks[0].data.scored))
@@ -76,7 +75,7 @@ def test_answers_in_markdown_sentences_full_width_and_nfd_are_understood(klue, p
     right = golds([prompted])
     with serving(lambda asked, before: Reply(UGLY[right[asked]](right[asked]))) as server:
         point(server)
-        (found,) = run([prompted], Evaluation(QUICK, tmp_path))
+        (found,) = run([prompted], QUICK, tmp_path)
     assert (found["scores"]["macro_f1"], found["parse_rate"]) == (100, 100)
 
 
@@ -100,7 +99,7 @@ def test_refusals_empty_answers_and_lasting_failures_are_wrong_counted_and_never
 
     with serving(script) as server:
         point(server)
-        (found,) = run([prompted], Evaluation(QUICK, tmp_path))
+        (found,) = run([prompted], QUICK, tmp_path)
     assert found["n"] == 20
     assert found["scores"]["accuracy"] == pytest.approx(100 * 13 / 20)
     assert found["parse_rate"] == pytest.approx(100 * 13 / 20)
@@ -116,7 +115,7 @@ def work(klue: Path, out: Path, environment: dict[str, str]) -> None:
     """One command, in a process of its own."""
     os.environ.update(environment)
     prompted_tasks = [load_prompted_task(name, klue, limit=24) for name in ("ynat", "klue-nli")]
-    run(prompted_tasks, Evaluation(QUICK, out))
+    run(prompted_tasks, QUICK, out)
 
 
 def cached(cache: Path) -> set[str]:
@@ -150,7 +149,7 @@ def test_a_run_killed_ten_times_ends_alike_and_asks_no_answered_question_again(k
         point(server)
         names = ("LOOPBACK_BASE_URL", "LOOPBACK_API_KEY", "INSPECT_CACHE_DIR")
         environment = {name: os.environ[name] for name in names}
-        run(prompted_tasks, Evaluation(QUICK, whole))
+        run(prompted_tasks, QUICK, whole)
         server.requests.clear()
         shutil.rmtree(cache)
         for moment in range(10):
@@ -195,7 +194,7 @@ def test_a_second_command_asks_nothing_and_a_higher_limit_only_what_is_new(klue,
     with serving(lambda asked, before: Reply("정치")) as server:
         point(server)
         for limit in (10, 10, 15):
-            run([load_prompted_task("ynat", klue, limit=limit)], Evaluation(QUICK, tmp_path))
+            run([load_prompted_task("ynat", klue, limit=limit)], QUICK, tmp_path)
     assert len(server.requests) == len(set(server.requests)) <= 15 + 10
 
 
@@ -204,10 +203,10 @@ def test_compare_tests_two_models_and_refuses_other_examples(klue, point, tmp_pa
     right = golds([prompted])
     with serving(lambda asked, before: Reply(right[asked])) as server:
         point(server)
-        run([prompted], Evaluation(QUICK, tmp_path))
+        run([prompted], QUICK, tmp_path)
     with serving(lambda asked, before: Reply("중립")) as server:
         point(server)
-        run([prompted], Evaluation(Client("openai-api/loopback/other", connections=4), tmp_path))
+        run([prompted], Client("openai-api/loopback/other", connections=4), tmp_path)
     found = compare(pair_up(find_trained(tmp_path), None))
     assert [one.metric for one in found] == ["accuracy"]
     neutral = sum(example.gold == "neutral" for example in prompted.data.scored)
@@ -222,7 +221,7 @@ def test_the_key_is_in_no_file_and_on_no_screen(klue, point, tmp_path, caplog, c
 
     with serving(script) as server:
         point(server)
-        run([load_prompted_task("klue-nli", klue, limit=8)], Evaluation(QUICK, tmp_path / "out"))
+        run([load_prompted_task("klue-nli", klue, limit=8)], QUICK, tmp_path / "out")
         assert server.keys[0] == f"Bearer {KEY}"
     files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert len(files) >= 4

@@ -10,8 +10,15 @@ from unicodedata import normalize
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.generative.kr_eval.answer_forms import clean, detect_form
-from finetune.generative.kr_eval.files import OPENING, Sample, read_task_file, write_task_file, write_tuning_file
+from finetune.generative.kr_eval.files import (
+    OPENING,
+    Sample,
+    clean,
+    detect_form,
+    read_task_file,
+    write_task_file,
+    write_tuning_file,
+)
 
 
 def nli(**changes: Any) -> dict[str, Any]:

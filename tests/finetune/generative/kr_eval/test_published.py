@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finetune.generative.kr_eval.metrics import measure
-from finetune.generative.kr_eval.published import clean, indel_similarity, score_as_published
+from finetune.generative.kr_eval.metrics import clean_as_published, indel_similarity, measure, score_as_published
 
 
 def ours(metric: str, golds: list[str], answers: list[str]) -> float:
@@ -73,9 +72,9 @@ def test_an_answer_in_a_sentence_is_wrong_as_published() -> None:
 
 
 def test_published_cleaning_keeps_its_order() -> None:
-    assert clean("  '\"Ａ\"' \n\n그 밖", "kornli") == "A"
-    assert clean("答え: b\n\n설명", "kmmlu_Law") == "B"
-    assert clean("\"'예'\"", "kobest_wic") == "'예'"  # single quotes go before double ones
+    assert clean_as_published("  '\"Ａ\"' \n\n그 밖", "kornli") == "A"
+    assert clean_as_published("答え: b\n\n설명", "kmmlu_Law") == "B"
+    assert clean_as_published("\"'예'\"", "kobest_wic") == "'예'"  # single quotes go before double ones
 
 
 @pytest.mark.parametrize(

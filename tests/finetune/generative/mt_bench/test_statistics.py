@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,9 +16,8 @@ from finetune.generative.mt_bench.statistics import (
     Scored,
     agreement,
     agreement_of_pairs,
+    kappa,
     mean_of_categories,
-    nominal_kappa,
-    quadratic_kappa,
     summarize_pairs,
     summarize_scores,
     win_rate,
@@ -35,7 +36,7 @@ def scored(values: list[float | None], lengths: list[int] | None = None) -> list
 @given(SCORES)
 def test_quadratic_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     x, y = map(list, zip(*pairs, strict=True))
-    found = quadratic_kappa(x, y)
+    found = kappa(x, y, lambda one, other: (one - other) ** 2)
     if found is not None:
         assert found == pytest.approx(cohen_kappa_score(x, y, weights="quadratic", labels=list(range(1, 11))))
 
@@ -44,7 +45,7 @@ def test_quadratic_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -
 @given(st.lists(st.tuples(st.sampled_from("ab="), st.sampled_from("ab=")), min_size=2, max_size=20))
 def test_kappa_of_verdicts_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     x, y = map(list, zip(*pairs, strict=True))
-    found = nominal_kappa(x, y)
+    found = kappa(x, y, operator.ne)
     if found is not None:
         assert found == pytest.approx(cohen_kappa_score(x, y))
 
