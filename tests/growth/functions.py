@@ -89,7 +89,7 @@ LEFT_OUT: dict[str, str] = {
     r"finetune\.tasks\.(?:mrc\.windows\.tokenize|ner\.metrics\.score_entities)": MODEL,
     r"finetune\.tasks\.text_input\.(?:parse_texts|text_inference|certainty)": "begins with names of columns or labels",
     r"finetune\.tasks\.wos\.values\.(?:cut_readably|find_unknown)": MODEL,
-    r"finetune\.tasks\.wos\.ensemble\.merge": "begins with a word of the protocol",
+    r"finetune\.tasks\.wos\.values\.merge": "begins with a word of the protocol",
 }
 
 
