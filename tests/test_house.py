@@ -52,8 +52,8 @@ SLIVERS = {
 NOT_YET: dict[str, int] = {
     "corpus": 11_701,
     "finetune": 15_585,
-    "launch": 9_735,
-    "wheel": 48_015,
+    "launch": 9_716,
+    "wheel": 47_844,
 }
 
 FOLDERS = (*PACKAGES, "tests")
