@@ -3,13 +3,14 @@
 # make test-cluster: hosts made of network namespaces, ssh and a real Slurm; as root, with iproute2, openssh-server, pdsh, slurmctld,
 # slurmd, slurm-client, munge; tests whose tools are missing are skipped with the reason.
 # make mutants: the share of changed operators and constants that the tests notice; a random sample of all packages.
+# make coverage: which tests execute which line, in .coverage and durations.log; make mutants then runs these tests.
 # make docs: the site of the documentation, in site/; a broken link is an error.  make package: the release, in dist/.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint
 
-.PHONY: demo test test-demo test-slow test-cluster lint docs package mutants clean
+.PHONY: demo test test-demo test-slow test-cluster lint docs package coverage mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/malmoi run smoke
@@ -27,8 +28,12 @@ test-slow: $(VENV)/.installed-dev
 test-cluster: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -p no:xdist -rP -m cluster tests/launch
 
+coverage: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
+	  --cov --cov-context=test --cov-report= --durations=0 > durations.log
+
 mutants: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.mutants $(if $(wildcard .coverage),--coverage .coverage --durations durations.log)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

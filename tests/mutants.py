@@ -4,10 +4,13 @@
     python -m tests.mutants --count 30 --seed 3 corpus finetune/tasks
 
 The script draws mutants from all source files; the chance of a file is proportional to its lines of code. For each
-mutant it runs the mirrored test file, then further test files of the module, nearest first, until one fails. It
-prints the survivors and the share that was killed. It works on copies of the tree, without the shared data. A
-mutant whose tests do not end in time also counts as killed. ``fixtures/same_mutants.txt`` lists changes that no
-caller can see, each with a reason; they are not drawn.
+mutant it runs the tests that may notice it (``mutant_tests``) until one fails. It prints the survivors and the share
+that was killed. It works on copies of the tree, without the shared data. A mutant whose tests do not end in time
+also counts as killed. ``fixtures/same_mutants.txt`` lists changes that no caller can see, each with a reason; they
+are not drawn.
+
+Without data about which test executes which line, only some test files of the module are run, and more mutants
+survive. ``make coverage`` makes this data.
 """
 
 from __future__ import annotations
@@ -21,26 +24,27 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from random import Random
+from subprocess import PIPE
 from tempfile import mkdtemp
 from typing import NamedTuple, NoReturn
 
 import pytest
 
-from tests.source_graph import PACKAGES, ROOT, WHEEL, module_name, source_files
+from tests.mutant_tests import LineTests, find_tests
+from tests.source_graph import ROOT, WHEEL, source_files
 
 SAME = ROOT / "tests" / "fixtures" / "same_mutants.txt"
-COPIED = (*PACKAGES, "tests", "docs", "malmoi.py", "pyproject.toml", "README.md")
 MIN_KILLED = 0.92
-MAX_TEST_FILES = 8  # per module
-MAX_TEST_SECONDS = 40  # processor time of a test file; no further file is run after this time
+MAX_TEST_SECONDS = 40  # processor time of a test run; no further run starts after this time
 MAX_MEMORY_BYTES = 8 << 30
 FAILED_NAME = "failed-tests.txt"
 LIBRARIES = (  # imported once; every test run is a fork of this process
@@ -60,16 +64,22 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
-# equal JSON; our own lists of equal length; figures copied from the paper
-UNSEEN_KEYWORDS = ("ensure_ascii", "strict", "paper_dev", "dev_examples")
+# the layout of JSON and console lines; our own lists of equal length; figures of the paper; buffers and threads
+UNSEEN_KEYWORDS = (
+    "ensure_ascii", "indent", "allow_unicode", "soft_wrap", "strict", "paper_dev", "dev_examples", "daemon", "maxsize",
+    "non_blocking", "memory_map", "use_threads", "zero_copy_only", "verbose",
+)  # fmt: skip
+# sizes of batches and buffers, and times of waiting: other values give the same results, sooner or later
+UNSEEN_CONSTANTS = re.compile(r"(?!MAX)\w*(AT_ONCE|_AHEAD|_SECONDS|PER_BATCH|PER_CALL|PER_TEXT|PER_STRING|SLAB_\w+)")
 SKIPPED = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)  # other tests check messages
 
 
 class Mutant(NamedTuple):
-    """One change of a module: its number among all changes, its line and a description."""
+    """One change: its number among those of the module, first line of its statement, its own line, a description."""
 
     module: str
     number: int
+    first: int
     line: int
     change: str
 
@@ -83,7 +93,7 @@ def mutants_of(module: str, text: str) -> list[Mutant]:
         setattr(node, field, value)
         change = f"{_one_line(before)} → {_one_line(ast.unparse(node))}    in: {place}"
         if change not in same:
-            mutants.append(Mutant(module, number, node.lineno, change))
+            mutants.append(Mutant(module, number, statement.lineno, node.lineno, change))
         setattr(node, field, kept)
     return mutants
 
@@ -114,6 +124,8 @@ def _code(node: ast.AST, statement: ast.stmt | None = None) -> Iterator[tuple[as
             if isinstance(child, ast.Call) and ast.unparse(child.func).startswith("log."):
                 continue
             if isinstance(child, ast.keyword) and child.arg in UNSEEN_KEYWORDS:
+                continue
+            if isinstance(child, ast.Assign) and UNSEEN_CONSTANTS.fullmatch(ast.unparse(child.targets[0])):
                 continue
             inner = child if isinstance(child, ast.stmt) else statement
             if isinstance(child, ast.expr | ast.stmt) and inner:
@@ -180,89 +192,21 @@ def draw(count: int, seed: int, prefixes: Sequence[str] = ("",)) -> list[Mutant]
     return sorted(drawn)
 
 
-def imported_modules(path: Path) -> set[str]:
-    """Dotted names that a file imports or names in a string, at any depth, with their parents."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
-            names.update((node.value, node.value.rpartition(".")[0]))
-    return names
-
-
-MODULE_NAME = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
-
-
-@cache
-def importers() -> Mapping[str, set[str]]:
-    """The files, tests included, that import each module."""
-    modules = {module_name(name): name for name in source_files()}
-    users = defaultdict(set)
-    tests = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")]
-    for name in (*source_files(), *tests):
-        for imported in imported_modules(ROOT / name) & modules.keys():
-            users[modules[imported]].add(name)
-    return users
-
-
-def find_tests(module: str) -> list[str]:
-    """Test files of a module: the mirrored one, its importers, its neighbors, those of its importers and so on.
-
-    A module without importers gets all test files of its folder.
-    """
-    folder, _, name = module.rpartition("/")
-    mirrored = ROOT / "tests" / folder / f"test_{name}"
-    tests = [mirrored.relative_to(ROOT).as_posix()] if mirrored.is_file() else []
-    tests += [test for test in sorted(filter(_is_test, importers()[module]), key=_size) if test not in tests]
-    level, seen, names = {module}, {module}, _definitions(module)
-    folder_tests = {path.relative_to(ROOT).as_posix() for path in mirrored.parent.glob("test_*.py")}
-    neighbors = {test for test in folder_tests if _mentions(test, names)}
-    while len(tests) < MAX_TEST_FILES and (level := set().union(*(importers()[user] for user in level)) - seen):
-        seen |= level
-        near = sorted(filter(_is_test, level | neighbors), key=lambda test: (-_mentions(test, names), _size(test)))
-        tests += [test for test in near if test not in tests]
-    return (tests or sorted(folder_tests, key=lambda test: (-_mentions(test, names), _size(test))))[:MAX_TEST_FILES]
-
-
-def _is_test(file: str) -> bool:
-    return Path(file).name.startswith("test_")
-
-
-def _size(file: str) -> tuple[int, str]:
-    return (ROOT / file).stat().st_size, file
-
-
-def _definitions(module: str) -> frozenset[str]:
-    """Public functions and classes of a module."""
-    tree = ast.parse((ROOT / module).read_text("utf-8"))
-    return frozenset(n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name[0] != "_")
-
-
-@cache
-def _words(file: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[A-Za-z]\w+", (ROOT / file).read_text("utf-8")))
-
-
-def _mentions(test: str, names: frozenset[str]) -> int:
-    return len(_words(test) & names)
-
-
 class Outcome(NamedTuple):
-    """Result of a test run; ``seconds`` is processor time."""
+    """Result of a test run: failed tests, and whether it ended well; ``seconds`` is processor time."""
 
+    failed: tuple[str, ...]
     passed: bool
     seconds: float
 
 
-def run_tests(tree: Path, test: str, limit: float, options: Sequence[str] = ("-x",)) -> Outcome:
-    """Run a test file in ``tree`` for ``limit`` seconds of processor time; by default up to the first failure."""
+def run_tests(tree: Path, tests: Sequence[str], left_out: frozenset[str], limit: float, *options: str) -> Outcome:
+    """Run tests (ids, or files for all of theirs) in ``tree`` for ``limit`` seconds of processor time."""
+    (tree / FAILED_NAME).write_text("", "utf-8")
     child = os.fork()
     if not child:
-        _become_pytest(tree, [test, *options], int(limit))
-    deadline = time.monotonic() + 20 * limit  # for a test that waits
+        _become_pytest(tree, _Chosen(tests, left_out, tree / FAILED_NAME), options, int(limit))
+    deadline = time.monotonic() + 5 * limit  # for a test that waits
     try:
         while not (ended := os.wait4(child, os.WNOHANG))[0]:
             if time.monotonic() > deadline:
@@ -272,10 +216,11 @@ def run_tests(tree: Path, test: str, limit: float, options: Sequence[str] = ("-x
         os.killpg(child, signal.SIGKILL)
         raise
     _, status, used = ended
-    return Outcome(status == 0, used.ru_utime + used.ru_stime)
+    failed = (tree / FAILED_NAME).read_text("utf-8").splitlines()
+    return Outcome(tuple(failed), status == 0, used.ru_utime + used.ru_stime)
 
 
-def _become_pytest(tree: Path, arguments: Sequence[str], limit: int) -> NoReturn:
+def _become_pytest(tree: Path, chosen: _Chosen, options: Sequence[str], limit: int) -> NoReturn:
     """Replace this forked process by a test run in ``tree``."""
     try:
         os.setsid()
@@ -288,53 +233,62 @@ def _become_pytest(tree: Path, arguments: Sequence[str], limit: int) -> NoReturn
         for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
             del sys.modules[name]  # the copy has its own
         os.environ["PYTHONPATH"] = sys.path[0] = str(tree)
-        options = ["-q", "-p", "no:cacheprovider", "-p", "no:faker", f"--basetemp={tree / 'scratch'}"]
-        code = int(pytest.main([*options, *arguments], [_FailureList(tree / FAILED_NAME)]))
+        always = ["-q", "-p", "no:cacheprovider", "-p", "no:faker", f"--basetemp={tree / 'scratch'}"]
+        code = int(pytest.main([*always, *options, *chosen.files], [chosen]))
         os._exit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code)
     finally:
         os._exit(99)
 
 
-class _FailureList:
-    """A pytest plugin that appends the ids of failed tests to a file."""
+class _Chosen:
+    """A pytest plugin that runs chosen tests in their order, and appends the ids of failed ones to a file."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, tests: Sequence[str], left_out: frozenset[str], failed: Path) -> None:
+        self._ranks = {test: rank for rank, test in reversed([*enumerate(tests)])}
+        self._left_out, self._failed = left_out, failed
+        self.files = dict.fromkeys(test.partition("::")[0] for test in tests)
+
+    def _rank(self, item: pytest.Item) -> int | None:
+        name = item.nodeid
+        return None if name in self._left_out else self._ranks.get(name, self._ranks.get(name.partition("::")[0]))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        ranks = {item: rank for item in items if (rank := self._rank(item)) is not None}
+        items[:] = sorted(ranks, key=ranks.__getitem__)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            with self._path.open("a", encoding="utf-8") as file:
+            with self._failed.open("a", encoding="utf-8") as file:
                 file.write(report.nodeid + "\n")
 
 
 @cache
-def failures_without_mutant(tree: Path, test: str) -> tuple[str, ...] | None:
-    """Ids of tests that fail on unchanged sources; None if the file cannot run in time."""
-    (tree / FAILED_NAME).write_text("", "utf-8")
-    passed = run_tests(tree, test, MAX_TEST_SECONDS, ()).passed
-    failed = tuple((tree / FAILED_NAME).read_text("utf-8").splitlines())
-    return failed if passed or failed else None
+def fails_without_mutant(tree: Path, tests: tuple[str, ...]) -> frozenset[str]:
+    """Those of some tests that fail on unchanged sources; all of them if they cannot run in time."""
+    outcome = run_tests(tree, tests, frozenset(), MAX_TEST_SECONDS)
+    failing = frozenset(() if outcome.passed else outcome.failed or tests)
+    if failing:
+        print(f"left out, as they fail without a mutant: {', '.join(sorted(failing))}", file=sys.stderr, flush=True)
+    return failing
 
 
-def is_killed(tree: Path, mutant: Mutant) -> bool:
-    """Whether a test of the module notices the mutant."""
+def is_killed(tree: Path, mutant: Mutant, batches: Iterable[Sequence[str]]) -> bool:
+    """Whether a test notices the mutant."""
     path = tree / mutant.module
-    original = path.read_text("utf-8")
-    changed, left = mutated(mutant, original), float(MAX_TEST_SECONDS)
-
-    def passes(*options: str) -> bool:
-        nonlocal left
-        path.write_text(changed, "utf-8")
-        outcome = run_tests(tree, test, MAX_TEST_SECONDS, ["-x", *options])
-        path.write_text(original, "utf-8")
-        left -= outcome.seconds
-        return outcome.passed
-
-    for test in find_tests(mutant.module):
-        if not passes():
-            failed = failures_without_mutant(tree, test)
-            if failed == () or (failed and not passes(*(f"--deselect={name}" for name in failed))):
-                return True
+    original, left = path.read_text("utf-8"), float(MAX_TEST_SECONDS)
+    changed, left_out = mutated(mutant, original), frozenset[str]()
+    for tests in batches:
+        outcome = None
+        while outcome is None or (not outcome.passed and not left_out.issuperset(tests)):
+            path.write_text(changed, "utf-8")
+            outcome = run_tests(tree, tests, left_out, MAX_TEST_SECONDS, "-x")
+            path.write_text(original, "utf-8")
+            left -= outcome.seconds
+            if not outcome.passed:
+                if not (failing := fails_without_mutant(tree, outcome.failed or tuple(tests))):
+                    return True
+                left_out |= failing
         if left < 0:
             break
     return False
@@ -343,17 +297,20 @@ def is_killed(tree: Path, mutant: Mutant) -> bool:
 def copy_tree() -> Path:
     """A copy of sources and tests in a new folder."""
     tree = Path(mkdtemp(prefix="malmoi-mutants-"))
-    for name in COPIED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, tree)
+    listed = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, stdout=PIPE, check=True).stdout
+    for name in os.fsdecode(listed).split("\0"):
+        if not (ROOT / name).is_file():
+            continue
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tree / name)
     return tree
 
 
-def survivors_of_module(mutants: Sequence[Mutant]) -> tuple[int, list[Mutant]]:
-    """In a worker process: the number of mutants of a module, and those that no test notices."""
-    return len(mutants), [mutant for mutant in mutants if not is_killed(_worker_tree(), mutant)]
+def survivors_of_module(mutants: Mapping[Mutant, Sequence[Sequence[str]]]) -> tuple[int, list[Mutant]]:
+    """In a worker process: the number of mutants of a module, and those that none of their tests notices."""
+    return len(mutants), [
+        mutant for mutant, batches in mutants.items() if not is_killed(_worker_tree(), mutant, batches)
+    ]
 
 
 @cache
@@ -374,10 +331,15 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=120, help="number of mutants")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--coverage", type=Path, metavar="FILE", help="data of the tests, one context per test")
+    parser.add_argument("--durations", type=Path, metavar="FILE", help="output of the same run, with --durations=0")
     options = parser.parse_args()
-    groups: dict[str, list[Mutant]] = defaultdict(list)
+    lines = options.coverage and LineTests(options.coverage, options.durations)
+    groups: dict[str, dict[Mutant, Sequence[Sequence[str]]]] = defaultdict(dict)
     for mutant in draw(options.count, options.seed, options.paths or WHEEL):
-        groups[mutant.module].append(mutant)
+        module, _, first, line, _ = mutant
+        batches = lines.batches(module, first, line) if lines else [[file] for file in find_tests(module)]
+        groups[module][mutant] = batches
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
     for name in LIBRARIES:

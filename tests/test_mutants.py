@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
+
 import pytest
 
-from tests.mutants import draw, find_tests, mutants_of, same_mutants
-from tests.source_graph import source_files
+from tests.mutant_tests import LineTests, find_tests, uses
+from tests.mutants import draw, mutants_of, same_mutants
+from tests.source_graph import ROOT, source_files
 
 CODE = '''
 def first_long(words: list[str | None], least: int = 3) -> str:
@@ -25,6 +29,11 @@ def test_code_is_changed_and_annotations_and_messages_are_not() -> None:
         "not len(word) < least → not not len(word) < least",
         "word and (not len(word) < least) → word or not len(word) < least",
     ]
+
+
+def test_sizes_of_batches_and_times_of_waiting_stay() -> None:
+    code = "ROWS_AT_ONCE = 1 << 20\nPOLL_SECONDS: float = 2.0\nWAIT_SECONDS = 3\nMAX_ROWS = 4\nprint('a', flush=True)\n"
+    assert {mutant.line for mutant in mutants_of("a.py", code)} == {2, 4, 5}
 
 
 def test_a_draw_covers_all_packages_and_repeats_itself() -> None:
@@ -58,3 +67,41 @@ def test_mutants_without_effect_are_left_out_wherever_their_statement_stands(mon
 def test_mutants_listed_as_without_effect_give_a_reason() -> None:
     for change, why in same_mutants().items():
         assert "→" in change and "    in: " in change and why, change
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> LineTests:
+    """Coverage data in which three tests and a fixture execute lines 3 and 5 of ``pretrain/schedule.py``."""
+    data, log = tmp_path / "coverage", tmp_path / "log"
+    with sqlite3.connect(data) as tables:
+        tables.execute("create table file (id, path)")
+        tables.execute("create table context (id, context)")
+        tables.execute("create table line_bits (file_id, context_id, numbits)")
+        tables.execute("insert into file values (1, '/anywhere/pretrain/schedule.py')")
+        contexts = ("tests/a.py::slow[x|y]|run", "tests/b.py::fast|run", "tests/c.py::in_a_process (call)", "", "|run")
+        for number, context in enumerate((*contexts, "tests/d.py::first|setup")):
+            tables.execute("insert into context values (?, ?)", (number, context))
+            bits = bytes([1 << 3 | 1 << 5]) if number != 1 else bytes([1 << 5])
+            tables.execute("insert into line_bits values (1, ?, ?)", (number, bits))
+    log.write_text(
+        "2.50s call     tests/a.py::slow[x|y]\n0.20s setup    tests/a.py::slow[x|y]\n9.00s call     tests/d.py::z\n"
+    )
+    return LineTests(data, log)
+
+
+def test_a_changed_line_is_checked_by_the_tests_that_execute_it_fastest_first(lines: LineTests) -> None:
+    assert lines.tests_of("pretrain/schedule.py", 5, 5) == [
+        "tests/b.py::fast", "tests/c.py::in_a_process", "tests/d.py::first", "tests/a.py::slow[x|y]", "tests/d.py"
+    ]  # fmt: skip
+    assert "tests/b.py::fast" not in lines.tests_of("pretrain/schedule.py", 3, 4)  # line 4 belongs to a statement at 3
+    assert lines.tests_of("pretrain/loop.py", 5, 5) == []
+
+
+def test_a_changed_constant_is_checked_where_it_is_used() -> None:
+    """``LONGEST_WORD`` of ``tokenizer/words.py`` is used in another module."""
+    at = (ROOT / "tokenizer/words.py").read_text("utf-8").splitlines()
+    line = next(number for number, text in enumerate(at, 1) if text.startswith("LONGEST_WORD ="))
+    assert {file for file, _ in uses("tokenizer/words.py", line)} >= {
+        "tokenizer/words.py",
+        "tokenizer/building/export.py",
+    }

@@ -15,7 +15,7 @@ from transformers import AutoTokenizer, BertTokenizer
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
 from tests.pretrain.conftest import SPECIAL_PIECES
-from tokenizer.extend import extend_as, extend_vocabulary, read_base
+from tokenizer.extend import extend_as, extend_vocabulary, read_base, summarize
 from tokenizer.measuring.encoder import load_tokenizer
 from tokenizer.repository import check_repository
 
@@ -109,6 +109,40 @@ def test_figures_are_those_of_the_text(tmp_path: Path, corpus: Path) -> None:
     assert text["changed"] == sum(a != b for a, b in zip(before, after, strict=True))
     assert text["unknown_before"] == text["unknown_after"] == 0
     assert sum(piece["saved"] for piece in found["pieces"]) == text["pieces_before"] - text["pieces_after"]
+    eojeols_changed = sum(a != b for a, b in zip(before, after, strict=True))
+    assert summarize(found) == {
+        "vocab_size": len(entries(out)), "added": len(entries(out)) - len(entries(base)), "unknown_ratio": 0.0,
+        "fertility_before": pytest.approx(sum(map(len, before)) / len(eojeols)),
+        "fertility": pytest.approx(sum(map(len, after)) / len(eojeols)),
+        "changed_eojeols": pytest.approx(eojeols_changed / len(eojeols)),
+    }  # fmt: skip
+    card = (out / "README.md").read_text("utf-8")
+    for name, size in (("before", len(entries(base))), ("after", len(entries(out)))):
+        assert f"| {name} | {size:,} | {text[f'pieces_{name}'] / len(eojeols):.4f} | 0.0000 |" in card
+
+
+def test_a_folder_without_tokenizer_json_is_read_as_transformers_loads_it(tmp_path: Path, corpus: Path) -> None:
+    base = write_base(tmp_path / "base", do_lower_case=True)
+    expected = read_base(base)
+    (base / "tokenizer.json").unlink()
+    found = read_base(base)
+    assert (found.entries, found.unknown) == (expected.entries, "[UNK]")
+    assert found.tokenizer.encode("KRAS 변이").ids == expected.tokenizer.encode("KRAS 변이").ids
+    (base / "tokenizer_config.json").write_text('{"tokenizer_class": 3}', "utf-8")
+    with pytest.raises(BadInput, match="no tokenizer that transformers can load"):
+        read_base(base)
+
+
+@pytest.mark.parametrize("spare", [-1, 0, 1])
+def test_pieces_that_the_text_cannot_fill_are_reported(
+    tmp_path: Path, corpus: Path, caplog: pytest.LogCaptureFixture, spare: int
+) -> None:
+    base = write_base(tmp_path / "base")
+    possible = len(extend(base, corpus, tmp_path / "all", 10_000)["pieces"])
+    caplog.clear()
+    found = extend(base, corpus, tmp_path / "out", possible + spare)
+    assert len(found["pieces"]) == min(possible, possible + spare)
+    assert (f"added only {possible} of {possible + 1} pieces" in caplog.text) == (spare > 0)
 
 
 def test_the_same_bytes_for_any_workers_and_division(
@@ -152,9 +186,17 @@ def test_the_size_may_be_brought_to_a_multiple(tmp_path: Path, corpus: Path) -> 
 
 
 def test_a_bare_vocabulary_keeps_its_case(tmp_path: Path, corpus: Path) -> None:
-    base = write_base(tmp_path / "base") / "vocab.txt"
+    base = tmp_path / "bare" / "vocab.txt"
+    base.parent.mkdir()
+    shutil.copyfile(write_base(tmp_path / "base") / "vocab.txt", base)
     extend(base, corpus, tmp_path / "out")
     assert AutoTokenizer.from_pretrained(tmp_path / "out").tokenize("KRAS") == ["KRAS"]
+    assert json.loads((tmp_path / "out" / "tokenizer_config.json").read_text("utf-8")) == {
+        "tokenizer_class": "BertTokenizer", "do_lower_case": False, "strip_accents": False,
+        "tokenize_chinese_chars": True, "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]",
+        "pad_token": "[PAD]", "mask_token": "[MASK]",
+    }  # fmt: skip
+    assert (tmp_path / "out" / "special_tokens_map.json").is_file()
 
 
 def test_what_cannot_be_extended_is_refused(tmp_path: Path, make_corpus: MakeCorpus, corpus: Path) -> None:

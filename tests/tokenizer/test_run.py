@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -58,6 +59,27 @@ def test_stage_leaves_a_tokenizer_that_reads_the_corpus(
     for document in documents:
         for sentence in document.sentences:
             assert tokenizer.unk_token_id not in tokenizer(sentence)["input_ids"]
+
+
+@pytest.mark.parametrize("builder", ["klue", "bpe", "malmoi"])
+def test_statistics_count_the_sections_of_the_vocabulary(
+    tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document], builder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = train(make_corpus(documents), tmp_path / "out", builder=builder)
+    statistics, entries = json.loads(files["statistics.json"]), files["vocab.txt"].decode().splitlines()
+    special = [entry for entry in entries if re.fullmatch(r"\[[A-Z]+\]", entry)]
+    unused = [entry for entry in entries if entry.startswith("[unused")]
+    learned = [entry for entry in entries if entry not in (*special, *unused)]
+    assert statistics["vocabulary"] == {
+        "size": len(entries), "special": len(special), "unused": len(unused),
+        "starting": sum(not entry.startswith("##") for entry in learned),
+        "continuing": sum(entry.startswith("##") for entry in learned),
+        "alphabet": sum(len(entry) == 1 for entry in learned),
+        "sha256": hashlib.sha256(files["vocab.txt"]).hexdigest(),
+    }  # fmt: skip
+    assert ("python-mecab-ko" in statistics["analyser"]) == (builder != "bpe")
+    assert ("pruning" in statistics) == (builder == "malmoi")
+    assert ("entries: no other pair" in caplog.text) == (len(entries) < SMALL["vocab_size"])
 
 
 def test_builders_cut_the_sentence_of_table_30_as_they_should(
