@@ -38,9 +38,9 @@ def test_every_fixed_text_of_the_page_has_its_korean() -> None:
 
 
 def test_translated_text_keeps_its_values_and_its_escapes() -> None:
-    page = '<html lang="en"><p>1,234 sentences were split, 1,000 kept.</p><td>a &lt; b</td><pre>Scores</pre>'
+    page = '<html lang="en"><p>1,234 sentences were split, 1,000 kept.</p><td>a &lt; b "c"</td><pre>Scores</pre>'
     assert translate_html(page) == (
-        '<html lang="ko"><p>나눈 문장 1,234개, 남긴 문장 1,000개.</p><td>a &lt; b</td><pre>Scores</pre>'
+        '<html lang="ko"><p>나눈 문장 1,234개, 남긴 문장 1,000개.</p><td>a &lt; b "c"</td><pre>Scores</pre>'
     )
     assert (
         translate_markdown("## Scores\n\n| task | 8 results |\n|---|---:|")

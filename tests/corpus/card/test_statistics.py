@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from corpus.card.statistics import SourceCounts, summarize
+import pytest
+
+from corpus.card.statistics import HISTOGRAMS, SourceCounts, summarize
 from corpus.pii.types import PII_TYPES
 
 
@@ -13,3 +15,18 @@ def test_further_types_of_personal_data_are_listed_if_they_occur() -> None:
     summary = summarize(counts, Counter())
     assert summary["sources"]["a"]["pii"] == dict.fromkeys(PII_TYPES, 0) | {"TEL": 2}
     assert summary["total"]["pii"] == dict.fromkeys(PII_TYPES, 0) | {"TEL": 2, "HANDLE": 1}
+
+
+@pytest.mark.parametrize(("sentences", "hits", "share"), [(8, 2, 0.25), (1, 1, 1.0), (0, 0, 0.0)])
+def test_the_share_of_sentences_with_personal_data(sentences: int, hits: int, share: float) -> None:
+    counts = SourceCounts(a=Counter({"sentences": sentences, "sentences_with_pii": hits}))
+    summary = summarize(counts, Counter())
+    assert summary["total"]["share_with_pii"] == summary["sources"]["a"]["share_with_pii"] == share
+
+
+def test_lengths_are_in_the_order_of_numbers_and_records_are_those_of_the_files() -> None:
+    lengths = {f"{group}.{n}": n for group in HISTOGRAMS for n in (100, 9, 20)}
+    summary = summarize(SourceCounts(a=Counter(lengths)), Counter({"records": 7, "empty": 2, "skipped.x": 1}))
+    for group in HISTOGRAMS:
+        assert list(summary["total"][group]) == ["9", "20", "100"]
+    assert summary["records"] == {"read": 7, "empty": 2, "skipped": {"x": 1}, "rejected": {}}

@@ -250,6 +250,15 @@ def test_small_sources_are_summed_not_left_out(tmp_path: Path) -> None:
         assert "모음 07" not in page
 
 
+@pytest.mark.parametrize(("count", "rest"), [(1, 0), (12, 0), (13, 0), (14, 2), (20, 8)])
+def test_a_sum_stands_for_two_sources_or_more(tmp_path: Path, count: int, rest: int) -> None:
+    sources = {f"모음 {n:02}": source_counts(bytes=1_000 * (n + 1)) for n in range(count)}
+    total = source_counts(bytes=sum(source["bytes"] for source in sources.values()))
+    for page in pages(write_folder(tmp_path / "corpus", {"total": total, "sources": sources})):
+        assert (f"… {rest} smaller sources" in page) == bool(rest)
+        assert [f"모음 {n:02}" in page for n in range(count)] == [n >= rest for n in range(count)]
+
+
 @pytest.mark.parametrize("content", [None, "{", "{}"])
 def test_folder_without_statistics_is_bad_input(tmp_path: Path, content: str | None) -> None:
     if content is not None:

@@ -9,6 +9,7 @@ import json
 import lzma
 import unicodedata
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from corpus.documents.errors import BadInput
 from corpus.reading import containers, files, units
 from corpus.reading.files import find_texts, name_files
 from corpus.reading.inputs import Input
-from corpus.reading.read import Record, RejectedRecord, mask_record, read_unit
+from corpus.reading.read import ALWAYS_ALLOWED, Record, RejectedRecord, check_rejected_share, mask_record, read_unit
 from corpus.reading.units import Unit, plan_units
 
 TEXTS = ["아침에 비가 왔다.", "버스가 늦었다.\n그래서 걸었다.", "저녁에는 갰다."]
@@ -189,6 +190,26 @@ def test_paths_without_text_are_bad_input(tmp_path: Path, pattern: str, message:
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match=message):
         find_texts([str(tmp_path / pattern)])
+
+
+def test_a_record_after_the_end_of_a_damaged_file_has_its_number(tmp_path: Path) -> None:
+    packed = gzip.compress(JSONL)
+    (tmp_path / "a.jsonl.gz").write_bytes(packed[:-8] + bytes(8))  # the sum of all bytes is wrong
+    *records, reject = read_all(tmp_path / "a.jsonl.gz")
+    assert isinstance(reject, RejectedRecord) and reject.line == len(records) + 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "is_refused"),
+    [
+        (ALWAYS_ALLOWED, 0, False), (ALWAYS_ALLOWED + 1, 0, True), (0, 0, False), (20, 80, False), (21, 80, True),
+        (20, 79, True), (200, 800, False), (201, 800, True),
+    ],
+)  # fmt: skip
+def test_more_than_a_share_of_unreadable_records_is_bad_input(bad: int, good: int, is_refused: bool) -> None:
+    assert ALWAYS_ALLOWED < 20
+    with pytest.raises(BadInput, match=f"{bad} of {bad + good} records") if is_refused else nullcontext():
+        check_rejected_share({"not_json": bad}, good, 0.2, "quarantine/")
 
 
 def test_quarantine_shows_the_form_of_a_record_and_none_of_its_words() -> None:

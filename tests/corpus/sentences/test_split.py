@@ -46,6 +46,7 @@ def squeeze(text: str) -> str:
         ["1.사과", "2.배"],
         ["비가 왔다.", "생각보다 많이 왔다.", "만 하루를 왔다.", "고 홍길동 씨도 젖었다."],
         ["노력해야 한다.", "보다 나은 내일을 위해서다."],
+        ["그는 젊음..", "그건 좋다."],
         ["봄이 왔다.", "(꽃도 피었다.)", "새도 운다."],
     ],
 )
@@ -87,6 +88,8 @@ def test_a_text_comes_apart_at_these_places(sentences: list[str]) -> None:
         "2. 배를 산다 3. 귤을 산다",
         "ㅋㅋㅋ 그랬구나",
         "... 그렇게 되었다",
+        "아 음.. 그건 잘 모르겠다.",
+        "저 어… 잘 모르겠어요.",
     ],
 )
 def test_a_sentence_stays_whole(sentence: str) -> None:
