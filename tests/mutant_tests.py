@@ -52,7 +52,7 @@ class LineTests:
     def tests_of(self, module: str, first: int, line: int) -> list[str]:
         """Ids of the tests that execute a line, those of the mirrored file first, then the fastest first.
 
-        A file stands for all of its tests: one of its fixtures executes the line.
+        A file means all of its tests: one of its fixtures executes the line.
         """
         lines = self._of_file(module)
         tests = next((lines[at] for at in range(line, first - 1, -1) if at in lines), set[str]())

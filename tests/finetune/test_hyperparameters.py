@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.hyperparameters import Hyperparameters
-from finetune.job import settings_of
+from finetune.job import in_parts, settings_of
 from finetune.registry import TASKS
 
 # KLUE-baseline run_all.sh: lr, epochs, batch size, warm-up, decay, longest input, parts of a step.
@@ -108,3 +108,19 @@ def test_the_old_name_of_custom_tasks_still_works() -> None:
     config = FinetuneConfig.model_validate({"own": {"mine": task}})
     assert config == FinetuneConfig(custom={"mine": task})
     assert config.tasks == ("mine",)
+
+
+@pytest.mark.parametrize(
+    ("batch", "accumulation", "parts", "expected"), [(32, 1, 2, 2), (32, 2, 4, 8), (16, 16, 1, 16)]
+)
+def test_a_step_that_needs_less_memory_has_more_parts(batch: int, accumulation: int, parts: int, expected: int) -> None:
+    settings = TASKS["ynat"].hyperparameters_for(768).replaced(batch_size=batch, accumulation=accumulation)
+    smaller = in_parts(settings, parts)
+    assert (smaller.batch_size, smaller.accumulation) == (batch, expected)
+
+
+@pytest.mark.parametrize(("batch", "accumulation", "parts"), [(6, 2, 2), (1, 1, 2), (16, 16, 2)])
+def test_a_part_of_one_example_cannot_be_halved(batch: int, accumulation: int, parts: int) -> None:
+    settings = TASKS["ynat"].hyperparameters_for(768).replaced(batch_size=batch, accumulation=accumulation)
+    with pytest.raises(MemoryError):
+        in_parts(settings, parts)

@@ -28,3 +28,15 @@ def test_bilinear_forms_equal_those_of_torch():
     best_BWP, some_BWCK = forms.find_best(left_BWX, right_BPX, heads_BWC)
     assert torch.equal(best_BWP, all_BWPK.argmax(-1).to(torch.uint8))
     assert torch.equal(some_BWCK, all_BWPK.gather(2, heads_BWC[..., None].expand(-1, -1, -1, 3)))
+
+
+def test_forms_begin_as_published_by_block() -> None:
+    """The square, both linear parts and the bias are initialized apart: Xavier's bounds, and 0 for the bias."""
+    torch.manual_seed(1)
+    weight_KXY = Biaffine(40, 30).weight.detach()
+    assert not weight_KXY[:, -1, -1].any()
+    for block in (weight_KXY[:, :-1, :-1], weight_KXY[:, :-1, -1], weight_KXY[:, -1, :-1]):
+        receptive = block[0, 0].numel()
+        bound = (6 / (block.shape[1] * receptive + block.shape[0] * receptive)) ** 0.5
+        assert block.count_nonzero() == block.numel()
+        assert 0.9 * bound < block.abs().max() <= bound

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.generative.client import ask as client_ask
+from finetune.generative.client import models
 from finetune.generative.client.ask import Client, Question, ask
-from finetune.generative.client.models import find_keys
+from finetune.generative.client.models import _wait_seconds, find_keys
 from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, serving
 
@@ -251,3 +253,21 @@ def test_a_model_that_cannot_be_opened_is_one_sentence(name, monkeypatch):
     monkeypatch.delenv("LOOPBACK_BASE_URL", raising=False)
     with pytest.raises(BadInput, match="--model"):
         ask(questions(1), replace(QUICK, model=name))
+
+
+@pytest.mark.parametrize(
+    ("attempt", "header", "seconds"),
+    [
+        (1, None, 1.0), (2, None, 2.0), (4, None, 8.0), (7, None, 60.0), (1, "3", 3.0), (1, "0.4", 1.0),
+        (3, "2.5", 4.0), (1, "86400", 60.0), (2, "Fri, 31 Dec 1999 23:59:59 GMT", 2.0), (2, "-5", 2.0),
+    ],
+)  # fmt: skip
+def test_waits_double_or_are_those_that_the_server_asks_for(
+    monkeypatch: pytest.MonkeyPatch, attempt: int, header: str | None, seconds: float
+) -> None:
+    monkeypatch.setattr(models, "FIRST_WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(models, "MAX_WAIT_SECONDS", 60.0)
+    error = ConnectionError()
+    error.response = SimpleNamespace(headers={} if header is None else {"retry-after": header})
+    outcome = SimpleNamespace(exception=lambda: error)
+    assert _wait_seconds(SimpleNamespace(attempt_number=attempt, outcome=outcome)) == seconds
