@@ -184,3 +184,40 @@ def test_a_difference_next_to_nothing_asks_for_no_number_of_examples(value: floa
     difference = Difference(value, (-2.0, 3.0), 0.8, "", 0.01, 1.0, is_paired=True, groups=1000)
     tested = Comparison("ynat", "macro_f1", 0, ("a", "b"), (means, means), 1000, 1000, difference, 0.8, 0.8, 0.8)
     assert tested.verdict() == said
+
+
+def compared(value: float, p: float | None, seed_variance: float | None, examples: float, family: int) -> Comparison:
+    means = Estimate(60.0, 1.0, (58.0, 62.0), 5)
+    difference = Difference(value, (-2.0, 3.0), p, "t", seed_variance, examples, is_paired=True, groups=1000)
+    return Comparison("ynat", "macro_f1", 0, ("a", "b"), (means, means), 1000, 1000, difference, p, p, p, family)
+
+
+@pytest.mark.parametrize(
+    ("value", "p", "seed_variance", "examples", "family", "said"),
+    [
+        (1.0, 0.05, 0.1, 0.1, 1, "real: b is better"),
+        (-1.0, 0.01, 0.1, 0.1, 1, "real: a is better"),
+        (1.0, 0.05, None, 0.1, 1, "real for these two trainings: b is better"),
+        (1.0, 0.051, None, 0.1, 1, "not shown; train both with 3 or more seeds"),
+        (0.0, 1.0, None, 0.1, 1, "not shown; no difference at all"),
+        (1.0, None, 0.1, 0.1, 1, "undefined"),
+        (1.0, 0.2, 1.0, 0.0, 1, "not shown; 10 seeds would be needed"),
+        (1.0, 0.2, 1.0, 0.0, 8, "not shown; 17 seeds would be needed"),
+        (0.3, 0.2, 1.0, 0.0, 1, "not shown; 90 seeds would be needed"),
+        (0.05, 0.2, 1.0, 0.0, 1, "not shown; more than 1,000 seeds would be needed"),
+        (1.0, 0.2, 0.1, 5.0, 1, "not shown; more seeds do not help, 39 times the examples would"),
+    ],
+)
+def test_a_verdict_says_what_would_show_the_difference(
+    value: float, p: float | None, seed_variance: float | None, examples: float, family: int, said: str
+) -> None:
+    tested = compared(value, p, seed_variance, examples, family)
+    assert tested.verdict() == said == tested.as_json()["verdict"]
+    assert tested.is_real == said.startswith("real") == tested.as_json()["is_real"]
+    assert tested.seeds_needed() == tested.difference.seeds_needed(0.05 / family)
+
+
+def test_where_a_score_is_undefined_nothing_is_tested() -> None:
+    undefined = Estimate(None, None, None, 5)
+    tested = Comparison("ynat", "macro_f1", 0, ("a", "b"), (undefined, undefined), 9, 9, None, None, None)
+    assert (tested.is_real, tested.test, tested.seeds_needed(), tested.verdict()) == (False, "", None, "undefined")
