@@ -156,11 +156,12 @@ def importers() -> Mapping[str, set[str]]:
 def find_tests(module: str) -> list[str]:
     """Test files of a module: the mirrored one, its importers, its neighbors, those of its importers and so on.
 
-    A module without importers gets all test files of its folder.
+    A module with settings has the test of all settings too, one without importers all test files of its folder.
     """
     folder, _, name = module.rpartition("/")
     mirrored = ROOT / "tests" / folder / f"test_{name}"
     tests = [mirrored.relative_to(ROOT).as_posix()] if mirrored.is_file() else []
+    tests += ["tests/test_settings.py"] if " = Field(" in (ROOT / module).read_text("utf-8") else []
     tests += [test for test in sorted(filter(_is_test, importers()[module]), key=_size) if test not in tests]
     level, seen, names = {module}, {module}, _definitions(module)
     folder_tests = {path.relative_to(ROOT).as_posix() for path in mirrored.parent.glob("test_*.py")}
