@@ -1,4 +1,4 @@
-"""The span head: cuts that begin as rare as they are, and the loss over windows with an answer only."""
+"""The span head: cuts are rare before training, and only windows with an answer add to their loss."""
 
 from __future__ import annotations
 
