@@ -10,7 +10,7 @@ import pytest
 from finetune.data.files import read_text
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
-from finetune.tasks.mrc.published import ANSWER_TOKENS, BEST, best_of_best, cut_out
+from finetune.tasks.mrc.published import ANSWER_TOKENS, BEST, NO_SPAN, best_of_best, cut_out, decode
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.train.batched_prediction import to_tensors
 
@@ -222,3 +222,29 @@ def test_an_answer_that_is_tokenized_otherwise_trains_on_whole_words(tokenizer):
     (feature,) = PUBLISHED.featurize([make_example(CONTEXT, "198")], tokenizer, 128, True)
     tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"][feature["start"] : feature["end"] + 1])
     assert tokens == ["1987", "##년", "##에"]
+
+
+@pytest.mark.parametrize(
+    ("windows", "leader", "least"),
+    [
+        ([(1.0, 2.0, 5.0), (9.0, 3.0, 4.0)], 0, 1.0),  # equal sums: the first window
+        ([(1.0, 2.0, 5.0), (0.5, 3.0, 4.5)], 1, 0.5),
+        ([(3.0, 9.0, 0.0), (9.5, 0.0, 9.0)], 0, 3.0),
+        ([(8.0, 4.0, 3.0), (9.0, None, None)], None, 8.0),
+        ([(7.0, None, None), (8.0, 4.0, 4.0)], 1, 7.0),
+        ([(-5.0, None, None)], None, -5.0),
+    ],
+)
+def test_the_best_span_of_all_windows_is_compared_with_the_lowest_score_of_no_answer(
+    monkeypatch: pytest.MonkeyPatch, windows: list, leader: int | None, least: float
+) -> None:
+    spans = iter([None if start is None else (start, end, 1, 2) for _, start, end in windows])
+    monkeypatch.setattr("finetune.tasks.mrc.published.best_of_best", lambda *_: next(spans))
+    monkeypatch.setattr("finetune.tasks.mrc.published.text_of_span", lambda example, feature, span: feature["name"])
+    features = [{"offsets": [(0, 1)], "example": 0, "name": f"window {n}"} for n in range(len(windows))]
+    raws = [{"start": np.array([null - 1.0]), "end": np.array([1.0])} for null, *_ in windows]
+    [found] = decode([make_example(CONTEXT)], features, raws)
+    total = max((start + end for _, start, end in windows if start is not None), default=0.0)
+    expected = NO_SPAN if all(start is None for _, start, _ in windows) else f"window {leader}"
+    assert found.scores["null"] == pytest.approx(least - total)
+    assert found.value == ("" if least > total else expected)
