@@ -96,6 +96,29 @@ def test_all_problems_of_a_recipe_are_listed_at_once(tmp_path: Path) -> None:
     assert "pretrain.learning_rate" in str(caught.value)
 
 
+@pytest.mark.parametrize("count", [1, 20, 21, 30])
+def test_the_first_twenty_problems_are_listed_and_the_others_counted(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("pretrain: {" + ", ".join(f"key{n:02}: 1" for n in range(count)) + "}\n", "utf-8")
+    with pytest.raises(LaunchError) as caught:
+        load_recipe(str(path))
+    head, *lines = str(caught.value).splitlines()
+    assert head == f"mine.yaml: {count} problem{'s' * (count > 1)} in this recipe"
+    assert [f"key{n:02}" in lines[n] for n in range(min(count, 20))] == [True] * min(count, 20)
+    assert lines[20:] == ([f"  … and {count - 20} more"] if count > 20 else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a.txt,b.txt", ("a.txt", "b.txt")), (" a , b", ("a", "b")), ("'a,b'", ("a,b",)), ('"a"', ("a",)),
+        ("[a, b]", ("a", "b")), ("3", ("3",)), ("", ()), ("a: b", ("a: b",)), ("[]", ()),
+    ],
+)  # fmt: skip
+def test_values_of_a_list_are_separated_by_commas_unless_quoted(text: str, value: tuple[str, ...]) -> None:
+    assert tuple(load_recipe("smoke", [f"corpus.inputs={text}"]).corpus.inputs) == value
+
+
 def test_unknown_recipe_gets_the_nearest_name() -> None:
     with pytest.raises(LaunchError, match="did you mean smoke"):
         load_recipe("smok")

@@ -16,7 +16,16 @@ from torch.nn.functional import pad
 
 from pretrain.checkpoint.export import with_export_scales
 from pretrain.config import PretrainConfig
-from pretrain.model.attention_init import NEAR, Maps, common_direction, count_maps, ppmi_at, write_maps
+from pretrain.model.attention_init import (
+    LINEAR,
+    NEAR,
+    SCORE_SCALE,
+    Maps,
+    common_direction,
+    count_maps,
+    ppmi_at,
+    write_maps,
+)
 from pretrain.model.initialization import ROW_NORM, InitialValues, ppmi, singular_vectors, write_initial_values
 from pretrain.model.networks import build_network
 
@@ -82,6 +91,19 @@ def test_the_first_norm_leaves_the_same_in_common_of_all_pieces(network: Any) ->
     torch.testing.assert_close(
         states[0] @ common_direction(64), torch.full((PIECES,), math.sqrt(32)), rtol=0.02, atol=0
     )
+
+
+@torch.no_grad()
+def test_the_prediction_layer_passes_on_all_but_what_pieces_have_in_common(network: Any) -> None:
+    before_HH = network.head.dense.weight.clone()
+    write_maps(network, no_maps(64))
+    added_HH, direction_H = network.head.dense.weight - before_HH, common_direction(64)
+    torch.testing.assert_close(added_HH @ direction_H, torch.zeros(64), rtol=0, atol=1e-5)
+    own_H = torch.randn(64, generator=torch.Generator().manual_seed(1))
+    own_H -= own_H @ direction_H * direction_H
+    torch.testing.assert_close(added_HH @ own_H, own_H, rtol=0, atol=1e-4)
+    assert torch.equal(network.base_model.final_norm.weight, torch.full((64,), LINEAR))
+    assert torch.equal(network.head.norm.weight, torch.full((64,), SCORE_SCALE))
 
 
 def test_an_untrained_model_guesses_from_both_sides(network: Any) -> None:
