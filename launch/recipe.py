@@ -137,6 +137,17 @@ def validated(model: type[Checked], values: object, path: Path, kind: str) -> Ch
         ) from None
 
 
+def read_mapping(path: Path, kind: str) -> dict[str, Any]:
+    """The values of a YAML file, unchecked; ``kind``: "recipe" or "site"."""
+    try:
+        values = read_yaml(path)
+    except NotPlain as error:
+        raise LaunchError(f"{path}: not readable as YAML: {error}") from None
+    if not isinstance(values, dict | None):
+        raise LaunchError(f"{path}: a {kind} is a mapping of sections, this file holds a {type(values).__name__}")
+    return values or {}
+
+
 def locate_recipe(name: str) -> Path:
     """The file of a shipped recipe, or the file itself; ``LaunchError`` if it does not exist."""
     path, recipes = Path(name), shipped_recipes()
@@ -158,14 +169,9 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     """The values of a recipe file, with its name set and its paths resolved."""
-    try:
-        values = read_yaml(path)
-    except NotPlain as error:
-        raise LaunchError(f"{path}: not readable as YAML: {error}") from None
-    if values is None:
+    values = read_mapping(path, "recipe")
+    if not values:
         raise LaunchError(f"{path}: this recipe is empty; a recipe needs at least corpus: {{inputs: […]}}")
-    if not isinstance(values, dict):
-        raise LaunchError(f"{path}: a recipe is a mapping of sections, this file holds a {type(values).__name__}")
     values.setdefault("name", UNSAFE_IN_NAMES.sub("-", unicodedata.normalize("NFC", path.stem)).strip("-._"))
     if path not in shipped_recipes().values():
         for key, is_path in PATH_KEYS.items():

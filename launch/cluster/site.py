@@ -15,8 +15,7 @@ from pydantic import Field
 from corpus.documents.section import Section
 from launch.config import Line, Name, Option
 from launch.errors import LaunchError
-from launch.plain_yaml import NotPlain, read_yaml
-from launch.recipe import validated
+from launch.recipe import read_mapping, validated
 
 Folder = Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$")]
 File = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]+$")]
@@ -129,10 +128,4 @@ def load_site(path: Path | None) -> Site:
             return Site()
     if not path.is_file():
         raise LaunchError(f"{path}: no such file; create one with `malmoi launch site > site.yaml`")
-    try:
-        values = read_yaml(path)
-    except NotPlain as error:
-        raise LaunchError(f"{path}: not readable as YAML: {error}") from None
-    if not isinstance(values, dict | None):
-        raise LaunchError(f"{path}: a site is a mapping of settings, this file holds a {type(values).__name__}")
-    return validated(Site, values or {}, path, "site")
+    return validated(Site, read_mapping(path, "site"), path, "site")

@@ -14,10 +14,10 @@ from launch.console import Table as Table  # the same record is printed on the t
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph, a note (small), a warning (highlighted), a heading, or preformatted text."""
+    """A paragraph, a note (small), a warning (highlighted), or preformatted text."""
 
     text: str
-    kind: Literal["text", "note", "warning", "heading", "code"] = "text"
+    kind: Literal["text", "note", "warning", "code"] = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,6 @@ class Pictures:
 
     charts: Sequence[tuple[str, str]]  # caption, SVG
     keys: Sequence[tuple[str, str]] = ()  # CSS class, meaning
-    is_small: bool = False
     kind: str = "pictures"
 
 

@@ -14,10 +14,9 @@ from markupsafe import escape
 
 from corpus.documents.escaping import escape_controls
 
-LARGE, SMALL = (340, 150), (160, 100)  # width and height with the labels; a chart scales with the page
+WIDTH, HEIGHT = 340, 150  # with the labels; a chart scales with the page
 LEFT, BOTTOM, TOP, RIGHT = 30, 30, 8, 8  # margins
 MAX_DOTS = 30
-COLOURS = 8  # line0 … line7 of the stylesheet
 
 
 class Line(NamedTuple):
@@ -28,22 +27,17 @@ class Line(NamedTuple):
     style: str = "first"
 
 
-def line_chart(
-    lines: Sequence[Line], x_label: str, y_label: str, *, from_zero: bool = False, size: tuple[int, int] = LARGE
-) -> str:
-    """Lines over one pair of axes.
+def line_chart(lines: Sequence[Line], x_label: str, y_label: str, *, from_zero: bool = False) -> str:
+    """Lines over one pair of axes; ``y_label`` is not drawn, but read out by screen readers.
 
     Args:
-        x_label: empty if the page explains the axis.
-        y_label: not drawn, but read out by screen readers.
         from_zero: start the vertical axis at 0.
     """
-    width, height = size
     lines = [line for line in lines if line.places]
     values = [value for line in lines for value in line.values]
     places = [place for line in lines for place in line.places]
     y_ticks = ticks(0.0 if from_zero else min(values), max(values))
-    right, floor = width - RIGHT, height - (BOTTOM if x_label else BOTTOM - 14)
+    right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
     first, last = min(places), max(places)
     x = _scale(first, last, LEFT, right)
     y = _scale(min(*values, y_ticks[0]), max(*values, y_ticks[-1]), floor, TOP)
@@ -54,18 +48,13 @@ def line_chart(
     ]
     shapes += [
         f'<text x="{x(tick):.1f}" y="{floor + 13}">{tick:,g}</text>'
-        for tick in ticks(first, last, 5 if width > 200 else 3)
+        for tick in ticks(first, last, 5)
         if first <= tick <= last and tick == int(tick)
     ]
     shapes += [_draw_line(line, x, y) for line in lines]
-    if x_label:
-        shapes.append(f'<text x="{(LEFT + right) / 2}" y="{height - 3}">{_text(x_label)}</text>')
-    return _svg(shapes, size, y_label)
-
-
-def _svg(shapes: Sequence[str], size: tuple[int, int], label: str) -> str:
-    box = f'viewBox="0 0 {size[0]} {size[1]}"'
-    return f'<svg class="plot" {box} role="img" aria-label="{_text(label)}">{"".join(shapes)}</svg>'
+    shapes.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 3}">{_text(x_label)}</text>')
+    box = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
+    return f'<svg class="plot" {box} role="img" aria-label="{_text(y_label)}">{"".join(shapes)}</svg>'
 
 
 def _text(text: str) -> str:

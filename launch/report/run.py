@@ -30,7 +30,7 @@ from launch.report.results import Result, Results, read_results, selection_of, s
 from launch.report.scores import main_table, scores_section, settings_tables, verdict
 from launch.report.search import search_sections
 from launch.report.stages import corpus_section, pretraining_section, vocabulary_sections
-from launch.report.trainings import costs, hyperparameters, learning_curves
+from launch.report.trainings import costs, hyperparameters
 
 if TYPE_CHECKING:
     from launch.recipe import Recipe
@@ -98,7 +98,7 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
 
 
 def result_sections(results: Results) -> list[Section]:
-    """Scores, generative models, settings, learning curves, figures by class, wrong predictions, trainings."""
+    """Scores, generative models, settings, figures by class, wrong predictions, trainings."""
     has_settings = len(results.main) < len(results.groups)
     note = [Text(NOTE_ON_SETTINGS, "note")] if has_settings else []
     classes, errors = class_tables(results.main), error_tables(results.main)
@@ -106,7 +106,6 @@ def result_sections(results: Results) -> list[Section]:
         scores_section(results),
         Section("Generative models", compare_with_encoders(results.scores)),
         Section("Settings", settings_tables(results)),
-        Section("Learning curves", learning_curves(results)),
         Section("By class, type and length", [*note, *classes] if classes else []),
         Section("Wrong predictions", [*note, *errors] if errors else []),
         Section("Trainings", [*hyperparameters(results.scores), *costs(results.scores)]),

@@ -48,6 +48,11 @@ NOTE_ON_PAPER = (
     " The scores of Table 36 come from the published code (here protocol klue-baseline). Each is the best of many "
     "evaluations on the dev set that it is reported on."
 )
+VERDICTS = {  # sign of the difference from the trivial baseline
+    1: "Better than the trivial baseline on {count} of {total} tasks (the whole 95 % interval is above it): {gains}.",
+    0: "No clear difference from the trivial baseline: {gains}.",
+    -1: "Worse than the trivial baseline: {gains}.",
+}
 WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # condition, and the text with room for the tasks
     (
         lambda result: result["protocol"] == "klue-baseline",
@@ -81,15 +86,11 @@ def verdict(groups: Sequence[Group]) -> list[str]:
     names = list(dict.fromkeys(group.name for group in groups))
     for name in names:
         own = [group for group in groups if group.name == name]
-        better, unclear, worse = ([g for g in own if _versus_trivial(g) == sign] for sign in (1, 0, -1))
-        gains = ", ".join(f"{group.task} {group.gain(group.first['headline'])}" for group in better)
-        said = [
-            *([f"Better than the trivial baseline on {len(better)} of {len(own)} tasks (the whole 95 % interval is "
-               f"above it): {gains}."] if better else []),
-            *([f"No clear difference from the trivial baseline: {_gains(unclear)}."] if unclear else []),
-            *([f"Worse than the trivial baseline: {_gains(worse)}."] if worse else []),
-        ]  # fmt: skip
-        lines += [f"{name}: {line[0].lower()}{line[1:]}" for line in said] if len(names) > 1 else said
+        for sign, text in VERDICTS.items():
+            alike = [group for group in own if _versus_trivial(group) == sign]
+            line = text.format(count=len(alike), total=len(own), gains=_gains(alike))
+            prefix, start = (f"{name}: ", line[0].lower()) if len(names) > 1 else ("", line[0])
+            lines += [f"{prefix}{start}{line[1:]}"] if alike else []
     return lines
 
 

@@ -1,65 +1,21 @@
-"""How the models were trained: learning curves, hyperparameters and cost."""
+"""How the models were trained: hyperparameters and cost."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
 from launch.numbers import count, duration, number
-from launch.report.blocks import Block, Pictures, Table, Text
-from launch.report.charts import COLOURS, SMALL, Line, line_chart
-from launch.report.results import Group, Result, Results, by_task, name_of
+from launch.report.blocks import Block, Table, Text
+from launch.report.results import Result, name_of
 
 MAX_NAMES = 4
 HYPERPARAMETERS = {  # of every training, with their column heads
     "lr": "learning rate", "epochs": "epochs", "batch_size": "batch size", "warmup_share": "warmup",
     "weight_decay": "weight decay", "max_tokens": "max tokens",
 }  # fmt: skip
-Curve = list[tuple[float, float]]
-
-
-def learning_curves(results: Results) -> list[Block]:
-    """Loss by epoch and score by step of each model with the recipe's settings."""
-    models = by_task(results.main)
-    return [
-        *_charts("Training loss by epoch", models, loss_of, from_zero=True),
-        *_charts("Score by step, on the evaluation examples", models, score_of),
-    ]
-
-
-def loss_of(result: Result) -> Curve:
-    """Mean training loss of each epoch, from 1."""
-    return [(float(epoch), loss) for epoch, loss in enumerate(result.get("losses") or [], start=1)]
-
-
-def score_of(result: Result) -> Curve:
-    """Score of each evaluation by step, without undefined ones."""
-    return [(float(step), score) for step, score in result.get("evaluations") or [] if score is not None]
-
-
-def _charts(
-    title: str, tasks: dict[str, list[Group]], curve: Callable[[Result], Curve], from_zero: bool = False
-) -> list[Block]:
-    """A chart for each task that has a curve, with the first seed of each model; a model has one colour everywhere."""
-    names = list(dict.fromkeys(group.name for groups in tasks.values() for group in groups))
-    styles = {name: f"line line{place}" for place, name in enumerate(names[:COLOURS])}
-    y_label, charts = title.partition(" by ")[0].lower(), []
-    for caption, groups in tasks.items():
-        shown = [(curve(group.first), styles[group.name]) for group in groups if group.name in styles]
-        lines = [Line([x for x, _ in points], [y for _, y in points], style) for points, style in shown if points]
-        if lines:
-            charts.append((caption, line_chart(lines, "", y_label, from_zero=from_zero, size=SMALL)))
-    if not charts:
-        return []
-    has_seeds = any(len(group.results) > 1 for groups in tasks.values() for group in groups)
-    notes = ["Lines show the first seed of each model."] if has_seeds else []
-    if len(names) > COLOURS:
-        notes.append(f"Not shown: {', '.join(names[COLOURS:])}, because a chart has {COLOURS} colours.")
-    keys = [(style, name) for name, style in styles.items()] if len(names) > 1 else []
-    note = [Text(" ".join(notes), "note")] if notes else []
-    return [Text(title, "heading"), Pictures(charts, keys, is_small=True), *note]
 
 
 def hyperparameters(scores: Sequence[Result]) -> list[Block]:

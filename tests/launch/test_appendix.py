@@ -15,11 +15,10 @@ import pytest
 
 from finetune.registry import TASKS
 from launch.recipe import Recipe
-from launch.report.blocks import Pictures, Section, Table, Text
+from launch.report.blocks import Section, Table, Text
 from launch.report.results import Results, selection_of
 from launch.report.run import latex, latex_table, render, result_sections, results_csv, run
 from launch.report.scores import main_table as table_of_models
-from launch.report.trainings import loss_of, score_of
 from tests.launch.fake_results import fake_result, fake_results, write_results
 
 HEADS = 1  # line of the CSV
@@ -134,20 +133,6 @@ def test_tables_by_class_are_means_over_the_seeds() -> None:
     assert table.rows[0] == ["사회", "10", "75.00 ± 7.07", "90.00"]
 
 
-def test_curves_show_the_first_seed() -> None:
-    results = [fake_result("ynat", "model", "", seed, losses=[2.0 * seed, seed]) for seed in (1, 3)]
-    (section,) = (one for one in result_sections(Results(results)) if one.title == "Learning curves")
-    (pictures,) = (block for block in section.blocks if isinstance(block, Pictures))
-    assert [caption for caption, _ in pictures.charts] == ["ynat"]
-    assert pictures.charts[0][1].count('class="line line0"') == 1
-    assert loss_of(results[0]) == [(1.0, 2.0), (2.0, 1.0)]
-    assert score_of({"evaluations": [[10, 50.0], [20, None], [30, 60.0]]}) == [(10.0, 50.0), (30.0, 60.0)]
-    evaluated = [found | {"evaluations": [[10, 50.0], [20, 60.0]]} for found in results]
-    (section,) = (one for one in result_sections(Results(evaluated)) if one.title == "Learning curves")
-    heads = [block.text for block in section.blocks if isinstance(block, Text) and block.kind == "heading"]
-    assert heads == ["Training loss by epoch", "Score by step, on the evaluation examples"]
-
-
 def test_the_csv_has_every_score_in_full() -> None:
     results = list(fake_results(["ynat", "klue-dp"], ["model"], ["", "swa"], [1, 2]))
     rows = list(csv.DictReader(io.StringIO(results_csv(results))))
@@ -222,7 +207,6 @@ def test_one_result_is_a_short_page() -> None:
     sections = result_sections(Results([fake_result("klue-sts", "model", "", 1)]))
     assert [section.title for section in sections] == [
         "Scores",
-        "Learning curves",
         "By class, type and length",
         "Trainings",
     ]
