@@ -134,7 +134,7 @@ def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) 
 
 def _print_results(results: dict[str, Any]) -> None:
     """Print a table of the builds, then the comparisons."""
-    from launch.tools.tokenizer_tables import print_comparison
+    from launch.tools.tokenizers import print_comparison
 
     console, material, builds = PlainConsole(), results["material"], results["builds"]
     console.print(

@@ -107,16 +107,14 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
 def _is_up_to_date(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     """Whether the folder holds the result of this head; logs a line if it does."""
     out = run / stage.name
-    is_report = stage.name == "report"  # written again in another language, or if there are newer results
-    is_outdated = is_report and (_language(out) != recipe.launch.resolve_language() or _has_newer_results(run, out))
+    is_outdated = False
+    if stage.name == "report":  # written again in another language, or if there are newer results
+        counts = (manifest.read_manifest(out) or {"counts": {}})["counts"]
+        is_outdated = counts.get("language") != recipe.launch.resolve_language() or _has_newer_results(run, out)
     if can_continue(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_outdated:
         return False
     log.info("%-9s complete, nothing to do (%s)", stage.name, out)
     return True
-
-
-def _language(report: Path) -> str | None:
-    return (manifest.read_manifest(report) or {"counts": {}})["counts"].get("language")
 
 
 def _has_newer_results(run: Path, report: Path) -> bool:
@@ -160,7 +158,7 @@ def _how_to_resume(run: Path, stages: Sequence[Stage]) -> str:
 
 def show_search(run: Path) -> None:
     """Print the best trial of every study."""
-    from launch.report.search import read_studies, search_table
+    from launch.report.trainings import read_studies, search_table
 
     print_table(search_table(read_studies(run), "Search"), PlainConsole())
 

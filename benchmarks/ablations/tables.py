@@ -32,7 +32,7 @@ from launch.manifest import write_json
 from launch.numbers import count
 from launch.report.differences import mean_of, p_of
 from launch.report.results import read_json
-from launch.tools.tokenizer_tables import compare_tokenizers, comparison_tables
+from launch.tools.tokenizers import compare_tokenizers, comparison_tables
 
 Variants = Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]  # vocabulary and text, to seed, to measured.json
 Key = tuple[str, str]

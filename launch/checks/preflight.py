@@ -62,8 +62,8 @@ def find_problems(
     if names & {"finetune", SEARCH_FOLDER}:
         checks.append(partial(_check_klue_files, recipe, reads=bool(names & LONG_STAGES)))
         checks += [partial(_check_encoder, name) for name in recipe.finetune.models]
-    if SEARCH_FOLDER in names:
-        checks.append(partial(_check_search_engine, recipe))
+    if SEARCH_FOLDER in names and recipe.launch.engine != "local":
+        checks.append(lambda: iter(["a search runs on one machine; set launch.engine=local"]))
     if machine is not None:
         checks.append(partial(_check_resources, waiting, recipe, run, machine))
     return list(dict.fromkeys(problem for check in checks for problem in _run_check(check)))
@@ -184,11 +184,6 @@ def _is_available(name: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _check_search_engine(recipe: Recipe) -> Iterator[str]:
-    if recipe.launch.engine != "local":
-        yield "a search runs on one machine; set launch.engine=local"
 
 
 def _check_resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> Iterator[str]:

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,7 +171,12 @@ def render(template: str, **values: Any) -> str:
         comment_end_string="##}",
         finalize=quote,
     )
-    environment.filters |= {"words": _words, "comment": _comment, "directive": _directive, "mapping": _mapping}
+    environment.filters |= {
+        "words": lambda words: Plain(shlex.join(words)),
+        "comment": _comment,
+        "directive": _directive,
+        "mapping": lambda values: Plain(json.dumps(values)),  # JSON is also YAML
+    }
     return environment.get_template(template).render(**values)
 
 
@@ -180,18 +185,9 @@ def starter_site() -> str:
     return render("site.yaml.j2", shared=str(Path.cwd()))
 
 
-def _words(words: Iterable[str]) -> Plain:
-    return Plain(shlex.join(words))
-
-
 def _comment(text: object) -> Plain:
     """Text on one line after a ``#``."""
     return Plain(" ".join(escape_controls(str(text)).split()))
-
-
-def _mapping(values: dict[str, str]) -> Plain:
-    """JSON, which is also YAML."""
-    return Plain(json.dumps(values))
 
 
 def _directive(text: str) -> Plain:

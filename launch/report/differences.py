@@ -27,7 +27,11 @@ def differences(groups: Sequence[Group]) -> list[Block]:
     """Compare the first model of each task with the others by their predictions; nothing if no task has two models
     whose predictions are there."""
     order = list(dict.fromkeys(group.task for group in groups))
-    trained = [_trained(group) for group in groups if all(map(_has_predictions, group.results))]
+    trained = [
+        _trained(group)
+        for group in groups
+        if all("folder" in r and (Path(r["folder"]) / PREDICTIONS_NAME).is_file() for r in group.results)
+    ]
     trained.sort(key=lambda one: (order.index(one.task), one.first["model"] != OWN_MODEL))
     if len({one.task for one in trained}) == len(trained):
         return []
@@ -48,10 +52,6 @@ def differences(groups: Sequence[Group]) -> list[Block]:
 def _trained(group: Group) -> Trained:
     results = sorted(group.results, key=lambda result: int(result["seed"]))
     return Trained(group.task, group.name, tuple((Path(result["folder"]), result) for result in results))
-
-
-def _has_predictions(result: dict[str, object]) -> bool:
-    return "folder" in result and (Path(str(result["folder"])) / PREDICTIONS_NAME).is_file()
 
 
 def table_of(tests: Sequence[Tested], title: str) -> Table:

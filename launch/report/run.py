@@ -28,9 +28,8 @@ from launch.report.classes import class_tables, error_tables
 from launch.report.generative import compare_with_encoders
 from launch.report.results import Result, Results, read_results, selection_of, settings_of, trivial_of
 from launch.report.scores import main_table, scores_section, settings_tables, verdict
-from launch.report.search import search_sections
 from launch.report.stages import corpus_section, pretraining_section, vocabulary_sections
-from launch.report.trainings import costs, hyperparameters
+from launch.report.trainings import costs, hyperparameters, search_sections
 
 if TYPE_CHECKING:
     from launch.recipe import Recipe
@@ -131,7 +130,8 @@ def render(template: str, page: dict[str, Any]) -> str:
     """A page from its template; text is escaped, in HTML by the environment, in Markdown by the filters."""
     is_html = template.endswith("html.j2")
     environment = load_templates("launch.report", autoescape=is_html, finalize=_without_controls if is_html else None)
-    environment.filters |= {"plain": escape_markdown, "cell": _markdown_cell, "fenced": code_block}
+    environment.filters |= {"plain": escape_markdown, "fenced": code_block}
+    environment.filters["cell"] = lambda text: "<br>".join(map(escape_markdown, str(text).split("\n")))
     return environment.get_template(template).render(**page, css=stylesheet())
 
 
@@ -139,10 +139,6 @@ def _without_controls(value: Any) -> Any:
     """Text without control characters; cells and code keep their line ends."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return escape_controls(value, keep="\n") if is_text else value
-
-
-def _markdown_cell(text: Any) -> str:
-    return "<br>".join(map(escape_markdown, str(text).split("\n")))
 
 
 def results_csv(scores: Sequence[Result]) -> str:

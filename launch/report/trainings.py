@@ -1,21 +1,29 @@
-"""How the models were trained: hyperparameters and cost."""
+"""How the models were trained: hyperparameters, cost and searches.
+
+The score of a trial of a search is on the examples that select the best settings, not on dev unless the line says so.
+The best settings have their own results, called ``best-of-search``.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from launch.numbers import count, duration, number
-from launch.report.blocks import Block, Table, Text
-from launch.report.results import Result, name_of
+from launch.recipe import SEARCH_FOLDER
+from launch.report.blocks import Block, Section, Table, Text
+from launch.report.results import Result, name_of, read_json
 
 MAX_NAMES = 4
 HYPERPARAMETERS = {  # of every training, with their column heads
     "lr": "learning rate", "epochs": "epochs", "batch_size": "batch size", "warmup_share": "warmup",
     "weight_decay": "weight decay", "max_tokens": "max tokens",
 }  # fmt: skip
+NOTE_ON_DEV = "Selected on dev and scored on dev: the best score is too high, and more so with more trials."
+Study = dict[str, Any]  # the content of a best.json
 
 
 def hyperparameters(scores: Sequence[Result]) -> list[Block]:
@@ -81,3 +89,39 @@ def _cost_table(unit: str, timed: Sequence[Result]) -> Table:
     title = f"Cost: {number(hours, 2 if hours >= 0.1 else 4)} {unit}, {count(len(timed))} trainings including scoring"
     heads = ["task", "model", "trainings", "time", "each", "peak memory"]
     return Table(heads, rows, numbers=range(2, 6), title=title)
+
+
+def search_sections(run: Path) -> list[Section]:
+    """One section if the run has searches."""
+    studies = read_studies(run)
+    if not studies:
+        return []
+    blocks: list[Block] = [search_table(studies)]
+    if any(study["selected_on"] == "dev" for study in studies):
+        blocks.append(Text(NOTE_ON_DEV, "warning"))
+    return [Section("Search", blocks)]
+
+
+def read_studies(run: Path) -> list[Study]:
+    """Every search of a run that has trials, tasks in the paper's order; its trials.jsonl has all of them."""
+    from finetune.task_names import sort_key
+
+    studies = [read_json(path) for path in sorted((run / SEARCH_FOLDER).glob("*/*/best.json"))]
+    return sorted((study for study in studies if study["trials"]), key=lambda study: sort_key(study["task"]))
+
+
+def search_table(studies: Sequence[Study], title: str = "") -> Table:
+    """A row for each study: what was tried, and the best values."""
+    rows = [
+        [study["task"], study["model"], study["search"]["method"], f"{study['trials']} of {study['search']['size']}",
+         study["metric"], number(study["best"]["score"] if study["best"] else None), study["scored_on"],
+         _list_values(study["best"]["values"]) if study["best"] else "–", duration(study["seconds"])]
+        for study in studies
+    ]  # fmt: skip
+    heads = ["task", "model", "method", "trials", "metric", "best", "selected on", "values", "time"]
+    return Table(heads, rows, numbers=(3, 5, 8), title=title)
+
+
+def _list_values(values: Mapping[str, Any]) -> str:
+    """``learning rate 3e-5, batch size 16``."""
+    return ", ".join(f"{HYPERPARAMETERS.get(name, name)} {_value(value)}" for name, value in values.items())

@@ -1,20 +1,52 @@
-"""``malmoi tokenizer stats`` and ``malmoi tokenizer extend``. Heavy imports wait until a command runs."""
+"""``malmoi tokenizer stats`` and ``malmoi tokenizer extend``. Heavy imports wait until a command runs.
+
+The first two rows of the first table of the statistics are the paper's (Table 35, on Korean Wikipedia). Other text
+gives other numbers, so compare their order.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_dir
-from launch.console import PlainConsole, print_table, set_up_console
+from launch.console import PlainConsole, Table, number_table, print_table, set_up_console
 from launch.errors import LaunchError
+from launch.numbers import count, number, share
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tokenizer.measuring.boundaries import BoundaryScores
+    from tokenizer.measuring.compare import Comparison, OnText
+    from tokenizer.measuring.samples import Interval
+
+FIT_HEADS = (
+    "pieces\nper word", "words in\nseveral", "[UNK]\nper\npiece", "over\nHangul", "pieces\nper\ncharacter", "Rényi",
+)  # fmt: skip
+NOTES = (
+    "A word is an eojeol (text between spaces); a piece is a token, without [CLS] and [SEP].",
+    "Pieces per word: pieces over words (fertility). Words in several: share of words of two or more pieces.",
+    "[UNK] per piece: share of pieces that are [UNK]; in a BERT vocabulary one [UNK] replaces a whole BERT word. Over "
+    "Hangul: only those that replace text with a Hangul syllable or jamo.",
+    "Rényi: entropy of order 2.5 of the pieces that occur, divided by its maximum (Zouhar et al. 2023).",
+    "Usable: entries that are neither special nor unused slots. Never used, under five times: of the usable entries.",
+    "Boundaries: places inside words where a morpheme starts. F1 within words ignores those at punctuation and Han "
+    "characters. All kept: share of words with boundaries in which every boundary is also one of pieces. Crossing "
+    "pieces: share of pieces with a boundary inside. Words left out: their morphemes do not add up to the word.",
+    "±: half of a 95 % interval from 1,000 resamples of the sentences or lines, the same for all tokenizers. It does "
+    "not cover other kinds of text. The JSON has both ends.",
+)
 
 
 def measure_tokenizers(
@@ -31,12 +63,129 @@ def measure_tokenizers(
     Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt --json compared.json
     """
     set_up_console()
-    from launch.tools.tokenizer_tables import compare_tokenizers, print_comparison
     from tokenizer.measuring.compare import name_files
 
     named = {name: _read_texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
     comparison = compare_tokenizers([tokenizer, *(others or [])], named, gold or [], json_file)
     print_comparison(comparison, PlainConsole())
+
+
+def compare_tokenizers(
+    tokenizers: Sequence[Path],
+    texts: Mapping[str, Iterable[str]],
+    golds: Sequence[Path] = (),
+    json_file: Path | None = None,
+) -> list[Comparison]:
+    """Measure tokenizer folders or vocab.txt files on named texts, which are read once; write all numbers as JSON."""
+    from tokenizer.measuring.compare import compare
+
+    if json_file is not None and not json_file.parent.is_dir():
+        raise LaunchError(f"{json_file}: the folder {json_file.parent} does not exist; create it first")
+    comparisons = compare(tokenizers, texts, golds)
+    if json_file is not None:
+        record = [asdict(comparison) for comparison in comparisons]
+        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    return comparisons
+
+
+def comparison_tables(comparisons: Sequence[Comparison]) -> list[Table]:
+    """Tables that fit 80 columns; each tokenizer is a row, in the given order."""
+    from launch.report.stages import PAPER_TABLE_35
+
+    largest = max((c.whole for c in comparisons), key=lambda on: on.fit.eojeols)
+    paper = [[name, *(number(v, 3) for v in values), "", "", ""] for name, values in PAPER_TABLE_35.items()]
+    tables = [
+        number_table(
+            f"Fit to {_sized(largest)}",
+            ("tokenizer", *FIT_HEADS),
+            paper + [_fit_row(c.name, c.whole) for c in comparisons],
+        ),
+        number_table(
+            "Entries and their use",
+            ("tokenizer", "entries", "usable", "never used", "under five times"),
+            [[c.name, *map(count, (f.vocab_size, f.pieces, f.never_used, f.rarely_used))]
+             for c in comparisons for f in [c.whole.fit]],
+        ),
+    ]  # fmt: skip
+    if comparisons[0].texts:
+        tables.append(_by_text(comparisons))
+    silver = [(c.name, c.whole.silver) for c in comparisons]
+    tables.append(_boundaries(f"Boundaries of morphemes in {largest.text}, by mecab-ko", silver))
+    for place, gold in enumerate(comparisons[0].golds):
+        scores = [(c.name, c.golds[place].scores) for c in comparisons]
+        tables.append(_boundaries(f"Boundaries of morphemes in {gold.file} ({gold.convention}), annotated", scores))
+    return tables
+
+
+def _sized(on: OnText) -> str:
+    return f"{on.text} ({count(on.fit.eojeols)} words, {count(on.fit.characters)} characters)"
+
+
+def _fit_row(name: str, on: OnText) -> list[str]:
+    fit = on.fit
+    return [
+        name,
+        _with_interval(fit.fertility, on.fertility_interval),
+        number(fit.continued_words, 3),
+        _rare(fit.unknown_ratio, 4),
+        _rare(fit.unknown_hangul_ratio, 5),
+        number(fit.tokens_per_character, 3),
+        number(fit.renyi_efficiency, 3),
+    ]
+
+
+def _rare(value: float, digits: int) -> str:
+    """A small share: ``<0.0001`` for a positive value that would be rounded to 0."""
+    smallest = 10**-digits
+    return f"<{smallest:.{digits}f}" if 0 < value < smallest else number(value, digits if value else 0)
+
+
+def _by_text(comparisons: Sequence[Comparison]) -> Table:
+    """For each text its name and a row for each tokenizer; with one tokenizer a row for each text."""
+    rows = []
+    for place in range(len(comparisons[0].texts)):
+        largest = max((c.texts[place] for c in comparisons), key=lambda on: on.fit.eojeols)
+        head = f"{largest.text} ({count(largest.fit.eojeols)})"
+        measured = []
+        for c in comparisons:
+            on = c.texts[place]
+            f1 = _with_interval(on.silver.f1, on.silver.intervals.get("f1"))
+            name, fertility, _, *rest = _fit_row(f"  {c.name}" if len(comparisons) > 1 else head, on)
+            measured.append([name, fertility, *rest, f1])
+        rows += [[head, *[""] * 6], *measured] if len(comparisons) > 1 else measured
+    heads = ("text (words)", FIT_HEADS[0], *FIT_HEADS[2:], "F1 by\nmecab-ko")
+    return number_table("By text", heads, rows)
+
+
+def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Table:
+    rows = []
+    for name, s in scores:
+        f1, kept, crossing = (
+            _with_interval(getattr(s, figure), s.intervals.get(figure)) for figure in ("f1", "keeps_all", "crossing")
+        )
+        rows.append(
+            [name, number(s.precision, 3), number(s.recall, 3), f1, number(s.f1_within_words, 3), kept, crossing]
+        )
+    first = scores[0][1]
+    left_out = share(first.skipped, first.eojeols + first.skipped)
+    title += f" ({count(first.boundaries)} in {count(first.eojeols)} words; {left_out} of the words left out)"
+    heads = ("tokenizer", "precision", "recall", "F1", "F1\nwithin\nwords", "all kept", "crossing\npieces")
+    return number_table(title, heads, rows)
+
+
+def _with_interval(value: float | None, limits: Interval | None) -> str:
+    """The value and half of its interval, rounded up: 0.863 ±.005."""
+    if limits is None:
+        return number(value, 3)
+    half = math.ceil(round((limits[1] - limits[0]) * 500, 6)) / 1000
+    return f"{number(value, 3)} ±{f'{half:.3f}'.removeprefix('0')}"
+
+
+def print_comparison(comparisons: Sequence[Comparison], console: Console) -> None:
+    """Print all tables and notes on their columns."""
+    for table in comparison_tables(comparisons):
+        print_table(table, console)
+    console.print("\n".join(NOTES), style="dim", markup=False)
 
 
 def extend_tokenizer(

@@ -11,7 +11,7 @@ from finetune.search.grid import combinations
 from finetune.search.run import Study, trial_config, write_study
 from launch.report.blocks import Table
 from launch.report.run import render
-from launch.report.search import read_studies, search_sections
+from launch.report.trainings import read_studies, search_sections
 
 SPACE: dict[str, Any] = {
     "lr": (1e-4, 3e-4), "epochs": (1, 2, 4), "batch_size": None, "warmup_share": None, "weight_decay": None

@@ -14,7 +14,7 @@ from rich.console import Console
 from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, markdown_table
 from launch.errors import LaunchError
-from launch.tools.tokenizer_tables import (
+from launch.tools.tokenizers import (
     compare_tokenizers,
     comparison_tables,
     print_comparison,
