@@ -26,7 +26,7 @@ from corpus.documents.units import COUNTS_NAME
 from finetune.config import FinetuneConfig
 from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
-from launch.checks.finetune_jobs import has_settings_of
+from launch.checks.estimate import has_settings_of
 from launch.cluster.events import (
     BEGAN,
     EVENTS_NAME,

@@ -25,9 +25,8 @@ from launch.manifest import read_manifest
 from launch.numbers import count, duration
 from launch.report.blocks import Section, Table, Text
 from launch.report.classes import class_tables, error_tables
-from launch.report.generative import compare_with_encoders
 from launch.report.results import Result, Results, read_results, selection_of, settings_of, trivial_of
-from launch.report.scores import main_table, scores_section, settings_tables, verdict
+from launch.report.scores import compare_with_encoders, main_table, scores_section, settings_tables, verdict
 from launch.report.stages import corpus_section, pretraining_section, vocabulary_sections
 from launch.report.trainings import costs, hyperparameters, search_sections
 

@@ -1,4 +1,4 @@
-"""The section "Scores": warnings, scores by model, single results; and scores by settings.
+"""The section "Scores": warnings, scores by model, single results; scores by settings and of generative models.
 
 Facts that all results share are stated once, below the tables; facts that differ become a column. With many results
 the page shows means over seeds and ``results.csv`` has every score.
@@ -6,9 +6,10 @@ the page shows means over seeds and ``results.csv`` has every score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from launch.numbers import count, number
+from launch.numbers import count, duration, number
 from launch.report.blocks import Block, Section, Table, Text
 from launch.report.differences import differences
 from launch.report.results import (
@@ -74,6 +75,12 @@ WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # condition, and
         "The hyperparameters were tuned on the evaluation examples: {}. Such scores are too high for new text. The "
         "published scores were obtained in the same way.",
     ),
+)
+
+GENERATIVE_HEADS = ("task, metric", "model", "score", "95 %", "parsed", "tokens in, out", "time", "price")
+NOTE_ON_ANSWERS = (
+    "Parsed: share of answers in the requested format; other answers count as wrong. Tokens and time cover all "
+    "questions of the task, including earlier runs. Price: only if --price-in and --price-out are set."
 )
 
 
@@ -262,3 +269,52 @@ def _cell_with_difference(group: Group, base: Sequence[Group], metric: str) -> s
     value, other = group.mean(metric), base[0].mean(metric) if len(base) == 1 else None
     difference = [] if base == [group] or value is None or other is None else [f"{value - other:+.2f}"]
     return "\n".join([group.cell(metric), *difference, *([group.selection] if group.selection != "–" else [])])
+
+
+def compare_with_encoders(scores: Sequence[Mapping[str, Any]]) -> list[Block]:
+    """Generative models and the encoders that were scored on the same examples, in one table; nothing without
+    generative models."""
+    places = dict.fromkeys((result["task"], result["split"]) for result in scores if "method" in result)
+    rows = [row for place in places for r in scores if (r["task"], r["split"]) == place for row in _generative_rows(r)]
+    if not rows:
+        return []
+    unanswered = sum(result.get("unanswered", 0) for result in scores)
+    missing = f"{count(unanswered)} questions have no answer and count as wrong. Run the command again to resend them."
+    return [
+        Table(GENERATIVE_HEADS, rows, range(2, 8), title="Generative models and encoders on the same examples"),
+        *([Text(missing, "warning")] if unanswered else []),
+        Text(f"{NOTE_ON_ANSWERS} Differences between models are tested under Scores. See docs/llm.md.", "note"),
+    ]
+
+
+def results_table(results: Sequence[Mapping[str, Any]], title: str = "") -> Table:
+    """One row for each task, metric and model; encoders have no answers, so they leave those columns empty."""
+    return Table(
+        GENERATIVE_HEADS,
+        [row for result in results for row in _generative_rows(result)],
+        range(2, 8),
+        title=title,
+        note=NOTE_ON_ANSWERS,
+    )
+
+
+def _generative_rows(result: Mapping[str, Any]) -> list[list[str]]:
+    rows = []
+    for place, metric in enumerate(paper_metrics(result)):
+        interval = result["intervals"].get(metric)
+        limits = "–" if interval is None else f"{interval[0]:.1f}\n{interval[1]:.1f}"
+        cost = _answer_cells(result) if place == 0 else ["", "", "", ""]
+        score = number(result["scores"].get(metric))
+        rows.append([f"{result['task']}\n{metric}", name_of(result), score, limits, *cost])
+    return rows
+
+
+def _answer_cells(result: Mapping[str, Any]) -> list[str]:
+    """Parse rate, tokens, time and price; of an encoder only the time of its training."""
+    if "method" not in result:
+        return ["–", "–", f"{duration(result['seconds'])}\ntraining" if result.get("seconds") else "–", "–"]
+    tokens = result["tokens"]
+    parsed = f"{result['parse_rate']:.1f} %" if result["method"] == "generation" else "–"
+    counted = f"{count(tokens['in'])}\n{count(tokens['out'])}" if tokens["told_for"] else "–"
+    price = "–" if result.get("price") is None else f"{result['price']:,.4f}"
+    return [parsed, counted, duration(result["seconds"]), price]

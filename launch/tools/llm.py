@@ -77,7 +77,7 @@ def ask_tasks(
     set_up(model)
     from finetune.generative.client.models import require_hf
     from finetune.generative.klue.run import run
-    from launch.report.generative import results_table
+    from launch.report.scores import results_table
 
     if order_check is not None:
         require_hf(model, "--order-check")

@@ -10,7 +10,7 @@ import pytest
 
 from finetune.queue.fingerprint import deciding, digest
 from finetune.queue.jobs import plan
-from launch.checks.finetune_jobs import Jobs, jobs_left
+from launch.checks.estimate import Jobs, jobs_left
 from launch.recipe import Recipe, load_recipe
 from launch.stage_inputs import finetune_models
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-from launch.demo.models import find_models
-from launch.demo.page import View, load_views
+from launch.demo.page import View, find_models, load_views
 from tests.finetune.conftest import build_tiny_encoder
 
 TEXT = "새 강좌를 연다 문의는 한빛도서관 김하늘 팀장 010-0123-4567 에게 . 서울 부산 축구"

@@ -14,8 +14,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.run import FinetuneInputs, run
-from launch.demo.models import fill_masks, find_models, load_masked_lm, tokenize
-from launch.demo.page import View, load_views, show
+from launch.demo.page import View, fill_masks, find_models, load_masked_lm, load_views, show, tokenize
 from launch.errors import LaunchError
 from launch.sample.unpack import unpack
 from tests.launch.demo.conftest import build_filler
