@@ -59,7 +59,9 @@ def conduct(
             if stage.name == "pretrain" or rank() == 0:
                 run_stage(stage, recipe, run)
     if verb == "search":
-        show_search(run)
+        from launch.report.trainings import read_studies, search_table
+
+        print_table(search_table(read_studies(run), "Search"), PlainConsole())
     if verb in ("run", "finetune", "search"):
         show_scores(run)
     if verb in ("run", "report"):
@@ -154,13 +156,6 @@ def _how_to_resume(run: Path, stages: Sequence[Stage]) -> str:
     current = next(iter(open_stages), "the end")
     command = shlex.join(["malmoi", *sys.argv[1:]])
     return f"stopped in {current}; {run} keeps all finished stages and parts; run `{command}` to resume"
-
-
-def show_search(run: Path) -> None:
-    """Print the best trial of every study."""
-    from launch.report.trainings import read_studies, search_table
-
-    print_table(search_table(read_studies(run), "Search"), PlainConsole())
 
 
 def show_scores(run: Path) -> None:

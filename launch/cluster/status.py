@@ -37,6 +37,8 @@ def runs_table(states: Sequence[Mapping[str, Any]]) -> Table:
     for state in states:
         training = state.get("training", {})
         last, checkpoint = training.get("last_line", {}), training.get("checkpoint")
+        stage = state["stages"].get(state["stage"], {})
+        host = stage["process"]["host"] if stage.get("process") and stage["state"] in (RUNNING, SILENT) else None
         rows.append([
             Path(state["run"]).name,
             state["state"],
@@ -45,7 +47,7 @@ def runs_table(states: Sequence[Mapping[str, Any]]) -> Table:
             _time_left(state) or "–",
             f"{last['loss']:.3f}" if "loss" in last else "–",
             f"{_ago(checkpoint)}{'' if checkpoint['is_complete'] else ', damaged'}" if checkpoint else "–",
-            _host(state["stages"].get(state["stage"], {})) or "–",
+            host or "–",
         ])  # fmt: skip
     heads = ("run", "state", "stage", "progress", "left", "loss", "checkpoint", "host")
     return Table(heads, rows, numbers=(3, 4, 5), title="Runs")
@@ -119,11 +121,6 @@ def _time_left(state: Mapping[str, Any]) -> str | None:
     seconds = state.get("training", {}).get("seconds_left")
     is_training = state["stage"] == "pretrain" and state["state"] in (RUNNING, SILENT)
     return str(timedelta(seconds=round(seconds))) if is_training and seconds is not None else None
-
-
-def _host(stage: Mapping[str, Any]) -> str | None:
-    process = stage.get("process")
-    return process["host"] if process and stage["state"] in (RUNNING, SILENT) else None
 
 
 def _ago(record: Mapping[str, Any]) -> str:

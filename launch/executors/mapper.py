@@ -20,10 +20,19 @@ from corpus.documents.errors import BadInput
 from corpus.documents.units import MapUnits
 from launch.config import LaunchConfig
 from launch.errors import LaunchError, require
-from launch.executors import plan as plans
 from launch.executors import slurm
-from launch.executors.plan import Plan, finished_units, missing_units
 from launch.executors.ray import execute_on_ray
+from launch.executors.task import (
+    LOGS_NAME,
+    Plan,
+    engine_home,
+    finished_units,
+    home_of,
+    missing_units,
+    read_counts,
+    read_failures,
+    remove_unfinished_units,
+)
 
 if TYPE_CHECKING:
     from finetune.run_on_cluster import Cluster
@@ -83,28 +92,28 @@ def map_on_cluster(
     units = list(units)
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    home = plans.engine_home(work, units, folder)
+    home = engine_home(work, units, folder)
     missing = missing_units(folder, len(units))
     if len(missing) < len(units):
         log.info("%s: %d of %d were finished earlier", title, len(units) - len(missing), len(units))
     if missing:
         EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
         _check_complete(folder, home, len(units))
-    plans.remove_unfinished_units(folder)
-    return plans.read_counts(folder, len(units))
+    remove_unfinished_units(folder)
+    return read_counts(folder, len(units))
 
 
 def _check_complete(folder: Path, home: Path, units: int) -> None:
     missing = missing_units(folder, units)
     if not missing:
         return
-    failures = [failure for failure in plans.read_failures(home) if failure.number in missing]
+    failures = [failure for failure in read_failures(home) if failure.number in missing]
     for failure in failures:
         if failure.is_for_user:
             raise BadInput(failure.message)
     reason = f"unit {failures[0].number}: {failures[0].message}" if failures else "no task reported a reason"
     raise LaunchError(
-        f"{len(missing)} of {units} units are missing ({reason}); logs: {home / plans.LOGS_NAME}; "
+        f"{len(missing)} of {units} units are missing ({reason}); logs: {home / LOGS_NAME}; "
         "run the same command again to repeat only these"
     )
 
@@ -117,7 +126,7 @@ def run_tasks(
     The tasks take jobs from one queue and end when it is empty. Returns a sentence for each task that failed; then the
     logs are kept. A command that is started again finds its Slurm job by the digest of ``work`` and waits for it.
     """
-    home = plans.home_of(work, [], folder)
+    home = home_of(work, [], folder)
     numbers = list(range(min(config.tasks, max_tasks)))
     units = home.with_name(f"{home.name}-tasks")
     if config.engine != "slurm" or not slurm.is_queued(slurm.job_name(home)):
@@ -125,11 +134,10 @@ def run_tasks(
     units.mkdir(parents=True, exist_ok=True)
     packed = partial(_unpack, work=pickle.dumps(work))  # so that the process that starts a task need not import torch
     EXECUTE[config.engine](config, Plan(packed, numbers, numbers, units, Path.cwd()), home)
-    failures = {failure.number: failure.message for failure in plans.read_failures(home)}
+    failures = {failure.number: failure.message for failure in read_failures(home)}
     failed = [number for number in numbers if number not in finished_units(units)]
     problems = [
-        f"task {number}: {failures.get(number, 'reported no reason')} (logs: {home / plans.LOGS_NAME})"
-        for number in failed
+        f"task {number}: {failures.get(number, 'reported no reason')} (logs: {home / LOGS_NAME})" for number in failed
     ]
     if not problems:
         shutil.rmtree(home, ignore_errors=True)

@@ -11,8 +11,7 @@ from typing import Any
 
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
-from launch.executors.plan import Plan, write_plan
-from launch.executors.task import start_task
+from launch.executors.task import Plan, start_task, write_plan
 
 CONNECT_SECONDS = 10.0
 

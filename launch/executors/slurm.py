@@ -20,7 +20,7 @@ from pathlib import Path
 from corpus.documents.atomic_files import atomic_write
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
-from launch.executors.plan import LOGS_NAME, Plan, finished_units, write_plan
+from launch.executors.task import LOGS_NAME, Plan, finished_units, write_plan
 
 log = logging.getLogger(__name__)
 

@@ -46,9 +46,10 @@ def compare_results(
     """
     set_up_console()
     from finetune.score.compare import compare, pair_up
+    from finetune.task_names import full_name
     from launch.report.differences import table_of
 
-    tasks = [_full_name(name) for name in task or []]
+    tasks = [name if "/" in name else full_name(name) for name in task or []]
     first = _find(run, runs, tasks)
     second = None if other is None else _find(other, runs, tasks)
     pairs = pair_up(first, second, a, b)
@@ -65,12 +66,6 @@ def compare_results(
     if json_file is not None:
         record = {"notes": notes, "tests": [found.as_json() for found in tested]}
         json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
-
-
-def _full_name(name: str) -> str:
-    from finetune.task_names import full_name
-
-    return name if "/" in name else full_name(name)
 
 
 def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:

@@ -11,7 +11,6 @@ lines also get a result, so that line n of the input is result n.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +30,6 @@ Form = Literal["plain", "records", "official"]
 MOST_CHARACTERS = 1 << 20  # of a line, and of what is looked at for the form
 LINES_AT_ONCE = 4_096
 OWN_TABLES = (".csv", ".conll", ".conllu", ".bio", ".iob", ".iob2")  # of own tasks, never plain text
-DEVICES = ("auto", "cpu")
 
 
 def predict(
@@ -44,7 +42,7 @@ def predict(
         str, typer.Argument(metavar="[OUTPUT]", help="Output file (.jsonl: JSON lines), or - for stdout.")
     ] = "-",
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines, one for each result.")] = False,
-    device: Annotated[str, typer.Option(help="auto: the accelerator if there is one; or cpu.")] = "auto",
+    device: Annotated[Literal["auto", "cpu"], typer.Option(help="auto: the accelerator if there is one.")] = "auto",
 ) -> None:
     """Predict new text with a fine-tuned model: one result for each line, in order.
 
@@ -53,8 +51,6 @@ def predict(
 
     Example:  echo '코스피 2,600선 회복' | malmoi predict ynat runs/smoke/finetune/ynat/model/seed-1/model -
     """
-    if device not in DEVICES:
-        raise BadInput(f"--device {device}: {' or '.join(DEVICES)}")
     path = None if source == "-" else Path(source)
     if path is not None and path.is_dir():
         raise BadInput(f"{source}: a folder; give a file, or - for standard input")
@@ -78,7 +74,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
     inference, counts = kept.task.inference, Counter[str]()
     as_json = as_json or (target is not None and file_format(target).kind in (".jsonl", ".ndjson"))
     with open_output(target) as out:
-        for results in results_of(kept, path, counts):
+        for results in results_of(kept, path):
             for result in results:
                 counts["results"] += 1
                 counts["blank"] += result["prediction"] is None
@@ -90,16 +86,13 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
             out.flush()
         if not counts["results"]:
             raise BadInput(f"{_name(path)}: no text here; expected at least one line")
-    if counts["changed"]:
-        print_note(f"{counts['changed']:,} lines were not in NFC; texts and offsets of the results are in NFC")
     if target is not None or counts["blank"]:
         blank = f", {counts['blank']:,} of them for blank texts" if counts["blank"] else ""
         print_note(f"{target or 'standard output'}: {counts['results']:,} results{blank}")
 
 
-def results_of(kept: Any, path: Path | None, counts: Counter[str]) -> Iterator[list[dict[str, Any]]]:
-    """Results in order, a block of lines at a time; an official file is one block. ``counts`` gets the lines "changed",
-    which were not in NFC."""
+def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
+    """Results in order, a block of lines at a time; an official file is one block."""
     from corpus.reading.encoding import AUTO, decode_blocks
     from finetune.inference.predict import predict_official, predict_texts
     from launch.pii.streams import source_blocks
@@ -119,7 +112,6 @@ def results_of(kept: Any, path: Path | None, counts: Counter[str]) -> Iterator[l
         results = predict_texts(kept, given, place=f"{name}, line", first=number)
         yield [{"line": i, **result} for i, result in enumerate(results, start=number)]
         number += len(lines)
-        counts["changed"] += sum(not unicodedata.is_normalized("NFC", line) for line in lines)
 
 
 def look_at(blocks: Iterator[str]) -> tuple[str, Iterator[str]]:

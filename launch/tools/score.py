@@ -78,16 +78,11 @@ def score_predictions(
 
 
 def find_run(name: str, runs: Path = Path("runs")) -> Path:
-    """The folder with ``finetune/``: ``name`` itself, or the run of this name or recipe file in ``runs``."""
-    folder = Path(name)
-    if folder.suffix in (".yaml", ".yml"):
-        from launch.recipe import load_recipe
-
-        folder = runs / load_recipe(name).name
-    for candidate in (folder, runs / name):
+    """The folder with ``finetune/``: ``name`` itself, or the run of this name in ``runs``."""
+    for candidate in (Path(name), runs / name):
         if (candidate / "finetune").is_dir():
             return candidate
-    raise LaunchError(f"{name}: no finetune folder here or in {runs / name}; give a recipe that was fine-tuned")
+    raise LaunchError(f"{name}: no finetune folder here or in {runs / name}; give a run that was fine-tuned")
 
 
 def _score_run(run: Path) -> None:

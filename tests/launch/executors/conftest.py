@@ -24,8 +24,7 @@ from corpus.run import CorpusInputs, run
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.executors import mapper
-from launch.executors.plan import Plan, write_plan
-from launch.executors.task import start_task
+from launch.executors.task import Plan, start_task, write_plan
 from launch.pipeline import run_pack, run_tokenizer
 from launch.recipe import load_recipe
 

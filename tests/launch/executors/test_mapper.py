@@ -12,7 +12,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from corpus.documents.units import map_units
 from launch.errors import LaunchError
-from launch.executors.plan import Plan
+from launch.executors.task import Plan
 from tests.launch.executors import conftest
 from tests.launch.executors.conftest import contents, simulated_engine
 

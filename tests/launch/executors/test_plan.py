@@ -17,8 +17,7 @@ from launch import errors
 from launch.config import LaunchConfig, SlurmConfig
 from launch.errors import LaunchError
 from launch.executors.mapper import engine_mapper
-from launch.executors.plan import Plan, describe, write_plan
-from launch.executors.task import start_task
+from launch.executors.task import Plan, describe, start_task, write_plan
 from tests.launch.executors.conftest import is_running, until
 
 SLURM = LaunchConfig(engine="slurm", tasks=3)
@@ -57,7 +56,7 @@ def test_a_task_ends_with_the_process_that_started_it(toy: ModuleType, tmp_path:
 def test_identity_does_not_depend_on_the_process() -> None:
     program = (
         "from functools import partial; from pathlib import Path; from launch.config import LaunchConfig;"
-        "from launch.executors.plan import describe; from corpus.documents.shards import write_shard as f;"
+        "from launch.executors.task import describe; from corpus.documents.shards import write_shard as f;"
         "print(describe(partial(f, Path('a'), words={'가', '나', '다', '라'}, config=LaunchConfig(tasks=2))))"
     )
     printed = {

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from corpus.documents.units import MapUnits
-from launch.executors.plan import Plan, engine_home, missing_units, read_counts, write_plan
-from launch.executors.task import run_task
+from launch.executors.task import Plan, engine_home, missing_units, read_counts, run_task, write_plan
 from tests.launch.executors.conftest import build_and_pack, build_while_workers_die, simulated_engine
 
 TASKS = 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -149,7 +148,7 @@ def test_what_comes_through_a_pipe_is_answered_before_more_is_read(model: Any, m
         return next(pieces)
 
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=SimpleNamespace(read1=read1)))
-    for block in results_of(model, None, Counter()):
+    for block in results_of(model, None):
         answered += block
     assert [result["title"] for result in answered] == ["비가 온다", "눈이 온다"]
     assert answered_before == [0, 1, 2]
@@ -213,7 +212,6 @@ def test_the_command_takes_a_folder_and_a_name_on_the_hub(
         (["ynat", "nowhere/at/all", "in.txt"], ["no such folder"]),
         (["ynat", "FOLDER", "missing.txt"], ["missing.txt"]),
         (["ynat", "FOLDER", "."], ["a folder"]),
-        (["ynat", "FOLDER", "in.txt", "--device", "gpu"], ["gpu", "auto"]),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence(
