@@ -51,9 +51,9 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_701,
-    "finetune": 15_585,
-    "launch": 9_716,
-    "wheel": 47_844,
+    "finetune": 15_433,
+    "launch": 9_550,
+    "wheel": 47_678,
 }
 
 FOLDERS = (*PACKAGES, "tests")
