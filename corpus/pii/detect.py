@@ -1,17 +1,18 @@
 """Find personal data in Korean text: ``find_pii`` (paper section 2.3 and Table 29).
 
 ```
-text ─ fold ─▶ plain copy ─ search for clues ─▶ formats around clues ─▶ candidates ─ resolve overlaps ─▶ spans
+text ─ fold signs ─▶ plain copy ─ search for clues ─▶ formats around clues ─▶ candidates ─ resolve overlaps ─▶ spans
+                         └ fold disguises ─▶ second reading ─ the same ─▶ more candidates ─┘
 ```
 One search finds all clues; text without digits, ``@`` or hosts has none. Patterns run only around clues. Of overlapping
 candidates the strongest wins: the strength of its format, plus two if the nearest label or the column header announces
-its type.
+its type. The plain reading wins ties.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,18 +22,7 @@ from operator import attrgetter
 from corpus.pii.columns import Tables
 from corpus.pii.extra.other_types import find_extra
 from corpus.pii.extra.person_by_model import NameSpan, NameTagger
-from corpus.pii.fold import (
-    AFTER_POINT,
-    AFTER_SIGN,
-    AFTER_WORD,
-    DISGUISED_DIGITS,
-    SIGNS,
-    WORDS,
-    Folded,
-    fold_disguises,
-    fold_signs,
-    widen,
-)
+from corpus.pii.fold import AFTER_SIGN, CLUES, REACH, SIGNS, Folded, fold_disguises, fold_signs, widen
 from corpus.pii.formats.table import BY_NAME, TABLE
 from corpus.pii.formats.url import trim_url
 from corpus.pii.labels import Labels
@@ -42,9 +32,9 @@ from corpus.pii.types import (
     EXTRA_TYPES,
     LABEL_BONUS,
     LIKELY,
+    NOBODY,
     NUMBER_CLUSTER,
     NUMBERS,
-    OTHER,
     PII_TYPES,
     SCORES,
     WEAK,
@@ -81,9 +71,12 @@ class Candidate:
     why: tuple[str, ...] = ("pattern",)
     needs_previous: bool = False
     """Counts only after a value of the same type: in a list, the label is before the first value."""
+    is_plain: bool = True
+    """Not only found in the second reading (``fold_disguises``)."""
 
 
 _LABELS = Labels(TABLE)
+DISGUISE_BONUS = 3
 MAX_CLUSTER_DIGITS = 32
 MAX_LIST_GAP = 24
 _BETWEEN = re.compile(r"(?:[^0-9A-Za-z가-힣<>]|<[^<>]{1,12}>|[<>])+")
@@ -113,30 +106,23 @@ def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
     """One pattern for the clues of ``scopes`` and for characters to fold; it starts with one class, so it is fast."""
     rests: dict[str, list[str]] = {"0-9": []}
     for scope in scopes:
-        rests.setdefault(scope.first, []).append(scope.rest)
-    numbers = "|".join(f"(?:{rest})" for rest in rests.pop("0-9"))
-    if "." in rests:
-        rests["."].append(AFTER_POINT)
-    ways = [
-        f"(?<=[0-9])(?:(?<![0-9][0-9])(?={numbers})|(?={DISGUISED_DIGITS})(?P<disguise>))",
-        *(f"(?<=[{first}])(?={'|'.join(f'(?:{rest})' for rest in group)})" for first, group in rests.items()),
-        f"(?<=[{WORDS}])(?={AFTER_WORD})(?P<word>)",
-        f"(?<=[{SIGNS}])(?={AFTER_SIGN})(?P<sign>)",
-    ]
-    return re.compile(f"[0-9{''.join(rests)}{WORDS}{SIGNS}](?:{'|'.join(ways)})")
+        rests.setdefault(scope.first, []).append(f"(?:{scope.rest})")
+    found = {first: [f"(?={'|'.join(group)})"] for first, group in rests.items()}
+    found["0-9"][0] = f"(?<![0-9][0-9]){found['0-9'][0]}"
+    for first, rest in CLUES.items():
+        if first != "." or first in found:
+            found.setdefault(first, []).append(rest)
+    ways = [f"(?<=[{first}])(?:{'|'.join(group)})" for first, group in found.items()]
+    return re.compile(f"[{''.join(found)}{SIGNS}](?:{'|'.join(ways)}|(?<=[{SIGNS}])(?={AFTER_SIGN})(?P<sign>))")
 
 
 _CLUE = _join_clues(FORMS)
 # points are frequent, so they are searched separately when only the existence of a clue matters
 _CLUE_BUT_POINTS = _join_clues(scope for scope in FORMS if scope.first != ".")
-_CLUE_AT_POINT = re.compile("\\.(?:" + "|".join([*(s.rest for s in FORMS if s.first == "."), AFTER_POINT]) + ")")
-_DISGUISE_AT = {
-    "0": re.compile(f"[0-9](?:{DISGUISED_DIGITS})"),
-    ".": re.compile(rf"\.(?:{AFTER_POINT})"),
-    **dict.fromkeys("@-", re.compile(rf"[@\-](?:{AFTER_WORD})")),
-}
+_CLUE_AT_POINT = re.compile("\\.(?:" + "|".join([*(s.rest for s in FORMS if s.first == "."), CLUES["."]]) + ")")
+_DISGUISE = re.compile("|".join(f"[{first}]{rest}" for first, rest in CLUES.items()))
 _SCOPES_AT: dict[str, list[Scope]] = {
-    c: [scope for scope in FORMS if re.match(f"[{scope.first}]", c)] for c in map(chr, (*range(0x20, 0x7F), ord("맥")))
+    c: [scope for scope in FORMS if re.match(f"[{scope.first}]", c)] for c in (*map(chr, range(0x20, 0x7F)), "맥")
 }
 
 
@@ -195,12 +181,29 @@ def _spans(text: str, extras: Sequence[str]) -> list[Span]:
     if any(clue.lastgroup == "sign" for clue in clues):
         folded = fold_signs(text)
         clues = list(_CLUE.finditer(folded.text))
-    disguised = [clue.start() for clue in clues if _is_disguise(clue)]
-    if disguised:
-        unfolded, folded = folded, fold_disguises(folded, disguised)
-        if folded is not unfolded:
-            clues = list(_CLUE.finditer(folded.text))
-    return resolve_overlaps([*_around_clues(folded.text, clues), *_find_extra_types(folded.text, extras)], folded)
+    candidates = [*_around_clues(folded.text, clues), *_find_extra_types(folded.text, extras)]
+    # formats come first in a clue, so a disguise at the same position is searched again
+    if disguised := [c.start() for c in clues if c.lastgroup != "sign" and _DISGUISE.match(folded.text, c.start())]:
+        reading = fold_disguises(folded.text, disguised)
+        windows = list[tuple[int, int]]()
+        for start, end in reading.new:
+            widen(windows, start - REACH, end + REACH)
+        clues = [clue for window in windows for clue in _CLUE.finditer(reading.text, *window)]
+        extra = _find_extra_types(reading.text, extras) if windows else ()
+        candidates += from_second_reading(reading, [*_around_clues(reading.text, clues), *extra])
+    return resolve_overlaps(candidates, folded)
+
+
+def from_second_reading(reading: Folded, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """The candidates that contain a disguise, at their positions in the text before ``fold_disguises``."""
+    for candidate in candidates:
+        first = bisect_left(reading.new, (candidate.start,))
+        if first < len(reading.new) and reading.new[first][0] < candidate.end:
+            start, end = reading.original(candidate.start, candidate.end)
+            strength = candidate.strength
+            if strength >= CERTAIN:  # an e-mail address wins against its plain host, a host loses against any number
+                strength = CERTAIN + DISGUISE_BONUS if candidate.kind.name == "EMAIL" else WEAK
+            yield replace(candidate, start=start, end=end, strength=strength, is_plain=False)
 
 
 def _find_extra_types(text: str, extras: Sequence[str]) -> Iterator[Candidate]:
@@ -208,14 +211,6 @@ def _find_extra_types(text: str, extras: Sequence[str]) -> Iterator[Candidate]:
     for value in find_extra(text, extras) if extras else ():
         strength = LIKELY if value.type == "PERSON" else CERTAIN + LABEL_BONUS + 1
         yield Candidate(value.start, value.end, strength, BY_NAME[value.type], value.score, (value.why,))
-
-
-def _is_disguise(clue: re.Match[str]) -> bool:
-    """Whether a clue is a disguised character; formats are tried first where both are at one position."""
-    if clue.lastgroup:
-        return clue.lastgroup != "sign"
-    pattern = _DISGUISE_AT.get("0" if clue[0].isdigit() else clue[0])
-    return pattern is not None and pattern.match(clue.string, clue.start()) is not None
 
 
 def resolve_overlaps(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
@@ -232,15 +227,19 @@ def resolve_overlaps(candidates: Iterable[Candidate], folded: Folded) -> list[Sp
 
 
 def find_pii_in_sentences(
-    sentences: Sequence[str], types: Collection[str] | None = None, name_model: NameTagger | None = None
+    sentences: Sequence[str],
+    types: Collection[str] | None = None,
+    name_model: NameTagger | None = None,
+    label: str = "",
+    joint: str = "\n",
 ) -> list[list[Span]]:
     """Personal data in each sentence of a document; a label may be in the sentence before its value.
 
-    A value that continues in the next sentence is reported in both, each with its part.
+    A value that continues in the next sentence is reported in both, each with its part; ``joint`` is between sentences.
     """
-    starts = list(accumulate((len(sentence) + 1 for sentence in sentences), initial=0))
+    starts = list(accumulate((len(sentence) + len(joint) for sentence in sentences), initial=0))
     found: list[list[Span]] = [[] for _ in sentences]
-    for span in find_pii("\n".join(sentences), types, name_model=name_model):
+    for span in find_pii(joint.join(sentences), types, label, name_model):
         number = bisect_right(starts, span.start) - 1
         while number < len(sentences) and starts[number] < span.end:
             start, end = max(0, span.start - starts[number]), min(len(sentences[number]), span.end - starts[number])
@@ -262,7 +261,7 @@ def _outranks(candidate: Candidate, other: Candidate) -> bool:
     if candidate.kind is other.kind and candidate.end <= other.end:
         return False
     length, other_length = candidate.end - candidate.start, other.end - other.start
-    return (candidate.strength, length) > (other.strength, other_length)
+    return (candidate.strength, length, candidate.is_plain) > (other.strength, other_length, other.is_plain)
 
 
 # --- candidates
@@ -293,18 +292,18 @@ def _around_clues(text: str, clues: Sequence[re.Match[str]]) -> Iterator[Candida
             yield from _try_formats(text, FORMS[scope], start, end, context)
 
 
+_LEADING_SIGNS = re.compile(r"(?:[.%+\-]|\*(?!\.))*+")
+
+
 def _run_start(text: str, here: int, scope: Scope) -> int:
     """Start of the run of characters that contains the clue."""
     assert scope.run
     head = text[max(0, here - scope.before) : here][::-1]
     run = scope.run.match(head)
     assert run, "a run may be empty"
-    start = here - run.end()
-    if text.startswith("**", start):  # bold of Markdown
-        start += 2
-    while start < here and text[start] == ".":
-        start += 1
-    return start
+    signs = _LEADING_SIGNS.match(text, here - run.end(), here)
+    assert signs, "there may be no signs"
+    return signs.end()
 
 
 def _numbers(text: str, cluster: re.Match[str], context: Context) -> Iterator[Candidate]:
@@ -353,7 +352,7 @@ def judge_match(match: re.Match[str], kind: PiiType, form: Format, context: Cont
     start, end = match.span(group)
     label = context.type_of(start, end)
     is_announced = label == kind.name
-    is_ruled_out = not is_announced if form.strength == BY_LABEL else label == OTHER and form.strength < CERTAIN
+    is_ruled_out = not is_announced and (form.strength == BY_LABEL or (label in NOBODY and form.strength <= LIKELY))
     if form.strength == WEAK and not is_announced and match.string[max(0, start - 1) : start] == "_":
         is_ruled_out = True  # part of a file name
     needs_previous = False

@@ -5,9 +5,9 @@
 공일공 다시 일이삼사 다시 5678   O1O-1234-5678   0 1 0 - 1 2 3 4 - 5 6 7 8   010-1234-⏎5678   ─▶  010-1234-5678
 hong (at) example [dot] com   hong 골뱅이 example 닷컴   hong @ example.com                   ─▶  hong@example.com
 ```
-Two steps: ``fold_signs`` replaces single characters everywhere. ``fold_disguises`` replaces words and letters that are
-used as digits, dots and ``@``, only where the meaning is clear: eight digits in a row, or a host with a known ending.
-Patterns search the folded copy; values are replaced in the original.
+Two steps: ``fold_signs`` replaces single characters everywhere. ``fold_disguises`` gives a second reading, in which
+words and letters may be digits, dots and ``@``: eight digits in a row, or a host with a known ending. Patterns search
+both readings, because 이 (two, also a particle) in 이에 010-… is no digit. Values are replaced in the original.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folded:
-    """A folded text, and the cuts of each step, which map its positions to the original."""
+    """A folded text, the cuts of each step, which map its positions to the original, and the parts that are new."""
 
     text: str
     steps: tuple[list[Cut], ...] = ()
+    new: tuple[tuple[int, int], ...] = ()
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The span of the original for ``text[start:end]``, which must not be empty."""
@@ -67,28 +68,25 @@ def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
     text = folded.text
     pieces: list[str] = []
     cuts: list[Cut] = []
+    places: list[tuple[int, int]] = []
     position = length = 0
     for start, end, new in changes:
         pieces += [text[position:start], new]
         length += start - position
         if len(new) != end - start:
             cuts.append(Cut(length, len(new), start, end - start))
+        places.append((length, length + len(new)))
         length += len(new)
         position = end
-    return Folded("".join(pieces) + text[position:], folded.steps + (cuts,) * bool(cuts)) if pieces else folded
+    if not pieces:
+        return folded
+    return Folded("".join(pieces) + text[position:], folded.steps + (cuts,) * bool(cuts), tuple(places))
 
 
 # --- single signs
 
-# Unicode 15: the zero of the digits of every script, and invisible characters
-_ZEROS = (
-    "\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0de6\u0e50\u0ed0\u0f20"
-    "\u1040\u1090\u17e0\u1810\u1946\u19d0\u1a80\u1a90\u1b50\u1bb0\u1c40\u1c50\ua620\ua8d0\ua900\ua9d0"
-    "\ua9f0\uaa50\uabf0\uff10\U000104a0\U00010d30\U00011066\U000110f0\U00011136\U000111d0\U000112f0"
-    "\U00011450\U000114d0\U00011650\U000116c0\U00011730\U000118e0\U00011950\U00011c50\U00011d50\U00011da0"
-    "\U00016a60\U00016ac0\U00016b50\U0001d7ce\U0001d7d8\U0001d7e2\U0001d7ec\U0001d7f6\U0001e140\U0001e2f0"
-    "\U0001e950\U0001fbf0"
-)
+# the zero of the digits of every script, and invisible characters
+_ZEROS = [chr(code) for code in range(0x660, 0x1FC00) if unicodedata.decimal(chr(code), -1) == 0]
 _UNSEEN = (
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
@@ -110,6 +108,8 @@ _MEANS = (
     | dict.fromkeys(_HYPHENS, "-")
     | dict.fromkeys(_DOTS, "·")
     | dict.fromkeys((chr(code) for code in (0xA0, 0x1680, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x200B))), " ")
+    | {"⓪": "0"}
+    | {chr(0x245F + digit): str(digit) for digit in range(1, 10)}  # ① is a bullet unless it follows a digit
     | {"∶": ":", "⁄": "/", "∕": "/", "｡": "."}
 )
 
@@ -122,9 +122,8 @@ SIGNS = (
 )
 AFTER_SIGN = (
     rf"(?:(?<=\x1b)\[[0-9;]{{0,12}}[A-Za-z]|(?<=\r)(?=\n)|(?<=\\)(?<!\\\\)[nrt/]|(?<=&)(?:#(?:[0-9]{{1,5}}|[xX][0-9A-Fa-f]{{1,4}})|{one_of(_ENTITIES)});"
-    # ㅡ (the vowel eu) is a hyphen between digits only
     r"|(?<=[0-9]ㅡ)(?=[0-9])|(?<=[0-9] ㅡ)(?= [0-9])"
-    rf"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[^\x1b\r\\&ㅡ\u1100-\u1112{_DOTS}])"
+    rf"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[0-9⓪①-⑨][①-⑨])|(?<=[^\x1b\r\\&ㅡ\u1100-\u1112{_DOTS}①-⑨])"
     # a middle dot matters only next to values
     rf"|(?<=[{_DOTS}])(?:(?=[0-9A-Za-z@+(\[\"'])|(?<=[0-9A-Za-z)\]\"'][{_DOTS}])))"
 )
@@ -132,15 +131,14 @@ AFTER_SIGN = (
 _SIGN = re.compile(f"[{SIGNS}]{AFTER_SIGN}")
 
 
+# ㅡ (the vowel eu) is a hyphen between digits only
 _EU = re.compile("(?<=[0-9])ㅡ(?=[0-9])|(?<=[0-9] )ㅡ(?= [0-9])")
 
 
 def _read_sign(match: re.Match[str]) -> str | None:
     sign = match[0]
-    if sign == "ㅡ":
-        return "-"
     if len(sign) == 1:
-        return _MEANS.get(sign, None if sign > "\uffff" and not _INVISIBLE.match(sign) else "")
+        return _MEANS.get(sign, None if sign == "ㅡ" or (sign > "\uffff" and not _INVISIBLE.match(sign)) else "")
     if sign[0] == "\x1b":
         return ""  # terminal colors
     if sign[0] == "\\":
@@ -162,9 +160,7 @@ def fold_signs(text: str) -> Folded:
     """
     read = ((*match.span(), _read_sign(match)) for match in _SIGN.finditer(text))
     folded = _rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
-    if folded.text != text and "ㅡ" in folded.text:  # its neighbors may have become digits
-        folded = _rewrite(folded, ((*match.span(), "-") for match in _EU.finditer(folded.text)))
-    return folded
+    return _rewrite(folded, ((*match.span(), "-") for match in _EU.finditer(folded.text)))
 
 
 # --- disguises
@@ -177,7 +173,7 @@ _HANGUL = "공영빵일이삼사오육륙칠팔구"
 _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
 # between the digits: words for hyphens (다시, 대시), 에 as in dictation, signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
-_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_] ?|/|\)[- ]{{0,2}}| {{1,2}}|-[ \t\r]*\n[ \t]*)"
+_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])|-[ \t\r]*\n[ \t]*| ?[-.~_] ?|/|\)[- ]{{0,2}}| {{1,2}})"
 _FREE = r"(?<![A-Za-z0-9])"
 _MOBILE_RUN = re.compile(
     rf"{_FREE}(?:\([공영0ㅇOo][일1lI]{_DIGIT}|[공영0ㅇOo]{_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9]|[{_HANGUL}]{{2}})"
@@ -191,9 +187,6 @@ _WORD = re.compile(_WORDS)
 _PASSPORT = re.compile("O[0-9]{8}")
 PLATE_PARTS = 10
 """Digits, letter and spaces of a number plate: 123 구 4567."""
-_LENGTHS = (10, 11, 12, 13, 14, 16)
-_TAIL = re.compile(f"(?<=[0-9])(?:[/ ]?[{_HANGUL}]+|-[{_HANGUL}])$")
-_PLATE_BEHIND = re.compile(f" [0-9]{{2,3}}[{_HANGUL}][0-9]{{4}}$")
 _COPULA = re.compile(f"(?<=[0-9])[이일](?: ?[{_HANGUL}])*$")
 
 
@@ -206,25 +199,12 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     if has_letters and (sum(c.isdigit() or c in _HANGUL for c in run) < 6 or _PASSPORT.fullmatch(run)):
         return []
     parts = list(_PART.finditer(match.string, match.start(), match.end()))
-    plate = _PLATE_BEHIND.search(run)  # a number, then a number plate: 825-17-41621 31오1719
-    copula = _COPULA.search(run) or _word_behind(match)  # …5678이구요: a verb ending, not digits
-    if any(tail and not (has_words or _LETTER.search(run, 0, tail.start())) for tail in (plate, copula)):
-        return []
-    parts = parts[: -len(copula[0])] if copula else parts
+    if copula := _COPULA.search(run):  # …5678이구요: a verb ending, not digits
+        parts = parts[: -len(copula[0])]
     is_plate = len(parts) <= PLATE_PARTS and sum(part[0] in _HANGUL for part in parts) == 1
     if is_plate and not (_LATIN_DIGIT.search(run) or has_words):
         return []  # the letter of a number plate: 123구 4567
     return [(*part.span(), _read_part(part)) for part in parts if part[0] != _read_part(part)]
-
-
-def _word_behind(match: re.Match[str]) -> re.Match[str] | None:
-    """The start of a word attached to a complete number: …3970000사업자 (business), …5678오전 (morning)."""
-    tail = _TAIL.search(match[0])
-    if tail is None or not "가" <= match.string[match.end() : match.end() + 1] <= "힣":
-        return None
-    digits = sum(c.isdigit() for c in match[0][: tail.start()])
-    is_short = digits == 10 and match[0].startswith("01")  # the last digit of a phone number follows
-    return tail if digits in _LENGTHS and not is_short else None
 
 
 def _read_part(part: re.Match[str]) -> str:
@@ -271,13 +251,14 @@ def _read_host(match: re.Match[str]) -> list[Change]:
 
 _OCTET_DOT = r"(?: ?(?:[점닷]|\[(?:\.|dot|점)\]|\((?:\.|dot|점)\)) ?| \. ?|\. )"
 _OCTETS = re.compile(rf"(?<![0-9])[0-9]{{1,3}}(?:{_OCTET_DOT}[0-9]{{1,3}}){{3}}(?![0-9])")
-_WRAPPED = re.compile(r"(?<=[0-9])(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)(?=[0-9])")
-_HYPHENATED = re.compile(
-    r"(?<=[A-Za-z0-9])-[ \t\r]*\n[ \t]*(?=[A-Za-z0-9.-]{0,40}[@.])|(?<=@)[ \t\r]*\n[ \t]*(?=[a-z])"
+# a line end inside a value; a hyphen next to it stays
+_BREAK = re.compile(
+    r"(?<=[0-9])(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)(?=[0-9])"
+    r"|(?<=[A-Za-z0-9])-[ \t\r]*\n[ \t]*(?=[A-Za-z0-9.-]{0,40}[@.])|(?<=@)[ \t\r]*\n[ \t]*(?=[a-z])"
 )
 
 _LOOSE_DOT = r"(?: \. ?|\. |\[\.\]|\(\.\))"
-DISGUISED_DIGITS = (
+_AFTER_DIGIT = (
     rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷{_WORDS.replace('|', '')}{_HANGUL}])(?:"
     # single digits separated by spaces
     r" ?[ \-] ?[0-9] ?[ \-] ?[0-9] ?[ \-] ?[0-9](?![0-9])"
@@ -291,17 +272,11 @@ DISGUISED_DIGITS = (
     rf"|(?<=[-.~_ )][0-9])(?<=[Ooㅇ0{_HANGUL}][-.~_ )][0-9])"
     rf"(?:(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])|(?<=[{_HANGUL}]{{2}}[-.~_ ][0-9]))"
 )
-"""What follows a digit where digits may be disguised; part of the search for clues in ``detect``."""
 
 
 def _read_octets(match: re.Match[str]) -> list[Change]:
     parted = re.compile("[^0-9]+").finditer(match.string, match.start(), match.end())
     return [(*dot.span(), ".") for dot in parted if dot[0] != "."]
-
-
-def _read_break(match: re.Match[str]) -> list[Change]:
-    """Remove a line end inside a value; keep a hyphen next to it."""
-    return [(*match.span(), "-" if "-" in match[0] else "")]
 
 
 _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]], ...] = (
@@ -311,13 +286,12 @@ _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]
     (_ADDRESS, _read_host),
     (_SITE, _read_host),
     (_OCTETS, _read_octets),
-    (_WRAPPED, _read_break),
-    (_HYPHENATED, _read_break),
+    (_BREAK, lambda match: [(*match.span(), "-" if "-" in match[0] else "")]),
 )
-_REACH = 120
+REACH = 120
 """Maximum distance of a disguised value from its clue, in characters."""
-WORDS = "골닷앳@aAdD점영공육칠팔\\-"
-AFTER_WORD = (
+_WORD_STARTS = "골닷앳@aAdD점영공육칠팔\\-"
+_AFTER_WORD = (
     r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
     rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[일1][공영육칠팔구0-9]"
     rf"|(?<=[공영육칠팔])[{_HANGUL}]{{0,3}} ?(?:{_WORDS}) ?[{_HANGUL}0-9]"
@@ -326,22 +300,27 @@ AFTER_WORD = (
     r"|(?<= [aA])[tT] |(?<= [dD])[oO][tT] |(?<=[(\[{<][aA])[tT][)\]}>]|(?<=[(\[{<][dD])[oO][tT][)\]}>]"
     r"|(?<=[(\[{<][점@])[)\]}>])"
 )
-AFTER_POINT = r"(?<=[\[(]\.)[\])]|(?<= \.) [A-Za-z0-9]"
-"""The same for words that may mean digits, dots or ``@`` without a plain digit nearby."""
+# digits in Hangul after such a word need no clues of their own
+_SKIPPED = f"(?:[-. ]?[{_HANGUL}]){{0,60}}+"
+CLUES = {
+    "0-9": f"(?={_AFTER_DIGIT})",
+    ".": r"(?=(?<=[\[(]\.)[\])]|(?<= \.) [A-Za-z0-9])",
+    _WORD_STARTS: f"(?={_AFTER_WORD}){_SKIPPED}",
+}
+"""First characters of words that may mean digits, dots or ``@``, and what follows; for the search in ``detect``."""
 
 
-def fold_disguises(folded: Folded, places: Iterable[int] | None = None) -> Folded:
+def fold_disguises(text: str, places: Iterable[int] | None = None) -> Folded:
     """Replace disguised digits, hosts and e-mail addresses with their plain form.
 
     Args:
-        places: positions of the folded text around which to search; default: everywhere.
+        places: positions of the text around which to search; default: everywhere.
     """
-    text = folded.text
     windows = [(0, len(text))]
     if places is not None:
         windows = []
         for place in sorted(places):
-            widen(windows, place - _REACH, place + _REACH)
+            widen(windows, place - REACH, place + REACH)
     found = [
         (match.start(), order, match.end(), changes)
         for order, (pattern, read) in enumerate(_DISGUISES)
@@ -355,7 +334,7 @@ def fold_disguises(folded: Folded, places: Iterable[int] | None = None) -> Folde
         if start >= position:
             kept += changes
             position = end
-    return _rewrite(folded, kept)
+    return _rewrite(Folded(text), kept)
 
 
 def widen(windows: list[tuple[int, int]], start: int, end: int) -> None:
@@ -369,4 +348,4 @@ def widen(windows: list[tuple[int, int]], start: int, end: int) -> None:
 
 def fold_value(value: str) -> str:
     """A value in the plain form that patterns match."""
-    return fold_disguises(fold_signs(value)).text
+    return fold_disguises(fold_signs(value).text).text

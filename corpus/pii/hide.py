@@ -13,10 +13,9 @@ the document.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 from corpus.documents.errors import BadInput
@@ -111,18 +110,11 @@ class PiiHider:
             BadInput: as ``hide_in_sentences``.
         """
 
-        def find(texts: Sequence[str]) -> list[list[Span]]:
-            return [self.find(text, label) for text in texts]
+        def find(pieces: Sequence[str]) -> list[list[Span]]:
+            return find_pii_in_sentences(pieces, self.types, self.name_model, label, joint="")
 
-        def find_in_pieces(pieces: Sequence[str]) -> list[list[Span]]:
-            return _split_spans(pieces, self.find("".join(pieces), label))
-
-        if self.mode != "drop":
-            return self._hide([text], document_id, find).sentences[0] or ""
-        if not self.find(text, label):
-            return text
-        kept = self._hide(_sentences_with_blanks(text), document_id, find_in_pieces).sentences
-        return "".join(piece for piece in kept if piece is not None)
+        pieces = _sentences_with_blanks(text) if self.mode == "drop" else [text]
+        return "".join(piece or "" for piece in self._hide(pieces, document_id, find).sentences)
 
     def _hide(self, texts: Sequence[str], document_id: str, find: FindSpans) -> HiddenSentences:
         if self.mode == "drop":
@@ -153,16 +145,6 @@ def _drop(texts: Sequence[str], document_id: str, find: FindSpans) -> HiddenSent
             if here or is_suspect or round_ > MASK_VALUES_FROM:
                 del kept[n]
     raise _cannot_hide_error(document_id, found)
-
-
-def _split_spans(pieces: Sequence[str], spans: Sequence[Span]) -> list[list[Span]]:
-    """The spans of the joined text by the pieces that they overlap; positions are those of the joined text."""
-    starts = list(accumulate(map(len, pieces), initial=0))
-    found: list[list[Span]] = [[] for _ in pieces]
-    for span in spans:
-        for number in range(bisect_right(starts, span.start) - 1, bisect_right(starts, span.end - 1)):
-            found[number].append(span)
-    return found
 
 
 def _sentences_with_blanks(text: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 In ``신한은행 110-…, 연락처 010-…`` the nearest label before a number counts; without one, a label shortly after it
 (``…로 입금``, ``… 차량``). Short bank names are also everyday words (국민 people, 하나 one), so they count only right
-before the number, like labels of numbers that are no personal data (운송장 waybill, 특허 patent).
+before the number. Words for other numbers (송장번호 waybill, 특허 patent) count only as whole words right before the
+number, not in 특허법인 (patent firm), and they lower the strength of a format; no label rules out a clear one.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from corpus.pii.types import OTHER, PiiType, one_of, words
+from corpus.pii.types import COMPANY, NOBODY, OTHER, PiiType, one_of, words
 
 SURNAME = "[김이박최정강조윤장임한오서신권황안송류홍전고문손양배백허유남심노하곽성차주우구민]"
 """The most common surnames."""
 
 BEFORE_CHARS, AFTER_CHARS = 30, 14
-OTHER_GAP_CHARS, BANK_GAP_CHARS = 9, 3
+BANK_GAP_CHARS = 3
 MAX_CELL_CHARS = 24
 
 _SHORT_BANKS = words(
@@ -26,14 +27,17 @@ _SHORT_BANKS = words(
 _SURE_BANKS = frozenset(words("신한 외환 씨티 한국씨티 새마을 아이엠 kb nh ibk sc kdb mg keb im"))
 """Short bank names that are no everyday words."""
 _OTHERS = words(
-    "운송장 송장 등기번호 택배번호 주문번호 접수번호 접수 관리번호 문서번호 시리얼 일련번호 특허 "
-    "출원 실용신안 isbn issn doi 학번 수험번호 의안 모델 부품 품번 사건번호 게시물 "
-    "게시글 글번호 바코드 법인등록번호 법인번호 법인등록 고객번호 회원번호 승인번호 거래번호 "
-    "제품번호 상품번호 상품코드 제조번호 인증번호 예약번호 증권번호 허가번호 공고번호 문의번호 "
-    "민원번호 신청번호 파일 버전 커밋 해시 서명 uuid serial tracking order "
-    "invoice commit 로또 당첨번호 좌표 우체국택배 사서함 조합원번호"
+    "운송장 송장 등기번호 택배번호 주문번호 접수번호 관리번호 문서번호 시리얼 일련번호 특허 출원 실용신안 isbn "
+    "issn doi 학번 수험번호 의안 모델 부품 품번 사건번호 게시물 게시글 글번호 바코드 고객번호 회원번호 승인번호 "
+    "거래번호 제품번호 상품번호 상품코드 제조번호 인증번호 예약번호 증권번호 허가번호 공고번호 문의번호 민원번호 "
+    "신청번호 자산번호 파일 버전 커밋 해시 서명 uuid serial tracking order invoice commit 로또 당첨번호 좌표 "
+    "우체국택배 사서함 조합원번호"
 )
 _OTHERS += ("우체국 택배", "우체국 등기", "우체국등기", "조합원 번호")
+# 운송장 번호는: 1234, 특허 제10-…
+_OTHER_GAP = re.compile(
+    r"(?: ?(?:번호|코드|no|id))?[은는이가]?(?:[^0-9a-z가-힣]{0,5}|[^0-9a-z가-힣]{1,3}(?:제|no\.?) ?)"
+)
 _HAS_DIGIT = re.compile("[0-9]")
 _DIGIT_NEXT = re.compile(" ?[0-9]")
 _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
@@ -53,6 +57,7 @@ class Labels:
 
     def __init__(self, kinds: Iterable[PiiType]) -> None:
         self._meaning = dict.fromkeys(_OTHERS, OTHER) | dict.fromkeys(_SHORT_BANKS, "ACCOUNT")
+        self._meaning |= dict.fromkeys(words("법인등록번호 법인번호 법인등록"), COMPANY)
         self._meaning |= {word: kind.name for kind in kinds for word in kind.context}
         # Latin labels are whole words: "ip" does not match in "zip", or "sc" in "discount"
         latin = one_of(word for word in self._meaning if word[0].isascii())
@@ -71,15 +76,26 @@ class Labels:
         """The type that the last label word of a header cell or key announces."""
         if len(cell) > MAX_CELL_CHARS or _HAS_DIGIT.search(cell):
             return None
-        word = next(reversed(self._pattern.findall(_words_apart(cell))), None)
-        # short bank names are parts of other words
-        return None if word is None or (word in _SHORT_BANKS and word != cell.lower()) else self._meaning[word]
+        name = _words_apart(cell).strip()
+        for match in reversed(list(self._pattern.finditer(name))):
+            word = match.group()
+            # short bank names are parts of other words
+            if not (word in _SHORT_BANKS and word != name) and not self._is_part(name, match):
+                return self._meaning[word]
+        return None
+
+    def _is_part(self, text: str, match: re.Match[str]) -> bool:
+        """Whether a word for other numbers is only part of a word, or apart from the end of ``text``."""
+        if self._meaning[match.group()] not in NOBODY:
+            return False
+        is_inside = bool(_HANGUL.match(text, max(0, match.start() - 1), match.start()))
+        return is_inside or not _OTHER_GAP.fullmatch(text, match.end())
 
     def _before(self, text: str, start: int) -> str | None:
         window = _words_apart(_same_line(text[max(0, start - BEFORE_CHARS) : start]))
         for match in reversed(list(self._pattern.finditer(window))):
             word, gap = match.group(), window[match.end() :]
-            if self._meaning[word] == OTHER and (len(gap) > OTHER_GAP_CHARS or _HAS_DIGIT.search(gap)):
+            if self._is_part(window, match):
                 continue
             is_apart = len(gap) > BANK_GAP_CHARS or _HANGUL.search(gap)  # 하나는 (one is), 하나 더 (one more)
             if word in _SHORT_BANKS and is_apart and not _PERSON.fullmatch(gap):
@@ -97,7 +113,7 @@ class Labels:
                 or (match.start() <= 1 and word in _SURE_BANKS and not _HANGUL.match(after, match.end()))
             ):
                 continue
-            if self._meaning[word] != OTHER:
+            if self._meaning[word] not in NOBODY:
                 return self._meaning[word]
         return None
 

@@ -24,6 +24,11 @@ ALL_TYPES = PII_TYPES + EXTRA_TYPES
 OTHER = "OTHER"
 """Announced by labels of numbers that are no personal data, such as patent numbers."""
 
+COMPANY = "ORG_NUMBER"
+"""Announced by labels of company numbers, which have the form of registration numbers of residents."""
+
+NOBODY = (OTHER, COMPANY)
+
 Check = Callable[[re.Match[str], str | None], bool]
 """Whether a match is of its type; the second argument is the type that the nearest label announces, if any."""
 
@@ -32,13 +37,14 @@ Fake = Callable[[Random, str], str]
 
 CLEAR, LIKELY, WEAK, BY_LABEL = 3, 2, 1, 0
 """Strengths of formats. A matching label adds two, so a weak format with a label wins against a likely one without.
-``BY_LABEL`` formats count only with a matching label."""
+``BY_LABEL`` formats count only with a matching label; a label of other numbers rules out weak and likely formats, and
+nothing rules out clear ones."""
 
 LABEL_BONUS = 2
 SCORES = (0.4, 0.5, 0.65, 0.8, 0.9, 0.9, 0.95)
 """Confidence of a span of each strength, 0..1, without label and check digit."""
 CERTAIN = 6
-"""Formats that no label can rule out, such as e-mail addresses and URLs."""
+"""Formats that win against all numbers, such as e-mail addresses and URLs."""
 
 
 def words(text: str) -> tuple[str, ...]:

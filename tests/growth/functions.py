@@ -208,7 +208,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         text, EXTRA_TYPES
     ),
     "corpus.pii.cover.cover_spans": lambda text: _called("corpus.pii.cover.cover_spans")(text, find_pii(text), "mask"),
-    "corpus.pii.fold: disguises": lambda text: fold_disguises(fold_signs(text)),
+    "corpus.pii.fold: disguises": lambda text: fold_disguises(fold_signs(text).text),
     "corpus.pii.replace.normal_forms": lambda text: _called("corpus.pii.replace.normal_forms")("EMAIL", text),
     "corpus.pii.replace: a long replacement": lambda text: _originals().occur_in("URL", text),
     "corpus.reading.encoding.decodes": lambda text: _called("corpus.reading.encoding.decodes")(_raw(text), "cp949"),

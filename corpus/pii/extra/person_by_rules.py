@@ -52,14 +52,8 @@ _TITLES = (
 )
 _POLITE = ("씨", "님", "귀하", "군", "양", "옹", "선생님", "선생", "여사", "고객님", "회원님")
 _NOT_BEFORE = "(?<![가-힣A-Za-z0-9*○◯〇●□])"  # a masked name, such as 김○○, starts before
-_COMPOUNDS = (
-    "동시장",
-    "주차장",
-    "학교수",
-    "학교장",
-    "지부장",
-    "복지사",
-)  # 공영주차장 (car park) is not the manager 공영주
+# 공영주차장 (car park) is not the manager 공영주
+_COMPOUNDS = words("동시장 주차장 학교수 학교장 지부장 복지사")
 _KIN = ("할머니", "할아버지", "누나", "언니", "오빠", "형님")
 HONORIFIC = re.compile(
     rf"(?P<word>씨(?!를? ?(?:말[리려린렸]|뿌)|를 ?심|네 ?21|[xX])|님|귀하|군|양|옹|{_TITLES})님?{_PARTICLES}"

@@ -25,6 +25,7 @@ from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, wor
 _ACCOUNT_WORDS = words(
     "계좌 통장 입금 송금 이체 예금주 은행 뱅크 금고 농협 수협 신협 우체국 카뱅 케뱅 토뱅 토스 account acct accountno"
     " accountnumber acctno acc_no accno acct_no account_no bankaccount"
+    " bank shinhan kookmin woori nonghyup suhyup kakaobank tossbank kbank"
 )
 _TEN_DIGITS = "(?=(?:[0-9][-._~/· ]{0,3}){10})"  # a date has fewer
 ACCOUNT_GROUPS = re.compile(
@@ -52,16 +53,20 @@ def _is_account(match: re.Match[str], label: str | None) -> bool:
 
 # --- BRN
 
-BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?- ?)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
+BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?- ?|\.)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
 BUSINESS_ODD = re.compile(rf"{START}[0-9]{{3}}(?P<sep>[-._~/· ])[0-9]{{2}}(?P=sep)?[0-9]{{5}}{END}")
 BUSINESS_BARE = re.compile(rf"{BARE_START}[0-9]{{10}}{BARE_END}")
 
 
 def _is_business(match: re.Match[str], label: str | None) -> bool:
+    """A valid check digit, or hyphens and a label."""
     digits = digits_of(match.group())
-    if digits[:3] < "101" or digits[3:5] == "00" or _AMOUNT.match(match.string, match.end()):
+    is_bare = match.group() == digits
+    if label == "BRN" and "-" in match.group():
+        return True
+    if digits[:3] < "101" or digits[3:5] == "00" or (is_bare and _AMOUNT.match(match.string, match.end())):
         return False
-    if label != "BRN" and match.group() == digits and looks_typed(digits):
+    if label != "BRN" and is_bare and looks_typed(digits):
         return False
     return business_check_digit(digits[:9]) == int(digits[9])
 
@@ -81,8 +86,10 @@ CARD_BARE = re.compile(rf"{BARE_START}(?:[2-69][0-9]{{15}}|3[47][0-9]{{13}}){BAR
 
 
 def _is_card(match: re.Match[str], label: str | None) -> bool:
-    """A valid check digit, and not four years (2002 2003 2004 2005)."""
+    """A valid check digit, or groups and a label; not four years (2002 2003 2004 2005)."""
     digits = digits_of(match.group())
+    if label == "CARD" and match.group() != digits:
+        return True
     if label != "CARD" and all(group[:2] in ("19", "20") for group in _GROUP.findall(match.group())):
         return False
     return luhn_check_digit(digits[:-1]) == int(digits[-1])
@@ -118,8 +125,8 @@ BRN = PiiType(
 CARD = PiiType(
     "CARD",
     (
-        Format(CARD_SIXTEEN, CLEAR, _is_card, digits=16, has_checksum=True),
-        Format(CARD_FIFTEEN, CLEAR, _is_card, digits=15, has_checksum=True),
+        Format(CARD_SIXTEEN, CLEAR + 2, _is_card, digits=16, has_checksum=True),
+        Format(CARD_FIFTEEN, CLEAR + 2, _is_card, digits=15, has_checksum=True),
         Format(CARD_BARE, LIKELY, _is_card, digits=15, has_checksum=True),
     ),
     ("카드", "card", "결제", "아멕스"),

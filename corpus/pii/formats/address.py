@@ -28,7 +28,7 @@ _NO_COUNT = (
     r"|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
     r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 )| (?:년|개월|명|만|억))"
 )
-_LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|의(?: ?[0-9]{1,4}(?= ?번지)|[0-9]{1,4}))"
+_LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|(?: ?번지)?의 ?[0-9]{1,4})"
 _NUMBER = rf"(?:{_LOT}|[0-9]{{1,5}})(?: ?번지)?{_NO_COUNT}"
 _TOWN = r"[가-힣][가-힣0-9]{0,6}?(?:읍|면|동|리| ?[0-9]가)"
 _TOWNS = rf"[ \n]{{0,3}}{_TOWN}(?: {_TOWN})?"
@@ -40,16 +40,25 @@ _CORE = (
     rf"(?:[ \n]{{1,3}}(?![0-9]가 [0-9])|(?![0-9]가))(?P<number>{_NUMBER})"
     rf"|(?P<village>{_TOWNS})(?: 산)?(?: |(?![0-9]가))(?P<lot>{_NUMBER}))"
 )
-_FLAT = r"(?:제?[0-9]{1,4}동(?: ?제?[0-9]{1,5}호| ?[0-9]{1,3}층)?|[A-Za-z가-힣]동 ?[0-9]{1,5}호)"
+_FLAT = r"(?:제?[0-9]{1,4}동(?: ?제?[0-9]{1,5}호| ?[0-9]{1,3}층)?|[A-Za-z가-힣]동 ?[0-9]{1,5}[호층])"
 _FLOOR = r"(?:지하 ?|B)?[0-9]{1,3}층(?: ?[0-9]{1,5}호)?"
 _ROOM = rf"(?:{_FLAT}|{_FLOOR}|제?[A-Z]?[0-9]{{1,5}}호(?!선))"
 # 101-202 is 101동 202호, 1588-0000 a telephone
 _FLAT_ROOM = r"(?!1[5-8][0-9]{2}-[0-9]{4})[0-9]{2,4}-[0-9]{2,4}(?![0-9\-]|명|분|시|일|월|년|원|%)"
 _NUMBER_WORD = r"(?:핸드폰|휴대|전화|연락처|문의|팩스|대표|고객센터|콜센터|상담|(?i:tel|fax|hp|phone|mobile))"
-_BUILDING = rf"(?!{_NUMBER_WORD})[가-힣A-Za-z][가-힣A-Za-z0-9]{{0,14}}"
+_KIND = "(?:아파트|오피스텔|빌라|맨션|연립|빌딩|타워|상가|센터|프라자|플라자|타운|마을|본관|별관|신관)"
+# 강선마을 14단지, 마이타워 오피스텔, Two IFC
+_BUILDING = (
+    rf"(?!{_NUMBER_WORD})(?:[A-Z][A-Za-z0-9&]{{0,14}} ){{0,2}}[가-힣A-Za-z][가-힣A-Za-z0-9]{{0,14}}"
+    rf"(?: (?:[0-9]{{1,3}}(?:단지|차)|[가-힣A-Za-z0-9]{{0,12}}{_KIND})){{0,2}}"
+)
 _INSIDE = rf"[, ]{{1,2}}(?:{_BUILDING} ?(?:{_ROOM}|{_FLAT_ROOM})|{_ROOM}|{_FLAT_ROOM})"
+_HOUSE_NAME = rf"(?:, ?[가-힣A-Za-z0-9]{{1,14}}{_KIND})"
 _BRACKET = r" ?\([가-힣][가-힣0-9]{0,7}(?:동|리|가|읍|면)[0-9]{0,2}(?:, ?[가-힣A-Za-z0-9 ]{1,24})?\)"
-_DETAIL = rf"(?P<detail>(?:{_BRACKET})?(?:{_INSIDE}){{0,2}}(?:{_BRACKET})?)"
+_DETAIL = (
+    rf"(?P<detail>(?: [0-9]{{1,3}}통 ?[0-9]{{1,3}}반)?(?:{_BRACKET})?(?:(?:{_INSIDE}){{1,2}}|{_HOUSE_NAME})?"
+    rf"(?:{_BRACKET})?(?: ?\([0-9]{{5}}\))?)"
+)
 _POSTCODE = (
     r"(?P<postcode>\((?:우 ?\)? ?)?[0-9]{3}-?[0-9]{2,3}\) ?|\[[0-9]{5}\] ?"
     r"|(?:\(?우 ?\) ?)?(?:[0-9]{5}|[0-9]{3}-[0-9]{3}),? ?)"
@@ -61,13 +70,12 @@ _LED_BY_REGION = (
     rf"{_CORE}{_DETAIL}"
 )
 _START = r"(?:(?<![가-힣A-Za-z0-9])|(?<=주소)|(?<=소재지)|(?<=배송지)|(?<=거주지))"
-WITH_REGION = re.compile(rf"{_START}{_LED_BY_REGION}")
+WITH_REGION = re.compile(rf"(?:{_START}|(?<![0-9.\-])(?<![0-9] ){_POSTCODE}){_LED_BY_REGION}")
 # renamed or merged districts are not in the list: region, county, town and number are sufficient together
 WITH_OLD_DISTRICT = re.compile(
     rf"{_START}(?P<region>{REGION_PATTERN})(?P<districts> [가-힣]{{1,4}}[시군구])(?= [가-힣]{{1,5}}[읍면동로길] ?)"
     rf"{_CORE}{_DETAIL}"
 )
-WITH_POSTCODE = re.compile(rf"(?<![0-9.\-])(?<![0-9] ){_POSTCODE}{_LED_BY_REGION}")
 WITHOUT_REGION = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<districts>{TELLING_DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?)(?= ){_CORE}{_DETAIL}"
 )
@@ -88,7 +96,7 @@ LABELLED = re.compile(
 )
 PLAIN = re.compile(f"{_CORE}{_DETAIL}")
 APARTMENT = re.compile(
-    r"(?<![가-힣A-Za-z0-9])(?P<building>[가-힣A-Za-z0-9]{2,12}(?:아파트|빌라|맨션|오피스텔|연립) "
+    r"(?<![가-힣A-Za-z0-9])(?P<building>[가-힣A-Za-z0-9]{2,12}(?:아파트|빌라|맨션|오피스텔|연립) (?:[0-9]{1,3}단지 )?"
     r"[0-9]{1,4}동 ?[0-9]{1,5}호)"
 )
 ROAD_AND_ROOM = re.compile(
@@ -100,6 +108,16 @@ TOWN_AND_LOT = re.compile(
     rf"(?P<lot>[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))"
     rf"(?! ?(?:승|패|무승부|로 |회|주|호|끝|이닝|득점|완승))(?P<detail>(?:{_INSIDE})?))"
 )
+# 302-1204, 45 Gwangnaru-ro 56-gil, Gwangjin-gu, Seoul 05116, Korea
+ROMAN = re.compile(
+    r"(?<![A-Za-z0-9\-])(?P<roman>(?:#?[0-9]{1,4}(?:-[0-9]{1,4}|-?(?:ho|dong|F))?, ?){0,2}[0-9]{1,5}(?:-[0-9]{1,4})?,? "
+    r"(?:[A-Z][a-z]{1,20}[- ]?(?:daero|ro|gil|dong|ri|ga)(?:[ ,]{1,2}[0-9]{1,4}(?:beon)?-?gil)?, ?)"
+    r"(?:[A-Z][a-z]{1,15}-(?:gu|si|gun|eup|myeon|dong|do)(?:, ?| |(?![A-Za-z]))){1,3}"
+    r"(?:(?<= )[A-Z][a-z]{1,10}(?:-do)?)?(?:,? [0-9]{5})?(?:, (?:South |Republic of )?Korea)?)(?![A-Za-z0-9])"
+)
+_ROMAN_SCOPE = Scope(r"\-", "(?:gu|si|gun)(?![a-z])", before=90, after=60)
+_STEM = re.compile("[A-Z][a-z]+(?=[- ]?(?:daero|ro|gil|dong|ri|ga|gu|si|gun|eup|myeon)(?![a-z]))")
+_ROMAN_NAMES = words("Yunseul Kkotdaji Yeoubi Byeolttong Mujigae Dalpaengi Somsatang Danchu Pulpiri Jongdalsae")
 # nouns in 동 and 리 that numbers follow: activity, movement, labour …; seat, distance, management …
 _NO_VILLAGE = re.compile(
     "(?:.*[활운행노감자수작변공아연진충폭소파협출유반선역요거구기시부전제격생냉해율]동"
@@ -138,6 +156,7 @@ _LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
 _FIRST = ("윤슬", "꽃다지", "여우비", "별똥", "무지개", "노랑", "하양", "달팽이", "솜사탕", "단추", "풀피리", "종달새")
 _SECOND = ("나루", "고개", "언덕", "여울", "마루", "바위", "우물", "느티", "구슬", "모래")
 _WORD = re.compile("[가-힣A-Za-z]{2,}")
+_KEPT_WORD = re.compile(f"지하|단지|{_KIND}")
 
 
 def _invent(rng: Random) -> str:
@@ -149,20 +168,13 @@ def _new_number(rng: Random, text: str) -> str:
     return re.sub("[0-9]+", lambda m: str(rng.randrange(10 ** (len(m.group()) - 1), 10 ** len(m.group()))), text)
 
 
-def _levels(districts: str) -> int:
-    """Number of levels: 1 for a city, county or district, 2 for a district of a city, 0 for none."""
-    return max(len(re.findall(DISTRICT_PATTERN, districts)), bool(districts.strip()))
-
-
 def _new_districts(rng: Random, region: str | None, old: str) -> str:
-    """A city or district of ``region`` (any region if None), with as many levels as ``old``."""
+    """A city or district of ``region`` (any region if None), with a district of a city if ``old`` has one."""
     if not old:
         return ""
-    choices = DISTRICTS[region] if region else sorted(CITY_DISTRICTS)
-    cities = [name for name in choices if name in CITY_DISTRICTS]
-    is_inside = _levels(old) == 2 and cities
-    name = rng.choice(cities if is_inside else choices)
-    return " " * old.startswith(" ") + name + (f" {rng.choice(CITY_DISTRICTS[name])}" if is_inside else "")
+    name = rng.choice(DISTRICTS[region] if region else sorted(CITY_DISTRICTS))
+    has_two = len(re.findall(DISTRICT_PATTERN, old)) == 2 and name in CITY_DISTRICTS
+    return " " * old.startswith(" ") + name + (f" {rng.choice(CITY_DISTRICTS[name])}" if has_two else "")
 
 
 def _new_road(rng: Random, old: str) -> str:
@@ -179,19 +191,7 @@ def _new_detail(rng: Random, old: str) -> str:
     def rename(word: str) -> str:
         return _invent(rng) + (word[-1] if word[-1] in "동리가읍면" else rng.choice(("아파트", "빌라")))
 
-    return _new_number(rng, _WORD.sub(lambda match: "지하" if match[0] == "지하" else rename(match[0]), old))
-
-
-def _new_region(rng: Random, old: dict[str, str | None]) -> str | None:
-    """A region with as many levels of districts as the old address; None if that has no region."""
-    if not old.get("region"):
-        return None
-    levels = _levels(old["districts"] or "")
-    if levels == 0:  # 세종 is the only region without districts; in other regions they may be omitted
-        return "세종" if str(old["region"]).startswith("세종") else rng.choice(sorted(DISTRICTS))
-    return rng.choice(
-        [r for r, names in DISTRICTS.items() if names and (levels == 1 or set(names) & set(CITY_DISTRICTS))]
-    )
+    return _new_number(rng, _WORD.sub(lambda m: m[0] if _KEPT_WORD.fullmatch(m[0]) else rename(m[0]), old))
 
 
 def _fake_address(rng: Random, value: str) -> str:
@@ -199,7 +199,10 @@ def _fake_address(rng: Random, value: str) -> str:
     match = next(filter(None, (pattern.fullmatch(value) for pattern in _WRITINGS)), None)
     assert match, "only addresses are replaced"
     old = match.groupdict()
-    region = _new_region(rng, old)
+    # 세종 is the only region without districts; in other regions they may be omitted
+    has_districts = bool((old.get("districts") or "").strip()) or not str(old.get("region")).startswith("세종")
+    regions = [r for r, names in DISTRICTS.items() if bool(names) == has_districts]
+    region = rng.choice(regions) if old.get("region") else None
     renewals: dict[str, Callable[[Random, str], str]] = {
         "postcode": _new_number,
         "region": lambda rng, text: REGIONS[region or ""][0] if len(text) > 2 else region or "",
@@ -211,6 +214,7 @@ def _fake_address(rng: Random, value: str) -> str:
         "lot": _new_number,
         "detail": _new_detail,
         "building": _new_detail,
+        "roman": lambda rng, text: _new_number(rng, _STEM.sub(lambda _: rng.choice(_ROMAN_NAMES), text)),
     }
     pieces, position = [], 0
     for name, renew in renewals.items():
@@ -222,7 +226,6 @@ def _fake_address(rng: Random, value: str) -> str:
 
 _FORMATS = (
     Format(WITH_REGION, CERTAIN, scope=_SCOPE, needs=_REGION_WORD),
-    Format(WITH_POSTCODE, CERTAIN, scope=_SCOPE, needs=_REGION_WORD),
     Format(WITH_OLD_DISTRICT, CLEAR, scope=_SCOPE, needs=_REGION_WORD),
     Format(WITHOUT_REGION, CERTAIN, scope=_SCOPE, needs=_DISTRICT_WORD),
     Format(WITHOUT_DISTRICT, LIKELY, scope=_SCOPE, needs=_REGION_WORD),
@@ -239,6 +242,7 @@ _FORMATS = (
         needs=_LOT_SIGN,
     ),
     Format(LABELLED, LIKELY, _is_place, _SCOPE, needs=_LABEL_WORD),
+    Format(ROMAN, CLEAR, scope=_ROMAN_SCOPE),
 )
 _WRITINGS = (*(form.pattern for form in _FORMATS), PLAIN)
 ADDRESS = PiiType(

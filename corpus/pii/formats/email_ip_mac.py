@@ -12,22 +12,17 @@ from ipaddress import AddressValueError, IPv6Address
 from random import Random
 
 from corpus.pii.formats.shapes import draw_user_name
-from corpus.pii.types import BY_LABEL, CERTAIN, LIKELY, Format, PiiType, Scope, words
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, NOBODY, Format, PiiType, Scope, words
 
 DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"
 RESERVED_DOMAINS = ("example.com", "example.net", "example.org", "mail.example")
 
 # --- EMAIL
 
+# 드릴께요.hong@…, *hong@…, **hong@…**; but g**dong@… and ***dong@… are masked
 EMAIL_PATTERN = re.compile(
-    r"(?<![A-Za-z0-9._%+*\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
-    rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@*]|\.[A-Za-z0-9])"
-)
-
-# **address** in Markdown; other stars are masks
-EMAIL_IN_BOLD = re.compile(
-    r"(?<=(?<![A-Za-z0-9*])\*\*)[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
-    rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?=\*\*)"
+    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][._%+*\-])(?<![A-Za-z0-9]\*\*)(?<!\*{3})[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
+    rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@]|\*+[A-Za-z0-9.]|\.[A-Za-z0-9])"
 )
 
 
@@ -42,12 +37,16 @@ def fake_email(rng: Random, value: str) -> str:
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 IPV4 = re.compile(
-    rf"(?:(?<![0-9A-Za-z.])|(?<=[Ii][Pp]))(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}"
-    r"(?![0-9A-Za-z]|\.[0-9]| ?(?:버전|버젼|판|편|장|절))"
+    rf"(?:(?<![0-9A-Za-z])|(?<=[Ii][Pp]))(?<![0-9A-Za-z]\.)(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}"
+    r"(?![0-9A-Za-z]|\.[0-9])"
 )
 IPV6 = re.compile(
-    r"(?:(?<![0-9A-Za-z:.])|(?<=[Ii][Pp]:)|(?<=[Vv]6:)|(?<=[가-힣\"']:))(?!:[^:])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:]|\.[0-9])"
+    r"(?:(?<![0-9A-Za-z])(?<![0-9A-Za-z]\.)(?<![0-9A-Fa-f:]:)|(?<=[Vv]6:))(?!:[^:])(?=[0-9A-Fa-f]{0,4}:)"
+    r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?<![^:]:)(?![0-9A-Za-z]|:[0-9A-Fa-f:]|\.[0-9])"
 )
+MIN_CLEAR_OCTET = 11
+"""Versions and chapters have smaller numbers."""
+_CHAPTER = re.compile(" ?(?:버전|버젼|판|편|장|절)(?![가-힣])")
 _PORT = re.compile(r":[0-9]{2,5}(?![0-9])| - - \[| port [0-9]|\]:[0-9]")  # 26.7.7.7:8080, the lines of web servers
 _VERSION_WORD = re.compile(
     r"(?:버전|버젼|판|version|ver\.?|빌드|build|펌웨어|firmware|릴리스|release|v|업데이트|패치|ios|android|chrome)"
@@ -64,8 +63,10 @@ def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
     is_documentation = (a, b, c) in ((192, 0, 2), (198, 51, 100), (203, 0, 113))
     if a in (0, 255) or 224 <= a < 240 or is_private or is_shared or is_documentation:
         return False
-    if label == "IP" or _PORT.match(match.string, match.end()):
+    if label == "IP" or min(octets) >= MIN_CLEAR_OCTET or _PORT.match(match.string, match.end()):
         return True
+    if label in NOBODY or _CHAPTER.match(match.string, match.end()):
+        return False
     if (a < 100 and sum(octet >= 10 for octet in octets) < 2) or (a < 20 and 0 in (b, c)):
         return False
     return not _VERSION_WORD.search(match.string[max(0, match.start() - 12) : match.start()])
@@ -97,22 +98,16 @@ _MAC_START, _MAC_END = (
     r"(?<![0-9A-Za-z])(?<!(?<![0-9A-Za-z])[0-9A-Fa-f]{2}[:\-.])",
     r"(?![0-9A-Za-z]|[:\-.][0-9A-Fa-f])",
 )
-MAC_COLON = re.compile(rf"{_MAC_START}{_HEX2}(?::{_HEX2}){{5}}{_MAC_END}")
-MAC_HYPHEN = re.compile(rf"{_MAC_START}{_HEX2}(?:-{_HEX2}){{5}}{_MAC_END}")
-MAC_POINT = re.compile(rf"{_MAC_START}{_HEX2}(?:\.{_HEX2}){{5}}{_MAC_END}")
+MAC_PAIRS = re.compile(rf"{_MAC_START}{_HEX2}(?P<sep>[:.\-]){_HEX2}(?:(?P=sep){_HEX2}){{4}}{_MAC_END}")
 MAC_BLANK = re.compile(rf"{_MAC_START}{_HEX2}(?P<sep> | ?: ?){_HEX2}(?:(?P=sep){_HEX2}){{4}}{_MAC_END}")
 MAC_BARE = re.compile(rf"{_MAC_START}[0-9A-Fa-f]{{6}}-?[0-9A-Fa-f]{{6}}{_MAC_END}")
 MAC_DOTS = re.compile(rf"{_MAC_START}[0-9A-Fa-f]{{4}}(?:\.[0-9A-Fa-f]{{4}}){{2}}{_MAC_END}")
 _LETTER = re.compile("[A-Fa-f]")
 
 
-def _has_letter(match: re.Match[str], label: str | None) -> bool:
-    """Excludes six pairs of digits, which may be lottery numbers or dates."""
-    return bool(_LETTER.search(match[0]))
-
-
 def _is_mac(match: re.Match[str], label: str | None) -> bool:
-    return label == "MAC" or _has_letter(match, label)
+    """Excludes six pairs of digits, which may be lottery numbers or dates."""
+    return bool(_LETTER.search(match[0])) or (label == "MAC" and "." not in match[0])
 
 
 def fake_mac(rng: Random, value: str) -> str:
@@ -130,7 +125,7 @@ _MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![A-Za-z])| ?주소)", before=60, after
 
 EMAIL = PiiType(
     "EMAIL",
-    (Format(EMAIL_PATTERN, CERTAIN, scope=_AT), Format(EMAIL_IN_BOLD, CERTAIN, scope=_AT)),
+    (Format(EMAIL_PATTERN, CERTAIN, scope=_AT),),
     ("이메일", "메일", "e-mail", "email", "이메일주소", "이메일 주소", "메일주소", "메일 주소"),
     fake_email,
     "hong@example.com",
@@ -138,7 +133,7 @@ EMAIL = PiiType(
 IP = PiiType(
     "IP",
     (
-        Format(IPV4, LIKELY, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
+        Format(IPV4, CLEAR, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
         Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
     ),
     (
@@ -151,10 +146,10 @@ IP = PiiType(
 MAC = PiiType(
     "MAC",
     (
-        Format(MAC_COLON, CERTAIN, _is_mac, _COLONS),
-        Format(MAC_HYPHEN, CERTAIN, _is_mac, Scope(r"\-", "[0-9A-Fa-f]{2}-[0-9A-Fa-f]{2}-", before=6, after=18)),
+        Format(MAC_PAIRS, CERTAIN, _is_mac, _COLONS),
+        Format(MAC_PAIRS, CERTAIN, _is_mac, Scope(r"\-", "[0-9A-Fa-f]{2}-[0-9A-Fa-f]{2}-", before=6, after=18)),
         Format(MAC_DOTS, CERTAIN, _is_mac, Scope(".", r"[0-9A-Fa-f]{4}\.", before=6, after=8)),
-        Format(MAC_POINT, CERTAIN, _has_letter, Scope(".", r"[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{2}\.", 12, 12)),
+        Format(MAC_PAIRS, CERTAIN, _is_mac, Scope(".", r"[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{2}\.", 12, 12)),
         Format(MAC_BLANK, BY_LABEL, scope=_MAC_WORD),
         Format(MAC_BARE, BY_LABEL, scope=_MAC_WORD),
     ),

@@ -15,15 +15,15 @@ from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, Pii
 
 # --- PASSPORT
 
-PASSPORT_NUMBER = re.compile(
-    r"(?<![0-9A-Za-z])(?<![0-9A-Za-z]-)[MSRODGmsrodg](?:[0-9]{8}|[0-9]{3}[A-Za-z][0-9]{4})(?![0-9A-Za-z]|-[0-9A-Za-z])"
-)
-PASSPORT_PARTED = re.compile(
-    r"(?<![0-9A-Za-z])(?<![0-9A-Za-z]-)[MSRODGmsrodg][ \-](?:[0-9]{8}|[0-9]{3}[A-Za-z][0-9]{4})"
-    r"(?![0-9A-Za-z]|-[0-9A-Za-z])"
+_PASSPORT_START, _PASSPORT_END = r"(?<![0-9A-Za-z])(?<![0-9A-Za-z]-)", "(?![0-9A-Za-z]|-[0-9A-Za-z])"
+PASSPORT_NEW = re.compile(rf"{_PASSPORT_START}[MSRODmsrod][0-9]{{3}}[A-Za-z][0-9]{{4}}{_PASSPORT_END}")
+PASSPORT_OLD = re.compile(rf"{_PASSPORT_START}[MSRODmsrod][0-9]{{8}}{_PASSPORT_END}")
+# foreign ones, parted ones, and G, the code of official passports, which also starts many product codes
+PASSPORT_ODD = re.compile(
+    rf"{_PASSPORT_START}[A-Za-z](?:[ \-]|[A-Za-z]?)(?:[0-9]{{7,8}}|[0-9]{{3}}[A-Za-z][0-9]{{4}}){_PASSPORT_END}"
 )
 _PASSPORT_SCOPE = Scope(
-    "0-9", "(?:(?<=[MSRODGmsrodg][0-9])|(?<=[MSRODGmsrodg][ \\-][0-9]))[0-9]{2}[0-9A-Za-z][0-9]{4}", before=4, after=8
+    "0-9", "(?:(?<=[A-Za-z][0-9])|(?<=[MSRODGmsrodg][ \\-][0-9]))[0-9]{2}[0-9A-Za-z][0-9]{3}", before=4, after=8
 )
 
 
@@ -59,7 +59,7 @@ def _fake_licence(rng: Random, value: str) -> str:
 
 # --- HEALTH
 
-HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-_~.] ?| )?[0-9]{{10}}{BARE_END}(?! ?원)")
+HEALTH_NUMBER = re.compile(rf"{START}[1-9](?:(?: ?[-_~.] ?| )?[0-9]){{10,11}}{BARE_END}(?! ?원)")
 
 
 # --- rows
@@ -67,9 +67,9 @@ HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-_~.] ?| )?[0-9]{{10}}{BARE_END}
 PASSPORT = PiiType(
     "PASSPORT",
     (
-        # G is the code of official passports, but also starts many product codes
-        Format(PASSPORT_NUMBER, LIKELY, lambda m, label: m[0][0] not in "Gg" or label == "PASSPORT", _PASSPORT_SCOPE),
-        Format(PASSPORT_PARTED, BY_LABEL, scope=_PASSPORT_SCOPE),
+        Format(PASSPORT_NEW, CLEAR, scope=_PASSPORT_SCOPE),
+        Format(PASSPORT_OLD, LIKELY, scope=_PASSPORT_SCOPE),
+        Format(PASSPORT_ODD, BY_LABEL, scope=_PASSPORT_SCOPE),
     ),
     ("여권", "passport"),
     _fake_passport,

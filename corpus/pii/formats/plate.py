@@ -10,17 +10,20 @@ import re
 from random import Random
 
 from corpus.pii.formats.regions import COUNTY_STEM_PATTERN, DISTRICTS, REGIONS, SHORT_REGION_PATTERN
-from corpus.pii.types import CERTAIN, LIKELY, Format, PiiType, Scope, words
+from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
 
 _PRIVATE = "가나다라마거너더러머버서어저고노도로모보소오조구누두루무부수우주"
 _LETTERS = f"[{_PRIVATE}바사아자배하허호국합육해공]"
 _COUNTING = "조도보주수부구모자배루로호가나하대사국해"
 """Letters that are also units or nouns after a number."""
+_UNITS = "[조도보주수부구모배로호대사국해]"
 
 _NO_MORE = r"(?![0-9A-Za-z%]|[.~\-][0-9])"
-# counts never start with 0; some units are the start of other words: 건강 (health), 회사 (company), 여자 (woman)
+# only letters that are units can count, and counts never start with 0; some units are the start of other words: 건강
+# (health), 회사 (company), 여자 (woman)
 _NO_COUNT = (
-    rf"{_NO_MORE}(?:(?<=0[0-9]{{3}})|(?! ?(?:억|만|천|조|원(?!룸|장)|명(?!의)|시간|년|월(?!요|세)|개(?!인)"
+    rf"{_NO_MORE}(?:(?<=0[0-9]{{3}})|(?<!{_UNITS}[0-9]{{4}})(?<!{_UNITS}[ \-][0-9]{{4}})|(?! ?"
+    r"(?:억|만|천|조(?!차)|원(?!룸|장)|명(?!의)|시간|년|월(?!요|세)|개(?!인)"
     r"|회(?!사|색|원|의)|건(?!강|물|설)|점(?!심|검|포)|달러|여(?![자성기권])|달|분(?!의)|일(?! |$)|대(?! |$)|칼로리"
     r"|보(?!험|호)|번씩|쪽| (?:[ck]?m|k?g|m?l|usd|krw|pt?)(?![a-z]))))"
 )
@@ -28,6 +31,9 @@ _START = r"(?<![0-9A-Za-z가-힣])(?<![0-9][.\-])"
 _GAP = "[ \\-]?"
 MODERN = re.compile(
     rf"(?<![0-9A-Za-z])(?<![0-9][.\-])[0-9]{{2,3}}(?P<gap>{_GAP})(?P<letter>{_LETTERS}){_GAP}[0-9]{{4}}{_NO_COUNT}"
+)
+TIGHT = re.compile(
+    rf"(?<![0-9A-Za-z])(?<![0-9][.\-])[0-9]{{2,3}}(?P<gap>)(?P<letter>(?!{_UNITS}){_LETTERS})[0-9]{{4}}{_NO_MORE}"
 )
 REGIONAL = re.compile(rf"{_START}{SHORT_REGION_PATTERN}{_GAP}[0-9]{{1,2}}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}")
 MOTORCYCLE = re.compile(
@@ -69,13 +75,17 @@ def _fake_plate(rng: Random, value: str) -> str:
     return name + head + tail
 
 
-_WORDS = words(
-    "차량 번호판 자동차 승용차 택시 버스 트럭 렌터카 렌트카 오토바이 차주 차번호 뺑소니 주차 화물차 세단 봉고"
-    " 앞차 옆차 뒷차 뒤차 상대차 렌트 소나타 쏘나타 그랜저 아반떼 카니발 쏘렌토 스포티지 모닝 블랙박스"
+_WORDS = (
+    *words(
+        "차량 번호판 자동차 승용차 택시 버스 트럭 렌터카 렌트카 오토바이 차주 차번호 뺑소니 주차 화물차 세단 봉고"
+        " 앞차 옆차 뒷차 뒤차 상대차 렌트 소나타 쏘나타 그랜저 아반떼 카니발 쏘렌토 스포티지 모닝 블랙박스"
+    ),
+    "차 번호",
 )
 PLATE = PiiType(
     "PLATE",
     (
+        Format(TIGHT, CLEAR, _is_plate, _SCOPE),
         Format(MODERN, LIKELY, _is_plate, _SCOPE),
         Format(REGIONAL, CERTAIN, scope=_SCOPE),
         Format(MOTORCYCLE, CERTAIN, scope=_SCOPE),

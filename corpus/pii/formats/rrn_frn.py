@@ -11,7 +11,7 @@ from random import Random
 
 from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill, resident_check_digit
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType
+from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LIKELY, WEAK, Format, PiiType
 
 
 def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
@@ -22,15 +22,21 @@ def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
 
 def _registration_formats(century_digits: str) -> tuple[Format, ...]:
     return (
-        Format(_registration(century_digits, "(?: ?- ?| {1,2})"), CLEAR, _has_birth_date, digits=13),
-        Format(_registration(century_digits, "(?: ?[·~_] ?)"), LIKELY, _has_birth_date, digits=13),
+        Format(_registration(century_digits, "(?: ?- ?)"), CLEAR, _has_birth_date, digits=13),
+        Format(_registration(century_digits, "(?: ?[·~_*] ?| {1,2})"), LIKELY, _is_likely_age, digits=13),
         Format(_registration(century_digits, "(?: ?[./:,] ?)"), BY_LABEL, _has_birth_date, digits=13),
         Format(_registration(century_digits, ""), WEAK, _is_no_bar_code, digits=13),
     )
 
 
 def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
-    return is_birth_date(match["date"], match["century"])
+    return label != COMPANY and is_birth_date(match["date"], match["century"])
+
+
+def _is_likely_age(match: re.Match[str], label: str | None) -> bool:
+    """Excludes ``241225 1234567``, a date and a number: nobody born in 1924 without a label."""
+    is_old = match["century"] in "1256" and match["date"] < "3"
+    return (label in ("RRN", "FRN") or not is_old) and _has_birth_date(match, label)
 
 
 def _is_no_bar_code(match: re.Match[str], label: str | None) -> bool:

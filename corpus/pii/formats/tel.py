@@ -35,9 +35,9 @@ MOBILE = re.compile(
     rf"{_START}(?:(?:010{_SEP}|\(010\) ?-? ?)[0-9]{{4}}{_SEP}?|010[0-9]{{4}}{_SEP}"
     rf"|(?:01[16-9]{_SEP}|\(01[16-9]\) ?-? ?)[0-9]{{3,4}}{_SEP}?|01[16-9][0-9]{{3,4}}{_SEP})[0-9]{{4}}{END}"
 )
-MOBILE_BARE = re.compile(rf"{BARE_START}01(?:0[0-9]{{8}}|[16-9][0-9]{{7,8}}){BARE_END}")
 INTERNATIONAL = re.compile(
-    rf"{START}(?:\(\+ ?82\)|\+ ?82\)?|(?:\((?:00 ?)?82\)|(?:00 ?)?82\)?)(?=[- ]))[- .)]{{0,2}}(?:\(0\)[- ]?)?"
+    rf"{START}(?:\(\+ ?82\)|\+ ?82\)?|(?:\((?:00 ?)?82\)|(?:(?:00|011)[ -]?)?82\)?)(?=[- ]))"
+    rf"[- .)]{{0,2}}(?:\(0\)[- ]?)?"
     rf"(?:0?(?:1[016-9]|70|50[0-9]){_SEP}?[0-9]{{3,4}}|0?{_AREA}{_SEP}[0-9]{{3,4}}){_SEP}?[0-9]{{4}}{END}"
 )
 LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
@@ -49,7 +49,9 @@ SERVICE = re.compile(
     rf"{_START}(?:0(?:70|[35]0[0-9]?){_SEP}[0-9]{{3,4}}{_SEP}?|0(?:70|[35]0[0-9]?)[0-9]{{3,4}}{_SEP}"
     rf"|\(070\) ?-? ?[0-9]{{3,4}}{_SEP}?|0[68]0{_SEP}[0-9]{{3,4}}{_SEP}?)[0-9]{{4}}{END}"
 )
-SERVICE_BARE = re.compile(rf"{BARE_START}0(?:70|[35]0[0-9]?)[0-9]{{7,8}}{BARE_END}")
+BARE = re.compile(
+    rf"{BARE_START}0(?:10[0-9]{{8}}|1[16-9][0-9]{{7,8}}|(?:70|[35]0[0-9]?)[0-9]{{7,8}}|80[2-9][0-9]{{6}}){BARE_END}"
+)
 NATIONWIDE = re.compile(
     rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}})"
     rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개)"
@@ -111,14 +113,13 @@ TEL = PiiType(
     "TEL",
     (
         Format(MOBILE, CLEAR, digits=10, leads="0("),
-        Format(MOBILE_BARE, CLEAR, digits=10, leads="0"),
         Format(MOBILE_SHORT, BY_LABEL, digits=10, leads="1"),
         Format(LOCAL, BY_LABEL, _is_local, digits=7, leads="23456789"),
         Format(INTERNATIONAL, CLEAR + 1, digits=10, leads="+(08"),
         Format(LANDLINE, CLEAR, digits=9, leads="0("),
         Format(LANDLINE_BARE, BY_LABEL, digits=9, leads="0"),
         Format(SERVICE, CLEAR, digits=10, leads="0("),
-        Format(SERVICE_BARE, CLEAR, digits=10, leads="0"),
+        Format(BARE, CLEAR, digits=10, leads="0"),
         Format(NATIONWIDE, LIKELY, _is_not_a_span_of_years, leads="1"),
     ),
     _WORDS,

@@ -34,11 +34,11 @@ URL_SCHEME = re.compile(
     re.IGNORECASE,
 )
 URL_WWW = re.compile(
-    rf"(?<![A-Za-z0-9@.\-_])(?P<value>www\.(?:{DOMAIN_LABEL}\.){{1,6}}[A-Za-z]{{2,24}}(?![A-Za-z0-9]){_PATH})",
+    rf"(?<![A-Za-z0-9@])(?<![A-Za-z0-9@][.\-_])(?P<value>www\.(?:{DOMAIN_LABEL}\.){{1,6}}[A-Za-z]{{2,24}}(?![A-Za-z0-9]){_PATH})",
     re.IGNORECASE,
 )
 URL_BARE = re.compile(
-    rf"(?:(?<![A-Za-z0-9@/\-_*])|(?<=(?<![A-Za-z0-9*])\*\*))(?<![A-Za-z0-9@./\-_*]\.)(?<!\.\.)"
+    rf"(?:(?<![A-Za-z0-9@/\-_*])|(?<=(?<![A-Za-z0-9*])\*\*)|(?<=[^A-Za-z0-9_\-./@*][-*]))(?<![A-Za-z0-9@./\-_*]\.)(?<!\.\.)"
     rf"(?P<value>(?:\*\.)?(?!(?i:asp|ado|vb|dot|f|c)\.net)(?:{DOMAIN_LABEL}\.){{1,5}}{_TLDS}{_BARE_END}{_PATH})"
 )
 URL_SHORT = re.compile(
@@ -106,7 +106,7 @@ def _before_closing(url: str) -> str:
 
 _PATH_START, _HOST_END = re.compile("[/?#]"), re.compile("[:/?#]")
 _NO_HOST = re.compile(
-    r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.|(?:co|or|go|ac)\.[a-z]+$|[A-Z][a-z]+\.(?:info|io|me|app)$"
+    r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.|(?:co|or|go|ac)\.[a-z]+$|[A-Z][a-z]+\.(?:info|io|me|app|net)$"
 )
 _CALL = re.compile("\\((?:[\"')]|[a-z]+[(,)=])")  # log.info("…") is a call
 _DOMAIN_END = re.compile(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from corpus.pii.detect import Candidate, Context, Span, judge_match, resolve_overlaps
+from corpus.pii.detect import Candidate, Context, Span, from_second_reading, judge_match, resolve_overlaps
 from corpus.pii.fold import fold_disguises, fold_signs
 from corpus.pii.formats.table import TABLE
 from corpus.pii.types import PiiType
@@ -29,8 +29,10 @@ PASSES = tuple((kind, _joined(kind)) for kind in TABLE)
 
 def find_by_sixteen_passes(text: str) -> list[Span]:
     """The same spans as ``find_pii``, found by one search of all of ``text`` for each type."""
-    folded = fold_disguises(fold_signs(text))
-    return resolve_overlaps(_candidates(folded.text), folded)
+    folded = fold_signs(text)
+    reading = fold_disguises(folded.text)
+    second = from_second_reading(reading, _candidates(reading.text))
+    return resolve_overlaps([*_candidates(folded.text), *second], folded)
 
 
 def _candidates(text: str) -> Iterator[Candidate]:

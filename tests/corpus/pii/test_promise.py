@@ -152,11 +152,11 @@ class ShyDetector:
         return spans
 
     def in_sentences(
-        self, sentences: Sequence[str], types: object = None, name_model: object = None
+        self, sentences: Sequence[str], types: object, name_model: object, label: str = "", joint: str = " "
     ) -> list[list[Span]]:
-        spans, starts = self(" ".join(sentences)), [0]
+        spans, starts = self(joint.join(sentences)), [0]
         for sentence in sentences:
-            starts.append(starts[-1] + len(sentence) + 1)
+            starts.append(starts[-1] + len(sentence) + len(joint))
         return [
             [Span(s.start - first, s.end - first, s.type) for s in spans if first <= s.start < last]
             for first, last in pairwise(starts)

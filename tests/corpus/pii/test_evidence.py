@@ -1,0 +1,80 @@
+"""Evidence is weighed: no word next to a value with a telling format hides it."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpus.pii.detect import find_pii
+from tests.corpus.pii.marked_texts import unmark
+
+MARKED = """
+원서 접수 ⟦TEL:010-8879-6145⟧
+접수처: ⟦RRN:870523-1234561⟧
+고소장을 접수한 이모씨(⟦RRN:870523-1234561⟧)
+사고가 접수되어 ⟦TEL:010-8879-6145⟧로
+피팅모델 ⟦TEL:010-8879-6145⟧
+게시물에 ⟦TEL:010-8879-6145⟧ 이 그대로
+특허법인 다온 ⟦TEL:02-3278-9145⟧
+부품점 ⟦TEL:02-3278-9145⟧
+품번 확인은 ⟦TEL:010-8879-6145⟧
+운송장번호 ⟦TEL:010-8879-6145⟧
+5월 1일에 ⟦TEL:010-8879-6145⟧로 연락
+그 사이에 ⟦TEL:010-8879-6145⟧로
+이에 ⟦TEL:010-8879-6145⟧
+⟦TEL:010-8879-6145⟧이 3번이나
+25일에 ⟦CARD:5327-5012-3456-7891⟧
+메일로 드릴께요.⟦EMAIL:gildong77@naver.com⟧
+메일..⟦EMAIL:gildong77@naver.com⟧
+메일-⟦EMAIL:gildong77@naver.com⟧
+메일—⟦EMAIL:gildong77@naver.com⟧
+*⟦EMAIL:gildong77@naver.com⟧
+메일+⟦EMAIL:gildong77@naver.com⟧
+메일%⟦EMAIL:gildong77@naver.com⟧*
+⟦MENTION:@gildong_77⟧(길동)
+⟦MENTION:@gildong_77⟧( 이모씨
+접속.⟦IP:121.78.45.190⟧에서
+버전 확인 ⟦IP:121.78.45.190⟧ 판매
+⟦ADDRESS:경기도 고양시 일산서구 주엽로 70, 강선마을 14단지 309동 605호⟧에
+⟦ADDRESS:주엽로 70, 강선마을 14단지 309동 605호⟧
+주소: ⟦ADDRESS:서울 관악구 신림로 12 신림푸르지오 5단지 1203호⟧
+주소: ⟦ADDRESS:서울 강남구 테헤란로 12, 마이타워 오피스텔 708호⟧
+주소: ⟦ADDRESS:경기 파주시 탄현면 성동리 187의 12⟧
+주소: ⟦ADDRESS:경기 파주시 탄현면 성동리 13번지의 4⟧
+주소: ⟦ADDRESS:전북 남원시 산내면 대정리 123번지 3통 2반⟧
+주소: ⟦ADDRESS:서울 영등포구 국제금융로 10 Two IFC 22층⟧
+⟦ADDRESS:서울 마포구 월드컵북로 12 (04001)⟧
+⟦ADDRESS:12, Teheran-ro 5-gil, Gangnam-gu, Seoul⟧
+Address: ⟦ADDRESS:302-1204, 45 Gwangnaru-ro 56-gil, Gwangjin-gu, Seoul 05116, Korea⟧
+수신자부담 ⟦TEL:0808371697⟧
+⟦TEL:011-82-10-8879-6145⟧
+①⟦TEL:⓪10-8879-6145⟧
+연락 ⟦TEL:⓪①⓪-8879-6145⟧
+차 번호가 ⟦PLATE:12가 3428⟧
+사업자 ⟦BRN:123.45.67891⟧
+⟦BRN:123.45.67891⟧
+건강보험증 번호 ⟦HEALTH:1 2345 678901⟧
+건강보험증 번호 ⟦HEALTH:1 234 567 8901⟧
+MAC ⟦MAC:3c5ab4d71e2f⟧
+단말 MAC주소: ⟦MAC:3C5AB4D71E2F⟧
+⟦RRN:870523*1234567⟧
+Shinhan Bank ⟦ACCOUNT:110-234-567890⟧
+"""
+NOTHING = """
+자산번호 M12345678
+241225 1234567
+Mail.net 서비스
+운송장번호 123-4567-8901
+특허 제10-1234567호
+접수번호 2024-1234-5678
+"""
+
+
+@pytest.mark.parametrize("marked", MARKED.strip().split("\n"))
+def test_a_telling_value_is_found_next_to_any_word(marked: str) -> None:
+    text, spans = unmark(marked)
+    assert [(span.start, span.end, span.type) for span in find_pii(text)] == spans
+
+
+@pytest.mark.parametrize("text", NOTHING.strip().split("\n"))
+def test_a_number_that_only_looks_personal_stays(text: str) -> None:
+    assert find_pii(text) == []
