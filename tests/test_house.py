@@ -51,7 +51,6 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_701,
-    "finetune": 15_433,
     "launch": 9_550,
     "wheel": 47_678,
 }
