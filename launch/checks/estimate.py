@@ -27,7 +27,7 @@ from finetune.queue.fingerprint import deciding, digest
 from finetune.queue.jobs import Job, plan, read_results
 from finetune.search.grid import trial_count
 from launch.console import PlainConsole, Table, print_table, world_size
-from launch.errors import is_user_error
+from launch.errors import USER_ERRORS
 from launch.numbers import duration
 from launch.pipeline import Stage, is_done, trains_tokenizer
 from launch.recipe import SAMPLE, Recipe
@@ -156,9 +156,7 @@ def text_bytes(recipe: Recipe) -> float | None:
             if not isinstance(item.path, Path):
                 return None
             size += item.path.stat().st_size * (UNPACKED if item.path.suffix in (".zst", ".gz") else 1)
-    except Exception as error:
-        if not is_user_error(error):
-            raise
+    except USER_ERRORS:  # reported by the checks
         return None
     return size
 

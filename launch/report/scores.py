@@ -287,15 +287,10 @@ def compare_with_encoders(scores: Sequence[Mapping[str, Any]]) -> list[Block]:
     ]
 
 
-def results_table(results: Sequence[Mapping[str, Any]], title: str = "") -> Table:
+def results_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """One row for each task, metric and model; encoders have no answers, so they leave those columns empty."""
-    return Table(
-        GENERATIVE_HEADS,
-        [row for result in results for row in _generative_rows(result)],
-        range(2, 8),
-        title=title,
-        note=NOTE_ON_ANSWERS,
-    )
+    rows = [row for result in results for row in _generative_rows(result)]
+    return Table(GENERATIVE_HEADS, rows, range(2, 8), note=NOTE_ON_ANSWERS)
 
 
 def _generative_rows(result: Mapping[str, Any]) -> list[list[str]]:
