@@ -50,9 +50,9 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_701,
-    "launch": 9_550,
-    "wheel": 47_678,
+    "corpus": 11_700,
+    "launch": 9_543,
+    "wheel": 47_670,
 }
 
 FOLDERS = (*PACKAGES, "tests")
