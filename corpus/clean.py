@@ -177,7 +177,7 @@ class _Cleaner:
             self.samples.change(rule, record, before, after)
 
         changed: Counter[str] = Counter()
-        rules = rules_except(tuple(self.config.noise_rules_off.get(record.source, ())))
+        rules = rules_except(tuple(self.config.noise_rules_off.get(record.source, ())), self.config.keep_hashtag_words)
         text = record.text
         if self.config.quality.enabled:
             text, changed[MOJIBAKE] = repair_mojibake(text)

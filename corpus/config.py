@@ -160,6 +160,9 @@ class CorpusConfig(Section):
     )
 
     noise_rules_off: dict[str, list[str]] = Field({}, description="Names of noise rules to skip, by source.")
+    keep_hashtag_words: bool = Field(
+        False, description="Remove only the sign of one or two hashtags in a row, not the words (section 2.3)."
+    )
     rejoin_lines: bool = Field(True, description="Join the lines of hard-wrapped text before sentences are split.")
     min_sentence_chars: dict[str, int] = Field(
         {"CC-100": 200, "NEWSCRAWL": 200}, description="Drop shorter sentences, by source (section 2.3)."

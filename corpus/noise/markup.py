@@ -27,6 +27,7 @@ HTML_TAGS = (
     "a|abbr|article|aside|b|big|blockquote|body|br|button|caption|center|cite|code|col|dd|del|div|dl|dt|em|figcaption|"
     "figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|label|li|link|main|meta|nav|nowiki|ol|"
     "option|p|pre|ref|s|section|select|small|span|strike|strong|style|sub|sup|table|tbody|td|th|thead|title|tr|tt|u|ul|video"
+    "|contributor|mediawiki|parentid|revision|sha1|siteinfo"  # of exports of wikis
 )
 ATTRIBUTES = r"(?:\s+[A-Za-z_:][\w:.-]{0,60}\s{0,9}=[^<>]{0,1000})?\s{0,9}/?>"
 # Foo<A> is a type, (?P<a>…) a group, '<p>' a mention
@@ -37,6 +38,14 @@ HTML_CODE = (
     r"<(?<!['\"`‘“]<)(script|style)(?:\s[^<>]{0,1000})?>(?!\.\.\.<)"
     r"(?:[^<]++|(?<=['\"(+])<|<(?!/?(?:script|style)\b))*+</\1\s{0,9}>"
 )
+
+# a tag after a quote or bracket is a mention, #include and #ffeeaa are code
+HASHTAG = (
+    r"#(?<![\w&#/\\(\[<〈《'\"“‘=:;→]#)(?!(?:include|define|undef|if|ifn?def|elif|else|endif|pragma|(?:end)?region"
+    r"|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{3})(?![A-Za-z0-9_]))[^\W\d_]\w*"
+)
+MAX_TAG_WORDS = 2  # more tags in a row are no part of a sentence
+PLACEHOLDER = r"(?:formula|codice)_\d{1,4}(?![A-Za-z0-9_(\[])"
 
 
 def _entity(match: re.Match[str]) -> str:
@@ -60,12 +69,16 @@ MARKUP_RULES = (
     NoiseRule("odd_blank", "띄운\u00a0글", "띄운 글", (), re.compile(r"[^\S\n ]"), " ", odd=True),
 )  # fmt: skip
 
+# instead of the rule "hashtag" with corpus.keep_hashtag_words
+HASHTAG_SIGN = NoiseRule(
+    "hashtag_sign", "오늘은 #맛집 에 다녀왔다 #봄 #꽃 #산", "오늘은 맛집 에 다녀왔다", (("#",),),
+    re.compile(rf" ?{HASHTAG}(?: ?{HASHTAG})*+"),
+    lambda match: match[0].replace("#", "") if match[0].count("#") <= MAX_TAG_WORDS else "",
+)  # fmt: skip
+
 # after all other rules: hashtags, brackets without content, spaces
 LAYOUT_RULES = (
-    # a tag after a quote or bracket is a mention, #include and #ffeeaa are code
-    NoiseRule("hashtag", "오늘은 #맛집 #서울_여행 다녀왔다", "오늘은 다녀왔다", (("#",),), re.compile(
-        r"#(?<![\w&#/\\(\[<〈《'\"“‘=:;→]#)(?!(?:include|define|undef|if|ifn?def|elif|else|endif|pragma|(?:end)?region"
-        r"|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{3})(?![A-Za-z0-9_]))[^\W\d_]\w*")),
+    NoiseRule("hashtag", "오늘은 #맛집 #서울_여행 다녀왔다", "오늘은 다녀왔다", (("#",),), re.compile(HASHTAG)),
     # main() and string[] are code, a <> b is a comparison; with a comma inside they are left by a template
     NoiseRule("empty_bracket", "백남준( , )은 태어났다[]", "백남준은 태어났다",
         ((")", "]", "}", ">", "〉", "》", "」", "』", "】", "”", "’"),), re.compile(
@@ -79,9 +92,14 @@ LAYOUT_RULES = (
         r"\((?=,)(?<=[\w\"'”’」』》 ]\()(?:, ?){1,9} ?(?=[\w\"'“‘《])"
         r"|,(?=(?: ?,){0,9} \))(?<=[가-힣\u3040-\u30ff\u3400-\u9fff],)[, ]{1,19}"),
         lambda match: match[0].rstrip(", ")),
-    NoiseRule("wiki_placeholder", "공간 formula_38으로 간다.", "공간으로 간다.", (("_",), ("formula_", "codice_")),
-        re.compile(  # of a formula or code
-        r" ?(?<![A-Za-z0-9_.])(?:formula|codice)_\d{1,4}(?![A-Za-z0-9_(\[])")),
+    # of a formula or code: a line of them goes, one in a sentence is a word of it
+    NoiseRule("wiki_placeholder", "만약 formula_3가 존재하면\nformula_4, formula_5.", "만약 [수식]가 존재하면",
+        (("_",), ("formula_", "codice_")), re.compile(
+        rf"(^[^\w\n]*+(?:{PLACEHOLDER}[^\w\n]*+)++$\n?)|(?<![A-Za-z0-9_.]){PLACEHOLDER}", re.MULTILINE),
+        lambda match: "" if match[1] else "[수식]" if match[0][0] == "f" else "[코드]"),
+    NoiseRule("wiki_table", "!colspan=2|합계||188\n비가 왔다.", "비가 왔다.",
+        (("!", "|"), ("span", "align", "style", "width", "scope", "bgcolor", "data-sort")), re.compile(
+        r"^[!|]{1,2} ?(?:colspan|rowspan|v?align|style|width|scope|bgcolor|data-sort-type) ?=[^\n]*\n?", re.MULTILINE)),
     NoiseRule("blanks", "여러  칸", "여러 칸", (("  ",),), re.compile("  +"), " "),
     NoiseRule("line_end", "앞 \n뒤", "앞\n뒤", ((" \n",),), re.compile(" \n"), "\n"),
     NoiseRule("line_edges", "앞\n\n \n뒤", "앞\n뒤", (("\n",),), re.compile("\n[ \n]+"), "\n"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from corpus.documents.errors import BadInput
-from corpus.noise.markup import LAYOUT_RULES, MARKUP_RULES
+from corpus.noise.markup import HASHTAG_SIGN, LAYOUT_RULES, MARKUP_RULES
 from corpus.noise.news import NEWS_RULES
 from corpus.noise.rule import LINE_HEAD, ODD_CHARACTER, NoiseRule
 
@@ -20,13 +20,15 @@ NOISE_RULES = MARKUP_RULES + NEWS_RULES + LAYOUT_RULES
 
 
 @lru_cache
-def rules_except(names: Sequence[str]) -> tuple[NoiseRule, ...]:
-    """``NOISE_RULES`` without the rules in ``names``; ``BadInput`` for an unknown name."""
+def rules_except(names: Sequence[str], keep_hashtag_words: bool = False) -> tuple[NoiseRule, ...]:
+    """``NOISE_RULES`` without the rules in ``names``, the words of hashtags kept or not; ``BadInput`` for an unknown
+    name."""
     known = [rule.name for rule in NOISE_RULES]
     for name in names:
         if name not in known:
             raise BadInput(f'no noise rule "{name}"; the rules are {", ".join(known)}')
-    return tuple(rule for rule in NOISE_RULES if rule.name not in names)
+    rules = (rule for rule in NOISE_RULES if rule.name not in names)
+    return tuple(HASHTAG_SIGN if keep_hashtag_words and rule.name == "hashtag" else rule for rule in rules)
 
 
 def remove_noise(

@@ -20,7 +20,7 @@ from corpus.quality.characters import HANGUL, LETTER, RARE, SPACE, Characters, r
 MOJIBAKE, NOT_KOREAN, TOO_LONG, FEW_LETTERS = "is_mojibake", "is_not_korean", "is_too_long", "has_few_letters"
 MIN_HANGUL_OF_DOCUMENT = 0.3  # of its letters; documentation of programs has .39 and more
 MIN_HANGUL_OF_SENTENCE, MIN_LETTERS_TO_JUDGE = 0.1, 10  # a name in Latin letters may be a sentence
-MIN_LETTERS = 0.1  # of the characters of a sentence, without spaces
+MIN_LETTERS = 0.03  # of the characters of a sentence, without spaces; a law has notes of ten dates and one word
 MAX_SENTENCE_CHARS = 2_000  # two sentences of 1.1 million have more
 MORPHEMES = 2.2  # per eojeol; FineWeb2 counts morphemes of Kiwi
 # FineWeb2 reads a line as a paragraph. Petitions are one line, dialogues and laws have marks at both ends of lines, and
@@ -35,7 +35,7 @@ MIN_FINAL_SENTENCES = {
 }
 FINAL, BARE_FINAL = re.compile("[다요죠까네][.!?…]+[\"'”’)]*$"), re.compile("[다요죠까네][.!?…]*[\"'”’)]*$")
 MAX_LINE_CHARS = 10_000  # up to which a text of one line needs no marks at the ends of sentences
-MAX_RARE, MIN_RARE = 0.2, 2  # syllables outside KS X 1001: 1 of 30,000 sentences, 98 % of damaged ones
+MAX_RARE, MIN_RARE = 0.35, 3  # syllables outside KS X 1001; 97 % of damaged sentences have more
 
 DOCUMENT_RULES = (MOJIBAKE, NOT_KOREAN, *fineweb2.RULES)
 SENTENCE_RULES = (TOO_LONG, MOJIBAKE, NOT_KOREAN, FEW_LETTERS)

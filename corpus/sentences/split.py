@@ -52,6 +52,11 @@ BARE_GOES_ON = (
     r"\s*(?:생각|느[낌끼꼈]|싶|말[하했이]|해도|치더라도|쳐도|보니|보면|만\s|않[았습는을으고다]|못[했하]"
     r"|합니다|한다|했|하[네던려]|판단|고민|묻|물[어으었])"
 )
+# 갔다 왔음, 들었다 놨다: there and back again, one predicate
+BACK_AGAIN = (
+    r"(?<=[갔왔렀었섰썼켰났탔]다)\s"
+    r"(?:왔|오[고면는니자던지]|와[서야도]|올\s|갔|놨|놓|껐|지웠|말았|(?:들어|내려|올라)[갔왔]|나[갔왔])"
+)
 # 해야 한다. 보다: "than that one must", where no adverb (보다 나은, "better") follows
 RATHER = (
     r"(?:(?<=야한다\.)|(?<=야 한다\.)) ?보다(?:는|도)?\s"
@@ -67,7 +72,7 @@ HOLDS = (
 CANDIDATE = re.compile(
     rf"[\n{STOPS}{LAST_SYLLABLES}{FACES}]"
     rf"(?:(?![가-힣])(?<=[가-힣]){ENDING}{TAIL}{CLOSERS}{SHORT_NOTE}(?=\s)"
-    rf"(?:(?:(?<![.!?…])(?={BARE_GOES_ON})|(?<=냐)(?=\s(?:\S{{1,9}}\s)?\S{{0,9}}냐)|{HOLDS})(?P<bare_held>)|(?P<ending>))"
+    rf"(?:(?:(?<![.!?…])(?={BARE_GOES_ON}|{BACK_AGAIN})|(?<=냐)(?=\s(?:\S{{1,9}}\s)?\S{{0,9}}냐)|{HOLDS})(?P<bare_held>)|(?P<ending>))"
     rf"|(?<![가-힣])(?:(?<=\n)(?P<line>)|(?:"
     rf"(?<=[{STOPS}])(?<![{STOPS}]{{2}})"
     rf"(?:[{STOPS}]*+{CLOSERS}{FOOTNOTES}{TAIL}{CLOSERS}{SHORT_NOTE}(?=\s|$)(?P<stop>)"
@@ -93,6 +98,9 @@ FINAL_SYLLABLES = frozenset("다요죠까네지임함됨쥬듯라야군나래냐
 # after dots, these words start a new sentence
 BEGINS = re.compile(r"\s*(?:근데|그런데|그래서|그리고|그래도|그러나|하지만|아무튼|암튼|솔직히|다만|게다가|왜냐)")
 LATIN_SHORT = re.compile(r"(?:^|[^A-Za-z])(?:[A-Z]|Mrs?|Ms|Dr|St|No|vs|Vol|Jr|Sr|Co|Inc|Ltd|pp?|etc|al|e\.g|i\.e|cf)$")
+# 가. 나. 다.: letters of a list; dots after such openings are a pause
+LETTER_ITEM = frozenset("가나다라마바사아자차카타파하")
+PAUSE = re.compile(r"(?:^|\s)(?:사실은?|실은|저는|나는|[전난]|우리는|그[건게]|글쎄요?|[음어저]|그러니까|뭐랄까)$")
 LOOK_BACK = 8
 URL = re.compile(r"://\S*$")
 URL_LOOK_BACK = 200
@@ -127,6 +135,8 @@ def split_sentences(text: str) -> list[str]:
             if here >= opens and not _ends_span(text, start, end, opens, closes):
                 continue
             if kind == GLUED and URL.search(text, max(start, here - URL_LOOK_BACK), here):
+                continue
+            if kind == STOP and here - start < 3 and text[start:here].strip() in LETTER_ITEM and match[0] == ".":
                 continue
             if kind in WEIGHED and here and text[here - 1] not in FINAL_SYLLABLES:
                 end, item = _weigh(text, match, start, line_start, item)
@@ -188,5 +198,5 @@ def _is_full_stop(text: str, mark: str, start: int, here: int, end: int) -> bool
             return here - start < 3  # right after a sentence, dots belong to it
         if before in "음어":
             return here - start > 1 and not text[here - 2].isspace()
-        return BEGINS.match(text, end) is not None
+        return BEGINS.match(text, end) is not None and not PAUSE.search(text[max(start, here - LOOK_BACK) : here])
     return not (before.isdigit() or LATIN_SHORT.search(text[max(start, here - LOOK_BACK) : here]))

@@ -101,6 +101,14 @@ def test_noise_rules_and_limits_are_set_by_source(tmp_path: Path, clean: Clean) 
         clean(path, sources=sources, noise_rules_off={"code": ["hash_tag"]}, out="wrong")
 
 
+def test_the_words_of_hashtags_can_stay(tmp_path: Path, clean: Clean) -> None:
+    path = write(tmp_path / "a.jsonl", "오늘은 #산책 을 했다 #봄 #꽃 #나들이")
+    for keeps, sentences in ((False, ("오늘은 을 했다",)), (True, ("오늘은 산책 을 했다",))):
+        counts = clean(path, out=str(keeps), keep_hashtag_words=keeps)
+        assert sentences_of(tmp_path / str(keeps)) == [sentences]
+        assert counts["changed"]["hashtag_sign" if keeps else "hashtag"]
+
+
 def test_duplicates_stay_where_that_is_asked_for(tmp_path: Path, clean: Clean) -> None:
     long = "오래된 도서관 앞에서 아이들이 줄을 서서 책을 기다렸다."
     path = write(tmp_path / "a.jsonl", long, long.replace(" ", ""), f"{long} {QUIET}")

@@ -70,7 +70,8 @@ def test_documents_fail_by_their_name(text: str, rule: str | None) -> None:
         ("https://example.com/aaaa/bbbb", "is_not_korean"),
         ("!!!!!!!!!!!!", "has_few_letters"),
         ("1 2 3 4 5 6 7 8 9", "has_few_letters"),
-        ("뀞뀘녕", "is_mojibake"),
+        ("뀞뀘븯녕", "is_mojibake"),
+        ("시간됬어 다모여 떙떙땡", None),
         ("가나 " * 700, "is_too_long"),
         ("가나 " * 600, None),
     ],
@@ -136,8 +137,9 @@ def test_the_web_mix_is_kept_and_dropped_as_labelled(
 ) -> None:
     mix = web_mix(shared("data").parent)
     path = write(tmp_path / "a.jsonl", [document.text for document in mix], "")
-    clean(path, quality=ON, pii={"mode": "keep"}, deduplicate={"documents": False, "sentences": False})
+    deduplicate = {"documents": False, "sentences": False}
+    clean(path, quality=ON, pii={"mode": "keep"}, deduplicate=deduplicate, keep_hashtag_words=True)
     left = left_in(tmp_path / "out")
     found = summarize(mix, ["\n".join(left[str(n)]) if str(n) in left else None for n in range(len(mix))])
-    assert found["all"] >= 0.965
-    assert found["good_lost"] <= 0.01
+    assert found["all"] >= 0.97
+    assert round(found["good_lost"], 4) <= 0.01
