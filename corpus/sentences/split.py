@@ -136,9 +136,7 @@ def split_sentences(text: str) -> list[str]:
                 continue
             if kind == GLUED and URL.search(text, max(start, here - URL_LOOK_BACK), here):
                 continue
-            if kind == STOP and here - start < 3 and text[start:here].strip() in LETTER_ITEM and match[0] == ".":
-                continue
-            if kind in WEIGHED and here and text[here - 1] not in FINAL_SYLLABLES:
+            if kind in WEIGHED and here and (here - start < 3 or text[here - 1] not in FINAL_SYLLABLES):
                 end, item = _weigh(text, match, start, line_start, item)
                 if not end:
                     continue
@@ -177,6 +175,10 @@ def _weigh(
     Inline lists such as ``1. 하나 2. 둘`` are split before the second and later numbers.
     """
     here, end = match.span()
+    if match[0] == "." and here - start < 3 and text[start:here].strip() in LETTER_ITEM:
+        return 0, item
+    if text[here - 1] in FINAL_SYLLABLES:
+        return end, item
     if match[0] == "." and text[here - 1].isdecimal():
         found = ITEM_NUMBER.search(text, max(start, here - 3), here)
         if found and ITEM_TEXT.match(text, end):
