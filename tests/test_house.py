@@ -50,9 +50,9 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_700,
+    "corpus": 11_738,
     "launch": 9_543,
-    "wheel": 47_670,
+    "wheel": 47_708,
 }
 
 FOLDERS = (*PACKAGES, "tests")
