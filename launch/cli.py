@@ -22,7 +22,7 @@ from launch.tools.compare import compare_results, ensemble
 from launch.tools.llm import llm_app
 from launch.tools.predict import predict
 from launch.tools.push import push
-from launch.tools.score import export_task_predictions, score_predictions, write_task_features
+from launch.tools.score import export_task_predictions, model_app, score_predictions, write_task_features
 from launch.tools.tokenizers import extend_tokenizer, measure_tokenizers
 
 ABOUT = """Pretrain Korean language models from raw text and score them on the KLUE tasks.
@@ -60,7 +60,6 @@ REMOVED = {  # old verbs, and what to use instead
     "plan": "`malmoi pretrain RECIPE --dry-run --gpus 8xa100-80` shows days and memory on GPUs that are not here",
     "bench": "the benchmarks are not installed; in a checkout, run `python -m benchmarks NAME`",
     "package": "pack the run's folder finetune with tar; `malmoi score RUN` recomputes its scores",
-    "model": "export the folder, a stock class of transformers, with torch.onnx.export (docs/predict.md)",
     "copy": "copy finished stages with the tool of your storage, such as rclone (docs/clusters.md)",
 }
 
@@ -171,6 +170,7 @@ for _verb, _purpose, _example in STAGE_VERBS:
     else:
         app.command(_verb, rich_help_panel=STAGES, help=_help)(_command)
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
+app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.add_typer(llm_app, name="llm", rich_help_panel=TOOLS)
 app.command("launch", rich_help_panel=STAGES)(launch_on_cluster)
 app.command("predict", rich_help_panel=TOOLS)(predict)

@@ -1,4 +1,4 @@
-"""Scores of predictions, and files of the KLUE tasks: ``malmoi score``, ``finetune features|export``.
+"""Scores of predictions, and files of the KLUE tasks: ``malmoi score``, ``finetune features|export``, ``model export``.
 
 Heavy imports wait until a command runs.
 """
@@ -18,6 +18,8 @@ from launch.errors import LaunchError
 
 if TYPE_CHECKING:
     from finetune.score.scores import Scored
+
+model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
 
 
 def _task_names() -> list[str]:
@@ -161,3 +163,18 @@ def export_task_predictions(
     from finetune.score.predictions import export_predictions
 
     typer.echo(f"{output}: {export_predictions(task, official, predictions, output):,} predictions")
+
+
+@model_app.command("export")
+def export_model(
+    folder: Annotated[str, typer.Argument(help="Fine-tuned model that labels texts or tokens: folder or Hub name.")],
+    out: Annotated[Path, typer.Argument(help="New folder for model.onnx, configuration and tokenizer.")],
+) -> None:
+    """Export a fine-tuned model of YNAT, STS, NLI, NER or RE as ONNX and check that its outputs are the same.
+
+    Example:  malmoi model export runs/smoke/finetune/ynat/model/seed-1/model topics-onnx
+    """
+    set_up_console()
+    from finetune.saved_models.export import export_onnx
+
+    typer.echo(f"{out}: outputs differ by {export_onnx(folder, out):.1e} at most")

@@ -1,0 +1,106 @@
+"""A saved model as ONNX with its configuration and tokenizer, for runtimes without torch.
+
+Only label heads; the other networks search and generate step by step. torch's exporter is used, because the newest
+optimum-onnx refuses transformers 5; the folder has the layout that optimum's ``ORTModelFor…`` classes load. Legend:
+``B`` texts, ``L`` positions.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import warnings
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from corpus.documents.atomic_files import atomic_dir
+from corpus.documents.errors import BadInput
+from finetune.encoder.loading import has_segments
+from finetune.heads.labels import Labeller
+from finetune.saved_models.load import SavedModel, find_model_folder, load_model
+
+ONNX_NAME = "model.onnx"
+LARGEST_DIFFERENCE = 1e-4
+COPIED = ("config.json", "malmoi.json", "tokenizer.json", "tokenizer_config.json")
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+SHAPES = ((2, 12), (1, 5), (3, 33))  # (B, L) of the trial inputs; the first is what the exporter traces
+
+
+def export_onnx(name: str, out: Path) -> float:
+    """Write ``model.onnx``, configuration and tokenizer to the new folder ``out``; returns the largest difference of
+    its outputs from torch's on trial inputs.
+
+    BadInput: the model does not label texts or tokens, ``out`` exists, a package is missing, or the outputs differ.
+    """
+    if missing := [package for package in PACKAGES if find_spec(package) is None]:
+        raise BadInput(f"ONNX needs {', '.join(missing)}; run: pip install 'malmoi[onnx]'")
+    if out.exists():
+        raise BadInput(f"{out}: exists already; name a new folder")
+    kept = load_model(name, "cpu")
+    model: Any = kept.model
+    if not isinstance(model, Labeller):
+        raise BadInput(
+            f"{name}: a model for {kept.task.name}, which has no stock class of transformers; ONNX export needs "
+            "models that label texts or tokens"
+        )
+    with atomic_dir(out) as folder:
+        trials = [make_inputs(kept, *shape) for shape in SHAPES]
+        write_graph(model.net, trials[0], folder / ONNX_NAME)
+        difference = compare(model.net, trials, folder / ONNX_NAME)
+        for file in COPIED:
+            shutil.copyfile(find_model_folder(name) / file, folder / file)
+    return difference
+
+
+def make_inputs(kept: SavedModel, texts: int, positions: int) -> dict[str, Tensor]:
+    """Random tokens, the last text padded."""
+    generator = torch.Generator().manual_seed(texts * positions)
+    ids_BL = torch.randint(len(kept.tokenizer), (texts, positions), generator=generator)
+    mask_BL = torch.ones_like(ids_BL)
+    if texts > 1:
+        ids_BL[-1, positions // 2 :] = int(kept.tokenizer.pad_token_id)
+        mask_BL[-1, positions // 2 :] = 0
+    inputs = {"input_ids": ids_BL, "attention_mask": mask_BL}
+    if has_segments(kept.model.net.config):  # type: ignore[union-attr, arg-type]
+        inputs["token_type_ids"] = torch.zeros_like(ids_BL)
+    return inputs
+
+
+def write_graph(net: Any, inputs: Mapping[str, Tensor], path: Path) -> None:
+    """Export the network for any number of texts and positions; weights beyond 2 GB go to a second file."""
+    free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    disabled = logging.root.manager.disable
+    with warnings.catch_warnings(), redirect_stdout(StringIO()):
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)  # the exporter logs every step
+        try:
+            program: Any = torch.onnx.export(
+                net, (), kwargs=dict(inputs), dynamo=True, verbose=False, input_names=list(inputs),
+                output_names=["logits"], dynamic_shapes=dict.fromkeys(inputs, free),
+            )  # fmt: skip
+            program.save(str(path))
+        finally:
+            logging.disable(disabled)
+
+
+def compare(net: Any, trials: list[dict[str, Tensor]], path: Path) -> float:
+    """The largest difference of the outputs over all trial inputs; ``BadInput`` above 1e-4."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    largest = 0.0
+    for inputs in trials:
+        (found,) = session.run(None, {name: values.numpy() for name, values in inputs.items()})
+        with torch.inference_mode():
+            expected = net(**inputs).logits
+        largest = max(largest, float((torch.from_numpy(found) - expected).abs().max()))
+    if not largest <= LARGEST_DIFFERENCE:
+        raise BadInput(f"the outputs of ONNX differ from torch's by {largest:.1e}; use the model with torch")
+    return largest
