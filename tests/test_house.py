@@ -50,9 +50,10 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_738,
-    "launch": 9_543,
-    "wheel": 47_708,
+    "corpus": 11_760,
+    "finetune": 15_560,
+    "launch": 9_600,
+    "wheel": 47_850,
 }
 
 FOLDERS = (*PACKAGES, "tests")
