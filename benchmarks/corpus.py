@@ -152,13 +152,13 @@ def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[
 
     rule = MatchRule(min_item_words=1)  # folded below, so that each is one word
     folded = dict.fromkeys(fold(text.text) for text in read_benchmarks(benchmarks))
-    items = [text for text in folded if len(text) >= rule.min_chars]
+    items = [text for text in folded if len(text) >= rule.min_item_chars]
     few = _evenly(items, MAX_ITEMS)
     queries = [sentence for text in spread(documents, QUERY_MEGABYTES) for sentence in split_sentences(text)]
     batches = [queries[first : first + BATCH] for first in range(0, len(queries), BATCH)]
     index, everything = (build_index(listed, rule)[0] for listed in (few, items))
     scores = load_bm25(few, rule.ngram)
-    long_enough = [text for query in queries if len(text := fold(query)) >= rule.min_chars]
+    long_enough = [text for query in queries if len(text := fold(query)) >= rule.min_item_chars]
     asked = [list(dict.fromkeys(cut_ngrams(query, rule.ngram))) for query in _evenly(long_enough, BRUTE_QUERIES)]
     seconds = time_in_turns(
         {

@@ -72,10 +72,11 @@ def write_shard_of(sources: list[UnitRows], scratch: Path, *, config: CorpusConf
     write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source)))
     write_unit_samples(scratch / DROPPED_NAME, shard.samples)
     shard.hider.write_originals(scratch)
+    audit = None
     if shard.hider.hider:
         number = scratch.name.partition(".")[0].removeprefix("unit-")
-        check_shard(scratch / SHARD_NAME, shard.checked, shard.hider, f"documents/shard-{number}.parquet")
-    return {"sources": shard.counts}
+        audit = check_shard(scratch / SHARD_NAME, shard.checked, shard.hider, f"documents/shard-{number}.parquet")
+    return {"sources": shard.counts, "audit": audit}
 
 
 class _Shard(NamedTuple):

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from corpus.documents.accelerator import DeviceName
 from corpus.documents.section import Section
 
 Encoding = Literal["auto", "utf-8", "cp949", "utf-16"]
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _as_list(value: object) -> object:
+    """A recipe may write a list of one path as the path."""
+    return [value] if isinstance(value, str) else value
 
 
 class SourceConfig(Section):
@@ -24,6 +29,8 @@ class SourceConfig(Section):
     inputs: list[str] = Field(min_length=1, description="Files, folders, globs, fsspec URLs or hub:NAME data sets.")
     format: str = Field("auto", description="auto, or modu, cc100, namuwiki, news, petitions, wikipedia.")
     text_field: str | None = Field(None, min_length=1, description="Overrides corpus.text_field for this source.")
+
+    _one_path = field_validator("inputs", mode="before")(_as_list)
 
 
 class DecontaminateConfig(Section):
@@ -185,3 +192,5 @@ class CorpusConfig(Section):
 
     shard_documents: int = Field(10_000, gt=0, description="Documents per shard.")
     seed: int = Field(42, ge=0, description="Seed of the samples, and of replacements with pii.repeatable.")
+
+    _one_path = field_validator("inputs", "benchmarks", mode="before")(_as_list)

@@ -3,6 +3,7 @@
 Context decides what the detector finds, so every text is checked in the form in which it is published: sentences in
 their final document, samples after cutting. Only replacements may be found; their fingerprints are known. Pages and
 JSON files contain numbers and addresses of their own, so they are checked for fingerprints of original values instead.
+The independent audit (``corpus.audit``) then reads the same files; what it finds is reported and does not stop the run.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corpus.audit import Audit, Match
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
@@ -36,8 +38,11 @@ class CheckedDocument(NamedTuple):
     replacements: Sequence[int]
 
 
-def check_shard(path: Path, documents: Sequence[CheckedDocument], hider: DocumentHider, name: str) -> None:
+def check_shard(path: Path, documents: Sequence[CheckedDocument], hider: DocumentHider, name: str) -> dict[str, Any]:
     """Check a shard called ``name`` in messages; documents with an unchanged digest were already checked.
+
+    Returns:
+        the result of the independent audit.
 
     Raises:
         BadInput: something other than a replacement is found; the message gives the place, not the value.
@@ -58,6 +63,38 @@ def check_shard(path: Path, documents: Sequence[CheckedDocument], hider: Documen
                     not in checked.replacements
                 ):
                     raise _found_error(f"{name}, document {number} ({document.id}), sentence {sentence}", span)
+    return _audit_shard(path, documents, hider, name)
+
+
+def _audit_shard(path: Path, documents: Sequence[CheckedDocument], hider: DocumentHider, name: str) -> dict[str, Any]:
+    audit, first = Audit(), 0
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(columns=["sentences"]):
+            lists = batch.column("sentences")
+            document_S = pc.list_parent_indices(lists).to_numpy() + first
+            audit.read(
+                lists.flatten(),
+                lambda n, document_S=document_S: f"{name}, document {document_S[n] + 1}",  # type: ignore[misc]
+                lambda n, text, match, document_S=document_S: _is_known(  # type: ignore[misc]
+                    text, match, hider, documents[document_S[n]].replacements
+                ),
+            )
+            first += batch.num_rows
+    return audit.result()
+
+
+def _is_known(text: str, match: Match, hider: DocumentHider, known: Collection[int]) -> bool:
+    """Whether a match of the audit is a replacement, or overlaps one."""
+    value = text[match.start : match.end]
+    forms = (value, *normal_forms(match.name, value))
+    return bool(known) and (
+        any(hider.fingerprint(form) in known for form in forms)
+        or any(
+            hider.fingerprint(text[span.start : span.end]) in known
+            for span in find_pii(text, hider.types)
+            if span.start < match.end and match.start < span.end
+        )
+    )
 
 
 def check_folder(
@@ -67,8 +104,9 @@ def check_folder(
     units: Sequence[Path],
     replacements: Collection[int],
     names: Iterable[Any],
+    audit: Audit,
 ) -> None:
-    """Check the files and folders ``written`` below ``out``.
+    """Check the files and folders ``written`` below ``out``; ``audit`` reads them too.
 
     Args:
         units: folders with fingerprints of original values, none of which may be in pages and JSON files.
@@ -87,12 +125,12 @@ def check_folder(
     for path in sorted(files, key=lambda file: file.suffix != ".parquet"):  # tables first: pages show their rows
         name = path.relative_to(out).as_posix()
         if path.suffix == ".parquet":
-            _check_table(path, name, hider, replacements)
+            _check_table(path, name, hider, replacements, audit)
         else:
-            _check_page(path, name, hider, originals, own.union(replacements))
+            _check_page(path, name, hider, originals, own.union(replacements), audit)
 
 
-def _check_table(path: Path, name: str, hider: DocumentHider, replacements: Collection[int]) -> None:
+def _check_table(path: Path, name: str, hider: DocumentHider, replacements: Collection[int], audit: Audit) -> None:
     assert hider.hider
     with pq.ParquetFile(path) as file:
         columns = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
@@ -100,6 +138,11 @@ def _check_table(path: Path, name: str, hider: DocumentHider, replacements: Coll
         for batch in file.iter_batches(10_000, columns=columns):
             for column in columns:
                 values = batch.column(column)
+                audit.read(
+                    values,
+                    lambda n, place=f"{name}, column {column}", first=rows: f"{place}, row {first + n + 1}",  # type: ignore[misc]
+                    lambda n, text, match: _is_known(text, match, hider, replacements),
+                )
                 name_model = hider.hider.name_model if column in TEXT_COLUMNS else None
                 for value in pc.unique(values).drop_null().to_pylist():
                     for span in find_pii(value, hider.types, name_model=name_model):
@@ -110,11 +153,18 @@ def _check_table(path: Path, name: str, hider: DocumentHider, replacements: Coll
             rows += batch.num_rows
 
 
-def _check_page(path: Path, name: str, hider: DocumentHider, originals: np.ndarray, allowed: set[int]) -> None:
+def _check_page(
+    path: Path, name: str, hider: DocumentHider, originals: np.ndarray, allowed: set[int], audit: Audit
+) -> None:
     line = 1
     with path.open(encoding="utf-8", newline="\n") as file:
         while lines := file.readlines(BLOCK_CHARS):
             text = "".join(lines)
+            audit.read(
+                pa.array(lines),
+                lambda n, first=line: f"{name}, line {first + n}",  # type: ignore[misc]
+                lambda n, text, match: _is_known(text, match, hider, allowed),
+            )
             for span in find_pii(text, hider.types):
                 value = text[span.start : span.end]
                 forms = [hider.fingerprint(form) for form in normal_forms(span.type, value)]

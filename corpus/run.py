@@ -15,19 +15,23 @@ import json
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from corpus.assemble import SHARD_NAME, plan_shards, write_shard_of
+from corpus.audit import AUDIT_NAME, Audit
 from corpus.card.page import read_templates
 from corpus.card.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, Samples, read_unit_samples, write_samples
 from corpus.card.statistics import SourceCounts, counts_in_group, summarize
 from corpus.card.write import write_card
 from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
+from corpus.decontamination.benchmarks import CustomTexts
 from corpus.decontamination.report import prepare_index, report_contamination
 from corpus.documents.atomic_files import atomic_write, link_or_copy
 from corpus.documents.errors import BadInput
@@ -37,14 +41,15 @@ from corpus.documents.units import map_units as map_in_processes
 from corpus.drops import Comparisons, find_near, reasons_of_documents, write_drops
 from corpus.duplicates.exact import find_repeats, split_ranges
 from corpus.final_check import check_folder
-from corpus.pii.document import SECRET_NAME, load_document_hider, load_name_model
+from corpus.pii.document import SECRET_NAME, DocumentHider, load_document_hider, load_name_model
 from corpus.pii.key import key_fingerprint, load_or_create_secret, read_key
 from corpus.quality.boilerplate import find_boilerplate
 from corpus.quality.rules import check_names
 from corpus.quality.toxicity import SCORES_NAME, load_classifier, score_unit
+from corpus.reading.files import name_files
 from corpus.reading.inputs import Input, input_state
-from corpus.reading.read import check_rejected_share, join_quarantine
-from corpus.reading.units import DAMAGED, plan_units, total_bytes
+from corpus.reading.read import check_first_records, check_rejected_share, join_quarantine
+from corpus.reading.units import plan_units, total_bytes
 from corpus.unit_files import DOCUMENTS, IDS, LINES, SENTENCES
 
 log = logging.getLogger(__name__)
@@ -54,13 +59,23 @@ WRITTEN = (
     "statistics.json", "decontamination.json", "README.md", "card.html",
 )  # fmt: skip
 """What the stage writes in addition to the documents; the final check reads all of it."""
+MIN_STRICT, MAX_STRICT = 10, 12  # dropped sentences or documents that are worth a warning; lines
+STRICT_KINDS = (  # what is dropped, the count of all, rules of the other kind
+    ("sentences", "sentences_split", ("duplicate_document", "near_duplicate")),
+    ("documents", "documents_read", ("no_sentence_left",)),
+)
 
 
 class CorpusInputs(NamedTuple):
-    """The files to read: results of ``find_inputs`` and ``find_benchmarks``."""
+    """What to read: results of ``find_inputs`` and ``find_benchmarks``, and texts of custom tasks by their names."""
 
     texts: list[Input]
     benchmarks: list[Path]
+    custom: CustomTexts = MappingProxyType({})
+
+    def benchmark_names(self, hider: DocumentHider) -> list[str]:
+        """Names without personal data."""
+        return [hider.hide_in_file_name(name) for name in (*name_files(self.benchmarks), *self.custom)]
 
 
 def run(
@@ -92,23 +107,25 @@ def run(
         load_classifier(config.toxicity)  # report errors before the work starts
     if config.pii.mode != "keep":
         load_name_model(config.pii.names)
+    check_first_records(inputs.texts)
     stage = _Stage(config, inputs, out, partial(map_units or map_in_processes, workers=workers))
     stage.clean(feed=map_units is None)
     dropped, changed = stage.assemble(*stage.decide_drops())
     statistics = summarize(stage.counts, stage.records)
     _write_json(out / "statistics.json", statistics)
     report = report_contamination(
-        config.decontaminate, inputs.benchmarks, stage.index, stage.counts, stage.found, dropped
+        config.decontaminate, inputs.benchmark_names(stage.hider), stage.index, stage.counts, stage.found, dropped
     )
     _write_json(out / "decontamination.json", report)
     write_card(out, config.model_dump(mode="json"), language)
     if config.pii.mode != "keep":  # assemble has checked the documents
         replacements = {value for sample in [*dropped, *changed] for value in sample.replacements}
         names = [config.model_dump(mode="json"), *statistics["sources"], *read_templates()]
-        hider = load_document_hider(config, stage.work)
-        check_folder(out, WRITTEN, hider, [*stage.folders, *stage.shards], replacements, names)
+        check_folder(out, WRITTEN, stage.hider, [*stage.folders, *stage.shards], replacements, names, stage.audit)
+        _write_json(out / AUDIT_NAME, stage.audit.result())
+        _log_audit(stage.audit, out / AUDIT_NAME)
     _remove(stage.work)
-    return statistics["total"] | {"records": statistics["records"]}
+    return statistics["total"] | {"records": statistics["records"], "audit": dict(stage.audit.left)}
 
 
 class _Stage:
@@ -117,10 +134,14 @@ class _Stage:
     def __init__(self, config: CorpusConfig, inputs: CorpusInputs, out: Path, do: MapUnits) -> None:
         self.config, self.inputs, self.out, self.do = config, inputs, out, do
         self.work = _open_work_folder(config, inputs, out)
-        self.index = prepare_index(config.decontaminate, inputs.benchmarks, self.work / "index")
+        self.hider = load_document_hider(config, self.work)
+        self.index = prepare_index(
+            config.decontaminate, inputs.benchmarks, inputs.custom, self.work / "index", self.hider
+        )
         self.folders: list[Path] = []
         self.shards: list[Path] = []
         self.counts, self.records, self.found = SourceCounts(), Counter[str](), Counter[str]()
+        self.audit = Audit()
 
     def map(self, work: Callable[..., Any], units: Any, title: str, **progress: Any) -> tuple[list[Path], list[Any]]:
         folder = self.work / title.replace(" ", "-")
@@ -144,14 +165,22 @@ class _Stage:
             lines[counts["input"]] += counts["records"].get("lines", 0)
         quarantine = join_quarantine(unreadable, self.out)
         rejected, documents = counts_in_group(self.records, "rejected"), self.documents_read()
-        if damaged := rejected.get(DAMAGED):
-            log.warning("%d damaged files: only the text before the damage was read; see %s", damaged, quarantine)
-        check_rejected_share(rejected, documents, self.config.max_bad_share, str(quarantine))
-        if not documents:
-            raise BadInput(
-                f"no documents in {len(texts)} inputs (unreadable records: {rejected}); check corpus.inputs and "
-                "corpus.text_field"
-            )
+        with self._discard_on_error():
+            check_rejected_share(rejected, documents, self.config.max_bad_share, str(quarantine))
+            if not documents:
+                raise BadInput(
+                    f"no documents in {len(texts)} inputs (unreadable records: {rejected}); check corpus.inputs and "
+                    "corpus.text_field"
+                )
+
+    @contextmanager
+    def _discard_on_error(self) -> Iterator[None]:
+        """Bad input is corrected by other settings or files, for which no finished part is of use."""
+        try:
+            yield
+        except BadInput:
+            shutil.rmtree(self.work)
+            raise
 
     def documents_read(self) -> int:
         return sum(counts["documents_read"] for counts in self.counts.values())
@@ -189,17 +218,20 @@ class _Stage:
 
     def assemble(self, drops: list[Path], kept: list[dict[str, Any]]) -> tuple[Samples, Samples]:
         """Write ``out/documents``, ``out/dropped`` and ``out/changed``; returns the samples of the last two."""
-        if not sum(found["kept"] for found in kept):
-            dropped = summarize(self.counts, self.records)["total"]["dropped_sentences"]
-            raise BadInput(
-                f"all {self.documents_read()} documents were dropped (sentences by rule: {dropped}); relax the corpus "
-                "settings"
-            )
+        with self._discard_on_error():
+            if not sum(found["kept"] for found in kept):
+                dropped = summarize(self.counts, self.records)["total"]["dropped_sentences"]
+                raise BadInput(
+                    f"all {self.documents_read()} documents were dropped (sentences by rule: {dropped}); relax the "
+                    "corpus settings"
+                )
         shards = plan_shards(self.folders, drops, kept, self.config.shard_documents)
         work = partial(write_shard_of, config=self.config, private=self.work)
         self.shards, counted = self.map(work, shards, "assemble")
         for counts in counted:
             self.counts.add(counts["sources"])
+            self.audit.add(counts["audit"] or {})
+        _warn_of_strict_rules(self.counts)
         self._publish("documents", "shard-{:05}.parquet", [folder / SHARD_NAME for folder in self.shards])
         return (
             self._join("dropped", [folder / DROPPED_NAME for folder in [*self.folders, *self.shards]], DROPPED),
@@ -222,6 +254,29 @@ class _Stage:
         return samples
 
 
+def _log_audit(audit: Audit, path: Path) -> None:
+    if audit.left:
+        found = ", ".join(f"{name} {count}" for name, count in sorted(audit.left.items()))
+        log.warning("the independent audit found what may be personal data (%s); look at the places in %s", found, path)
+    else:
+        log.info("the independent audit found nothing in %d texts", audit.texts)
+
+
+def _warn_of_strict_rules(counts: SourceCounts) -> None:
+    """One line for each rule that dropped more than half of a source."""
+    lines = [
+        f"source {source}: rule {rule} dropped {dropped:,} of {of[whole]:,} {kind}"
+        for source, of in sorted(counts.items())
+        for kind, whole, consequences in STRICT_KINDS
+        for rule, dropped in sorted(counts_in_group(of, f"dropped_{kind}").items())
+        if rule not in consequences and dropped > max(MIN_STRICT, of[whole] / 2)
+    ]
+    for line in lines[:MAX_STRICT]:
+        log.warning("%s; see dropped/samples.parquet and the settings of the rule", line)
+    if len(lines) > MAX_STRICT:
+        log.warning("%d more rules dropped more than half of a source; see statistics.json", len(lines) - MAX_STRICT)
+
+
 def _is_out(folder: Path, *, folders: Sequence[Path], compared: Comparisons) -> Any:
     return reasons_of_documents(folders.index(folder), folder, compared) != 0
 
@@ -234,6 +289,7 @@ def _open_work_folder(config: CorpusConfig, inputs: CorpusInputs, out: Path) -> 
         config.model_dump(mode="json"),
         [(item.name, item.format, item.source, input_state(item)) for item in inputs.texts],
         [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in [*inputs.benchmarks, *model]],
+        {task: list(texts) for task, texts in inputs.custom.items()},
         key_fingerprint(key) if key else None,
     ]
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -95,6 +95,11 @@ def check_foreign_files(folder: Path) -> None:
         raise LaunchError(f"{folder}: holds files that malmoi did not write; set another --runs folder or name=…")
 
 
+def has_no_result(folder: Path) -> bool:
+    """Whether a stage stopped before it wrote anything except a quarantine; any settings may use its folder."""
+    return {path.name for path in folder.iterdir()} <= {STARTED_NAME, "quarantine"}
+
+
 def explain_difference(folder: Path, found: Mapping[str, Any], head: Head) -> str:
     """The error message about a folder that was made with another head, with the differences."""
     old, new = (_flatten({k: v[k] for k in ("settings", "inputs") if k in v}) for v in (found, head.as_json()))

@@ -26,13 +26,13 @@ from launch.stage_inputs import (
     Fingerprints,
     benchmark_names,
     corpus_inputs,
+    custom_texts,
     encoder_folders,
     extension_inputs,
     finetune_inputs,
     finetune_models,
     klue_folder,
     raw_inputs,
-    write_custom_texts,
 )
 
 
@@ -72,8 +72,8 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from launch.executors.mapper import engine_mapper
 
     names = [str(klue_folder(name, recipe, run)) for name in benchmark_names(recipe)]
-    names += write_custom_texts(recipe, run)
-    inputs = stage.CorpusInputs(raw_inputs(recipe, run), find_benchmarks(names) if names else [])
+    benchmarks = find_benchmarks(names) if names else []
+    inputs = stage.CorpusInputs(raw_inputs(recipe, run), benchmarks, custom_texts(recipe))
     mapper, language = engine_mapper(recipe.launch), recipe.launch.resolve_language()
     return stage.run(recipe.corpus, inputs, out, workers=recipe.workers, map_units=mapper, language=language)
 
@@ -308,7 +308,7 @@ def can_continue(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     found = manifest.read_head(run / stage.name)
     if found is None or found["key"] == head.key:
         return False
-    if stage.is_additive:
+    if stage.is_additive or manifest.has_no_result(run / stage.name):
         return True
     if found.get("inputs") != head.inputs:
         return False

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpus.documents.atomic_files import atomic_write
 from finetune.config import FRESH
 from launch.errors import LaunchError
 from launch.manifest import fingerprints
@@ -78,16 +76,16 @@ def custom_files(recipe: Recipe, *splits: str) -> list[Path]:
     return files
 
 
-def write_custom_texts(recipe: Recipe, run: Path) -> list[str]:
-    """Write the dev and test texts of custom tasks as benchmark files, for decontamination; returns the files.
+def custom_texts(recipe: Recipe) -> dict[str, list[tuple[str, str]]]:
+    """Dev and test texts of custom tasks with their ids, for decontamination; they may contain personal data.
 
-    The files are ``own/<task>_<split>.jsonl`` in the run; none if the recipe names its benchmarks.
+    None if the recipe names its benchmarks.
     """
     from finetune.registry import task_of
 
     if recipe.corpus.benchmarks is not None:
-        return []
-    written = []
+        return {}
+    found = {}
     for name in (task for task in recipe.finetune.tasks if task in recipe.finetune.custom):
         task = task_of(name, recipe.finetune)
         for split in ("dev", "test"):
@@ -98,10 +96,8 @@ def write_custom_texts(recipe: Recipe, run: Path) -> list[str]:
                     for text in example.inputs.values()
                     if isinstance(text, str)
                 )
-                lines = (json.dumps({"id": guid, "text": text}, ensure_ascii=False) + "\n" for guid, text in texts)
-                atomic_write(run / "own" / f"{name}_{split}.jsonl", "".join(lines))
-                written.append(str(run / "own" / f"{name}_{split}.jsonl"))
-    return written
+                found[f"{name}_{split}"] = list(texts)
+    return found
 
 
 def benchmark_names(recipe: Recipe) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from corpus.decontamination.rule import RULE, MatchRule
 from corpus.documents.errors import BadInput
 from corpus.reading.files import file_format, find_files, name_files, read_blocks
-from corpus.reading.inputs import Input
+from corpus.reading.inputs import AUTO, Input
 from corpus.reading.read import RejectedRecord, read_unit
 from corpus.reading.units import Unit
 from corpus.sentences.folding import fold
@@ -34,6 +34,7 @@ class BenchmarkText(NamedTuple):
 
 
 Fields = Iterator[tuple[str, str, Any]]  # guid, field, text
+CustomTexts = Mapping[str, Sequence[tuple[str, str]]]  # guid and text, by task
 
 
 def _read_records(*names: str) -> Callable[[str], Fields]:
@@ -139,20 +140,27 @@ def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) 
         raise BadInput(
             f"{path}: not in the layout of the KLUE file of this name ({error!r}); download it again"
         ) from error
-    texts = [
-        BenchmarkText(task, f"{guid}#{field}", sentence)
-        for guid, field, text in found
-        if isinstance(text, str)
-        for sentence in (_join_short(split_sentences(text), rule) if task not in UNSPLIT_TASKS else [text])
-    ]
-    if not texts:
-        raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")
+    if texts := list(_sentences(task, found, rule)):
+        return texts
+    raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")
+
+
+def read_benchmarks(
+    paths: Sequence[Path], rule: MatchRule = RULE, custom: CustomTexts | None = None
+) -> list[BenchmarkText]:
+    """The sentences of all files, and of texts of ``custom`` tasks."""
+    named = zip(paths, name_files(paths), strict=True)
+    texts = [text for path, name in named for text in read_benchmark(path, name, rule)]
+    for task, rows in (custom or {}).items():
+        texts += _sentences(task, ((guid, "text", text) for guid, text in rows), rule)
     return texts
 
 
-def read_benchmarks(paths: Sequence[Path], rule: MatchRule = RULE) -> list[BenchmarkText]:
-    named = zip(paths, name_files(paths), strict=True)
-    return [text for path, name in named for text in read_benchmark(path, name, rule)]
+def _sentences(task: str, fields: Iterable[tuple[str, str, Any]], rule: MatchRule) -> Iterator[BenchmarkText]:
+    for guid, field, text in fields:
+        if isinstance(text, str):
+            for sentence in [text] if task in UNSPLIT_TASKS else _join_short(split_sentences(text), rule):
+                yield BenchmarkText(task, f"{guid}#{field}", sentence)
 
 
 def _join_short(sentences: list[str], rule: MatchRule) -> Iterator[str]:
@@ -166,7 +174,7 @@ def _content(path: Path) -> str:
 
 
 def _plain(path: Path) -> Fields:
-    for record in read_unit(Unit(Input(path, path.name)), Counter()):
+    for record in read_unit(Unit(Input(path, path.name, encoding=AUTO).inspected()), Counter()):
         if isinstance(record, RejectedRecord):
             raise BadInput(f"{path}, line {record.line}: {record.reason}; benchmark files must be readable in full")
         yield record.id, "text", record.text

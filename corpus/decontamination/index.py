@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +35,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContaminationIndex:
-    """Benchmark sentences by token: D long sentences, E entries, P postings. Short sentences have the last numbers.
+    """Benchmark sentences by token: D sentences, E entries, P postings.
 
     Fields:
         letter_C: result of ``alike_letters``, 0 for dropped code points.
@@ -49,7 +48,6 @@ class ContaminationIndex:
         total_D: BM25(d, d).
         window_D, reach_D: window sizes in tokens, within a sentence and across sentences.
         shift_D: log2 of the block size of the search, at least as long as both windows.
-        short: numbers of folded sentences with fewer than ``min_chars`` letters and digits.
     """
 
     letter_C: np.ndarray
@@ -67,7 +65,6 @@ class ContaminationIndex:
     ngram: int
     threshold: float
     threshold_across: float
-    short: dict[str, int]
 
     def save(self, folder: Path) -> None:
         """Write one .npy file per array, and settings as JSON."""
@@ -75,7 +72,7 @@ class ContaminationIndex:
         settings = {name: value for name, value in values.items() if not isinstance(value, np.ndarray)}
         for name in values.keys() - settings.keys():
             np.save(folder / f"{name}.npy", values[name], allow_pickle=False)
-        (folder / SETTINGS_NAME).write_text(json.dumps(settings, ensure_ascii=False), "utf-8")
+        (folder / SETTINGS_NAME).write_text(json.dumps(settings), "utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> ContaminationIndex:
@@ -86,7 +83,7 @@ class ContaminationIndex:
         return cls(**settings | {name: np.asarray(array) for name, array in arrays.items()})
 
     def weights_of(self, item: int) -> dict[int, float]:
-        """Distinct tokens of a long sentence and their weights."""
+        """Distinct tokens of a sentence and their weights."""
         entries = slice(*self.entry_start_D[item : item + 2].tolist())
         return dict(zip(self.entry_token_E[entries].tolist(), self.entry_weight_E[entries].tolist(), strict=True))
 
@@ -110,9 +107,6 @@ class ContaminationIndex:
         hits: Ratios = {}
         for batch in read_batches(documents, self.letter_C):
             hits |= {(batch.first + n, item): ratio for (n, item), ratio in search(self, batch).items()}
-        if self.short:
-            folded = map(fold, chain.from_iterable(documents))
-            hits |= {(n, self.short[text]): 1.0 for n, text in enumerate(folded) if text in self.short}
         return [Hit(*pair, ratio) for pair, ratio in sorted(hits.items())]
 
 
@@ -123,9 +117,8 @@ def build_index(texts: Sequence[str], rule: MatchRule = RULE) -> tuple[Contamina
         the index, and the number of each text as in ``Hit.item``; -1 for texts that are too short for ``rule``.
     """
     folded = [fold(text) for text in texts]
-    enough = dict.fromkeys(key for text, key in zip(texts, folded, strict=True) if rule.is_long_enough(text, key))
-    long, short = ([key for key in enough if (len(key) < rule.min_chars) == is_short] for is_short in (False, True))
-    number = {text: n for n, text in enumerate(long + short)}
+    long = list(dict.fromkeys(key for text, key in zip(texts, folded, strict=True) if rule.is_long_enough(text, key)))
+    number = {text: n for n, text in enumerate(long)}
     letter_C = alike_letters()
     letters, sizes = fold_all(long, letter_C)
     lengths = sizes - rule.ngram + 1
@@ -145,7 +138,6 @@ def build_index(texts: Sequence[str], rule: MatchRule = RULE) -> tuple[Contamina
         ngram=rule.ngram,
         threshold=rule.threshold,
         threshold_across=max(rule.threshold, rule.threshold_across),
-        short={text: number[text] for text in short},
         posting_cell_P=pack_postings(postings["posting_item_P"], shift_D, share_P),
         **postings,
     )

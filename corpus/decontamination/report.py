@@ -1,7 +1,8 @@
 """Build the index of the benchmark files of a run, and report which benchmark items were found.
 
 A table next to the index maps its numbers to tasks and keys of benchmark sentences (300,000 rows for KLUE). It is
-memory-mapped, because a corpus contains few of them.
+memory-mapped, because a corpus contains few of them. Personal data in names, keys and quoted sentences is hidden when
+the index is built.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import pyarrow.feather as feather
 from corpus.card.samples import Samples
 from corpus.card.statistics import SourceCounts
 from corpus.config import DecontaminateConfig
-from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
+from corpus.decontamination.benchmarks import BenchmarkText, CustomTexts, read_benchmarks
 from corpus.decontamination.index import build_index
 from corpus.decontamination.rule import MatchRule
 from corpus.documents.atomic_files import atomic_dir, read_json
-from corpus.reading.files import name_files
+from corpus.pii.document import DocumentHider
 from corpus.sentences.folding import fold
 
 log = logging.getLogger(__name__)
@@ -36,25 +37,28 @@ ITEMS_NAME, SHORT_NAME = "items.feather", "too-short.json"
 EXAMPLES_PER_TASK = 5
 
 
-def prepare_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) -> Path | None:
+def prepare_index(
+    config: DecontaminateConfig, benchmarks: list[Path], custom: CustomTexts, folder: Path, hider: DocumentHider
+) -> Path | None:
     """Build the index of benchmark sentences; None if decontamination is off or there are no files."""
     if not config.enabled:
         return None
-    if not benchmarks:
+    if not (benchmarks or custom):
         log.warning("no benchmark files, so no decontamination; set corpus.benchmarks")
         return None
     if folder.is_dir():
         return folder
     with atomic_dir(folder) as scratch:
-        _build_index(MatchRule(config.threshold), benchmarks, scratch)
+        texts = read_benchmarks(benchmarks, MatchRule(config.threshold), custom)
+        log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks) + len(custom))
+        _build_index(MatchRule(config.threshold), texts, scratch, hider)
     return folder
 
 
-def _build_index(rule: MatchRule, benchmarks: list[Path], folder: Path) -> None:
-    texts = read_benchmarks(benchmarks, rule)
+def _build_index(rule: MatchRule, texts: list[BenchmarkText], folder: Path, hider: DocumentHider) -> None:
     index, numbers = build_index([text.text for text in texts], rule)
-    log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
     index.save(folder)
+    texts = [BenchmarkText(hider.hide_in_file_name(t.task), hider.hide_in_name(t.key), t.text) for t in texts]
     items = sorted((number, n) for n, number in enumerate(numbers) if number >= 0)
     table = pa.table(
         {
@@ -64,18 +68,19 @@ def _build_index(rule: MatchRule, benchmarks: list[Path], folder: Path) -> None:
         }
     )
     feather.write_feather(table, str(folder / ITEMS_NAME), compression="uncompressed")
-    (folder / SHORT_NAME).write_text(json.dumps(_too_short(texts, numbers), ensure_ascii=False), "utf-8")
+    (folder / SHORT_NAME).write_text(json.dumps(_too_short(texts, numbers, hider), ensure_ascii=False), "utf-8")
 
 
-def _too_short(texts: list[BenchmarkText], numbers: list[int]) -> dict[str, dict[str, Any]]:
+def _too_short(texts: list[BenchmarkText], numbers: list[int], hider: DocumentHider) -> dict[str, dict[str, Any]]:
     """The distinct sentences of each task that are too short, with the longest ones as examples."""
     found: dict[str, set[str]] = {}
     for text, number in zip(texts, numbers, strict=True):
         if number < 0 and fold(text.text):
             found.setdefault(text.task, set()).add(text.text)
+    longest = {task: sorted(short, key=lambda text: (-len(text), text)) for task, short in found.items()}
     return {
-        task: {"count": len(short), "examples": sorted(short, key=lambda text: (-len(text), text))[:EXAMPLES_PER_TASK]}
-        for task, short in found.items()
+        task: {"count": len(short), "examples": [hider.tag(text) for text in short[:EXAMPLES_PER_TASK]]}
+        for task, short in longest.items()
     }
 
 
@@ -95,7 +100,7 @@ class BenchmarkItems:
 
 def report_contamination(
     config: DecontaminateConfig,
-    benchmarks: list[Path],
+    benchmarks: list[str],
     index_folder: Path | None,
     tally: SourceCounts,
     found: Counter[str],
@@ -124,4 +129,4 @@ def report_contamination(
                 "examples": examples[:EXAMPLES_PER_TASK],
             }
     settings = {"enabled": config.enabled} | asdict(MatchRule(config.threshold))
-    return {"settings": settings, "benchmarks": name_files(benchmarks), "tasks": tasks}
+    return {"settings": settings, "benchmarks": benchmarks, "tasks": tasks}

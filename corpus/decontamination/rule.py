@@ -16,7 +16,7 @@ u A B v | w C D x     0.8
 u A B v w y | x C D         the window contains three of five
 ```
 >>> from corpus.decontamination.index import build_index
->>> letters = MatchRule(ngram=1, min_chars=3, min_item_chars=1, min_item_words=1)
+>>> letters = MatchRule(ngram=1, min_item_chars=1, min_item_words=1)
 >>> index, _ = build_index(["A B C D E"], letters)
 >>> [[hit.ratio for hit in index.find([q])] for q in ("xAByCDE", "xABCy", "xABy", "AB uvwxyzuv CDE")]
 [[1.0], [0.6], [], [0.6]]
@@ -43,7 +43,6 @@ class MatchRule:
         window: length of the window, as a multiple of the benchmark sentence.
         threshold_across, window_across: the same for matches that cross a sentence boundary.
         ngram: characters per token. Trigrams are robust to changed spacing (measured).
-        min_chars: shorter benchmark sentences (letters and digits) match only equal sentences.
         min_item_chars, min_item_words: benchmark sentences with fewer letters and digits, or fewer words, are ignored,
             because sentences such as 추천합니다. occur everywhere. The report lists them.
     """
@@ -53,7 +52,6 @@ class MatchRule:
     threshold_across: float = 0.7
     window_across: float = 1.25
     ngram: int = 3
-    min_chars: int = 12
     min_item_chars: int = 12
     min_item_words: int = 2
 

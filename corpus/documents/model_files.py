@@ -79,18 +79,19 @@ def check_sizes(folder: Path, name: str) -> None:
 
 
 def refuse_links(folder: Path, name: str = "") -> None:
-    """Refuse links out of the folder, which could publish any file of this machine.
-
-    Links of the Hub cache from ``snapshots/REVISION`` to ``blobs`` of the same model are allowed.
-    """
-    home = folder.resolve()
-    if home.parent.name == "snapshots":
-        home = home.parent.parent
+    """Refuse links out of the folder, which could publish any file of this machine; those of the Hub cache may stay."""
+    home = home_of_links(folder)
     for path in sorted(folder.iterdir()):
         if path.is_symlink() and not path.resolve().is_relative_to(home):
             raise BadInput(
                 f"{name or folder}: {path.name} is a link out of the folder; replace it with a copy of the file"
             )
+
+
+def home_of_links(folder: Path) -> Path:
+    """The folder that links of ``folder`` may lead to: itself, or its model or data set in the Hub cache."""
+    home = folder.resolve()
+    return home.parent.parent if home.parent.name == "snapshots" else home
 
 
 def check_weight_index(path: Path, name: str) -> list[str]:

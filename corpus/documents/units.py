@@ -2,6 +2,7 @@
 
 A finished unit is a folder that was renamed into place, so a killed run repeats only unfinished units and its counts
 stay exact. Worker processes end with their parent. A worker that the system kills is reported as a lack of memory.
+Progress is a bar on a terminal, else a log line every 30 seconds, and a file that `malmoi status` reads.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from itertools import chain, islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -31,7 +33,8 @@ from corpus.documents.atomic_files import fsync, fsync_tree, read_json
 from corpus.documents.errors import BadInput, with_path
 
 log = logging.getLogger(__name__)
-COUNTS_NAME = "counts.json"
+COUNTS_NAME, PROGRESS_NAME = "counts.json", "progress.json"
+REPORT_SECONDS = 30.0
 KILLED = (
     "a worker process was killed, probably because memory ran out; run the same command again with fewer workers "
     "(at least workers=1) to resume"
@@ -73,7 +76,6 @@ def map_units(
     rest = iter(units)
     first = list(islice(rest, 2))
     workers = workers if len(first) > 1 else 1  # starting a process takes a second
-    scale: dict[str, Any] = {"unit": "B", "unit_scale": True} if size_of else {}
     homes: list[Path] = []
     earlier: list[Path] = []
 
@@ -82,17 +84,73 @@ def map_units(
             homes.append(unit_folder(folder, number))
             if (homes[-1] / COUNTS_NAME).is_file():
                 earlier.append(homes[-1])
-                bar.update(size_of(unit) if size_of else 1)
+                progress.add(size_of(unit) if size_of else 1, is_new=False)
             else:
                 yield unit, homes[-1]
 
-    with tqdm(total=total, desc=title, disable=None, **scale) as bar:
+    with Progress(folder / PROGRESS_NAME, title, total, is_bytes=size_of is not None) as progress:
         done = _run_here(work, unfinished()) if workers <= 1 else _in_processes(work, unfinished(), workers)
         for unit in done:
-            bar.update(size_of(unit) if size_of else 1)
+            progress.add(size_of(unit) if size_of else 1)
     if earlier:
         log.info("%s: %d of %d already finished by an earlier run", title, len(earlier), len(homes))
     return [read_json(home / COUNTS_NAME, f"delete {folder} and run again") for home in homes]
+
+
+class Progress:
+    """The progress of a map: ``path`` exists while it runs. ``total`` is None if it is not known."""
+
+    def __init__(self, path: Path, title: str, total: int | None, *, is_bytes: bool) -> None:
+        self._path, self._title, self._total, self._is_bytes = path, title, total, is_bytes
+        self._done = self._new = 0
+        self._began, self._is_over = time.monotonic(), Event()
+        scale: dict[str, Any] = {"unit": "B", "unit_scale": True} if is_bytes else {}
+        self._bar = tqdm(total=total, desc=title, disable=None, **scale)
+
+    def add(self, amount: int, *, is_new: bool = True) -> None:
+        """``is_new``: not finished by an earlier run."""
+        self._done, self._new = self._done + amount, self._new + amount * is_new
+        self._bar.update(amount)
+        self._write()
+
+    def __enter__(self) -> Progress:
+        self._write()
+        Thread(target=self._report, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self._bar.close()
+        self._path.unlink(missing_ok=True)
+
+    def _report(self) -> None:
+        while not self._is_over.wait(REPORT_SECONDS):
+            if self._bar.disable:
+                log.info("%s: %s", self._title, describe_progress(self._record()))
+
+    def _record(self) -> dict[str, Any]:
+        seconds = time.monotonic() - self._began
+        left = seconds / self._new * (self._total - self._done) if self._new and self._total else None
+        return {
+            "title": self._title, "done": self._done, "total": self._total, "is_bytes": self._is_bytes,
+            "seconds": seconds, "seconds_left": left,
+        }  # fmt: skip
+
+    def _write(self) -> None:
+        with suppress(OSError):  # a full disk is reported by the work
+            self._path.write_text(json.dumps(self._record()), "utf-8")
+
+
+def describe_progress(record: Mapping[str, Any]) -> str:
+    """For example "12.0MB of 48.0MB, 01:30 left"; after a start without a finished unit, the time so far."""
+
+    def amount(number: float) -> str:
+        return f"{tqdm.format_sizeof(number)}B" if record["is_bytes"] else f"{number:,}"
+
+    of = f" of {amount(record['total'])}" if record["total"] else " done"
+    left = record["seconds_left"]
+    clock = tqdm.format_interval(record["seconds"] if left is None else left)
+    return f"{amount(record['done'])}{of}, {clock} {'so far' if left is None else 'left'}"
 
 
 def _run_here(work: Callable[..., Any], jobs: Iterable[tuple[Unit, Path]]) -> Iterator[Unit]:

@@ -1,15 +1,14 @@
 """Detect the encoding of a file and convert it to UTF-8.
 
-Korean text is UTF-8, CP949 (a superset of EUC-KR, "ANSI" on Korean Windows) or UTF-16 with a byte order mark. The lines
-of a sample vote: a line that is not UTF-8 but decodes as CP949 to common Hangul is a vote for CP949. Chinese text in
-GB 2312 decodes too, but to syllables that are rare in Korean. Undecodable bytes become 0xFF, which is invalid UTF-8, so
-their record is rejected.
+Korean text is UTF-8, CP949 (a superset of EUC-KR, "ANSI" on Korean Windows) or UTF-16. The lines of a sample vote: a
+line that is not UTF-8 but decodes as CP949 to common Hangul is a vote for CP949. Chinese text in GB 2312 decodes too,
+but to syllables that are rare in Korean. UTF-16 without a byte order mark has NUL bytes, and nearly all its characters
+are Hangul or ASCII. Undecodable bytes become 0xFF, which is invalid UTF-8, so their record is rejected.
 """
 
 from __future__ import annotations
 
 import codecs
-import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -19,8 +18,6 @@ from typing import get_args
 from corpus.config import Encoding
 from corpus.documents.errors import BadInput
 from corpus.reading.files import DamagedFile, read_blocks
-
-log = logging.getLogger(__name__)
 
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 AUTO, UTF8, CP949, UTF16 = ENCODINGS
@@ -32,6 +29,8 @@ _NON_ASCII = re.compile(rb"[\x80-\xff]")
 # the 40 most common syllables are 40 % of newspaper text, and 2 % of Chinese text read as CP949
 _EVERYDAY = re.compile("[이다는을의에가고하지로한을를은사기도서대자시인으나리어해일정수보과부전아그라]")
 _MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
+_USUAL = re.compile("[가-힣\t\r\n -~]")
+_MIN_USUAL_SHARE = 0.8
 
 _KEEP = "malmoi.keep"
 UNDECODED = re.compile("[\udc00-\udcff]")
@@ -47,10 +46,14 @@ codecs.register_error(_KEEP, _keep_bytes)
 
 
 def detect_encoding(sample: bytes) -> str:
-    """The encoding of a text that starts with ``sample``: "utf-8" (default), "cp949" or "utf-16"."""
+    """The encoding of a text that starts with ``sample``: "utf-8" (default), "cp949", "utf-16", "utf-16-le" …"""
     for mark, encoding in MARKS:
         if sample.startswith(mark):
             return encoding
+    for order in ("le", "be") if b"\0" in sample else ():
+        text = sample.decode(f"{UTF16}-{order}", "replace")
+        if len(_USUAL.findall(text)) >= _MIN_USUAL_SHARE * len(text):
+            return f"{UTF16}-{order}"
     try:
         codecs.getincrementaldecoder(UTF8)().decode(sample)
         return UTF8
@@ -65,22 +68,27 @@ def detect_encoding(sample: bytes) -> str:
     return CP949 if len(korean) > utf8 and _is_korean(b"\n".join(korean)) else UTF8
 
 
-def resolve_encoding(path: Path, encoding: str) -> str:
-    """The encoding of a file; "auto" detects it. With "utf-8", a file that is clearly not UTF-8 is refused."""
-    if encoding not in (AUTO, UTF8):
-        return encoding
+def inspect_text(path: Path, encoding: str) -> tuple[str, bool]:
+    """The encoding of a file, which "auto" detects, and whether its lines end in a carriage return alone (old Mac).
+
+    Raises:
+        BadInput: ``encoding`` is "utf-8" and the file is clearly not UTF-8.
+    """
     sample = b""
     with suppress(DamagedFile):  # reported when the file is read
         for block in read_blocks(path):
             sample += block
             if len(sample) >= SAMPLE_BYTES:
                 break
-    found = detect_encoding(sample[:SAMPLE_BYTES])
-    if found != UTF8:
-        if encoding == UTF8:
-            raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set corpus.encoding={found}, or auto")
-        log.info("%s: read as %s", path, found.upper())
-    return found
+    sample = sample[:SAMPLE_BYTES]
+    found = CP949 if encoding == CP949 else detect_encoding(sample)
+    if encoding == UTF16:
+        found = found if found.startswith(UTF16) else UTF16  # with the byte order of the file
+    if encoding == UTF8 != found:
+        setting = UTF16 if found.startswith(UTF16) else found
+        raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set corpus.encoding={setting}, or auto")
+    text = sample.decode(found, "ignore") if b"\r" in sample else ""
+    return found, "\r" in text and "\n" not in text
 
 
 def decodes(raw: bytes, encoding: str) -> bool:

@@ -1,7 +1,8 @@
 """Find input files and read their bytes in blocks: plain or compressed, local or at an fsspec URL.
 
-Decompression returns at most one block at a time, so a file of terabytes needs megabytes of memory. A truncated file is
-a ``DamagedFile``: the corpus keeps the part before the damage and counts the loss.
+Links inside a folder are not followed out of it, and files of other kinds are counted in one warning. Decompression
+returns at most one block at a time, so a file of terabytes needs megabytes of memory. A truncated file is a
+``DamagedFile``: the corpus keeps the part before the damage and counts the loss.
 """
 
 from __future__ import annotations
@@ -12,16 +13,27 @@ import gzip
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from corpus.documents.errors import BadInput
+from corpus.documents.model_files import home_of_links
+from corpus.documents.section import warn_once
 
 TEXT_FORMATS = (".txt", ".jsonl", ".ndjson", ".parquet")
 PACKINGS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".xz": b"\xfd7zXZ\0", ".bz2": b"BZh"}
 """Suffixes of compressed files, and their first bytes."""
+HOW_TO_READ = {
+    **dict.fromkeys((".csv", ".tsv", ".xlsx"), "save as .jsonl or .parquet; corpus.text_field names its column"),
+    **dict.fromkeys((".html", ".htm", ".xml", ".pdf", ".docx", ".doc", ".hwp", ".hwpx"), "extract the text to .txt"),
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "unpack"),
+    ".json": "set corpus.sources.NAME.format if it is a known one, else save as .jsonl, one object a line",
+    ".parquet": "decompress: Parquet files are not packed as a whole",
+}
+"""What to do with files that are not read, by suffix."""
 BLOCK_BYTES = 1 << 20
 PACKED_BYTES = 1 << 16  # read from a compressed file at a time
 UNPACKED_BYTES = 1 << 17  # output of a call that meets damage is lost, so calls are small
@@ -55,15 +67,19 @@ def is_text_file(path: Path) -> bool:
 
 def find_texts(patterns: Sequence[str]) -> list[Path]:
     """Text files in the order of the patterns; folders and globs are sorted, each file appears once."""
-    return find_files(
-        patterns, is_text_file, "text file (.txt, .jsonl, .ndjson, packed as .gz, .zst, .xz, .bz2 or not, or .parquet)"
-    )
+    expected = "text file (.txt, .jsonl, .ndjson, packed as .gz, .zst, .xz, .bz2 or not, or .parquet)"
+    return find_files(patterns, is_text_file, expected, HOW_TO_READ)
 
 
-def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], expected: str) -> list[Path]:
-    """Expand patterns to the files that ``accepts`` allows; ``expected`` describes them in error messages."""
+def find_files(
+    patterns: Sequence[str], accepts: Callable[[Path], bool], expected: str, how: Mapping[str, str] | None = None
+) -> list[Path]:
+    """Expand patterns to the files that ``accepts`` allows; ``expected`` describes them in error messages.
+
+    ``how``: if given, a warning counts the other files of folders, with what to do, by suffix.
+    """
     first: dict[Path, Path] = {}
-    for path in chain.from_iterable(_expand(pattern, accepts, expected) for pattern in patterns):
+    for path in chain.from_iterable(_expand(pattern, accepts, expected, how) for pattern in patterns):
         if is_local(path) and not os.access(path, os.R_OK):
             raise BadInput(f"{path}: no permission to read this file; change its permissions or exclude it")
         first.setdefault(path.resolve(), path)
@@ -93,17 +109,19 @@ def to_path(name: str) -> Path:
         raise BadInput(f"{name}: cannot open URLs of this kind ({error}); install its fsspec package") from error
 
 
-def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str) -> list[Path]:
-    path = to_path(pattern)
+def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: Mapping[str, str] | None) -> list[Path]:
+    path, others = to_path(pattern), ""
     try:
         if path.is_file():
             if not accepts(path):
                 raise BadInput(f"{path}: not a {expected}")
             return [path]
         if path.is_dir():
-            found = [p for p in path.rglob("*") if p.is_file() and accepts(p) and not p.name.startswith(".")]
+            files = [p for p in _within(path, path.rglob("*")) if p.is_file() and not p.name.startswith(".")]
+            found = list(filter(accepts, files))
+            others = _count_others((p for p in files if not accepts(p)), how) if how else ""
         elif glob.has_magic(pattern):
-            found = [p for p in _glob(path) if p.is_file() and accepts(p)]
+            found = [p for p in _within(_fixed_part(path), _glob(path)) if p.is_file() and accepts(p)]
         else:
             raise BadInput(f"{pattern}: no such file or folder; expected a {expected}, a folder or a glob")
     except OSError as error:
@@ -111,17 +129,46 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str) -> lis
             raise
         raise BadInput(f"{pattern}: cannot be accessed ({error}); check the address and your permissions") from error
     if not found:
-        raise BadInput(f"{pattern}: no {expected} here")
+        raise BadInput(f"{pattern}: no {expected} here{others and f', only {others}'}")
+    if others:
+        warn_once(f"{pattern}: files that are read: {len(found)}; files that are not: {others}")
     return sorted(found, key=str)
+
+
+def _count_others(files: Iterable[Path], how: Mapping[str, str]) -> str:
+    """The number of files by suffix, with what to do."""
+    kinds = Counter(kind if (kind := file_format(path).kind) in how else "other" for path in files)
+    notes = {kind: f" ({how[kind]})" for kind in kinds if kind in how}
+    return ", ".join(f"{count} {kind}{notes.get(kind, '')}" for kind, count in sorted(kinds.items()))
+
+
+def _within(folder: Path, paths: Iterable[Path]) -> Iterator[Path]:
+    """Without links out of the folder, whose number is logged: they could add any file of this machine to a corpus."""
+    home, skipped = home_of_links(folder) if is_local(folder) else None, 0
+    for path in paths:
+        if home and not path.resolve().is_relative_to(home):
+            skipped += 1
+        else:
+            yield path
+    if skipped:
+        warn_once(
+            f"{folder}: links to files outside of this folder are not read: {skipped}; name the files themselves as "
+            "inputs, or copy them"
+        )
 
 
 def _glob(path: Path) -> Iterator[Path]:
     if is_local(path):
         return map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
-    fixed = path
-    while glob.has_magic(str(fixed)):
-        fixed = fixed.parent
+    fixed = _fixed_part(path)
     return fixed.glob(str(path)[len(str(fixed)) :].lstrip("/"))
+
+
+def _fixed_part(path: Path) -> Path:
+    """The folder before the first special character of a glob."""
+    while glob.has_magic(str(path)):
+        path = path.parent
+    return path
 
 
 def name_files(paths: Sequence[Path]) -> list[str]:

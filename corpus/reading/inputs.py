@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from corpus.config import SourceConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
-from corpus.reading.encoding import UTF8, resolve_encoding
-from corpus.reading.files import file_format, find_files, find_texts, is_local, name_files
+from corpus.reading.encoding import UTF8, inspect_text
+from corpus.reading.files import HOW_TO_READ, file_format, find_files, find_texts, is_local, name_files
 from corpus.reading.formats import ADAPTERS
 from corpus.reading.hub import PREFIX, HubSet, dataset_state, parse_hub_name
 
@@ -28,12 +28,14 @@ class Input(NamedTuple):
     source: str | None = None  # None: from the record, else the file name
     text_field: str = "text"
     encoding: str = UTF8  # of text files
+    has_mac_lines: bool = False
 
-    def with_encoding(self) -> Input:
-        """The same with the detected encoding."""
+    def inspected(self) -> Input:
+        """The same with the detected encoding and line ends."""
         if isinstance(self.path, HubSet) or self.container == "parquet":
             return self
-        return self._replace(encoding=resolve_encoding(self.path, self.encoding))
+        encoding, has_mac_lines = inspect_text(self.path, self.encoding)
+        return self._replace(encoding=encoding, has_mac_lines=has_mac_lines)
 
     @property
     def file(self) -> Path:
@@ -89,7 +91,8 @@ def _finder(name: str, source: str) -> Callable[[Sequence[str]], list[Path]]:
         return kind in adapter.suffixes or (kind == ".parquet" and not packing)
 
     kinds = ", ".join(suffix or "no suffix" for suffix in adapter.suffixes)
-    return lambda patterns: find_files(patterns, accepts, f"file of the format {name} ({kinds}, packed or not)")
+    expected = f"file of the format {name} ({kinds}, packed or not)"
+    return lambda patterns: find_files(patterns, accepts, expected, HOW_TO_READ)
 
 
 def input_state(item: Input) -> str:

@@ -7,16 +7,20 @@ NFC here, once.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls, escape_json
+from corpus.documents.section import warn_once
 from corpus.reading.containers import (
     EXCERPT_BYTES,
     INVALID_UTF8,
@@ -34,6 +38,12 @@ from corpus.reading.inputs import AUTO, Input
 from corpus.reading.parquet import Rows, as_bytes, cell_value, open_parquet, read_rows, stored_schema
 from corpus.reading.units import DAMAGED, Unit, scan_unit
 
+log = logging.getLogger(__name__)
+
+FIRST_FILES, FIRST_RECORDS = 100, 10
+NO_TEXT, TEXT_IS_NO_STRING, OTHER_LAYOUT = "no_text", "text_is_not_a_string", "not_laid_out_as_"
+MAX_KEYS = 12
+PUBLIC_KEY = re.compile(r"[^\W\d]\w{0,39}")  # a longer key may be text
 NAME_CHARS = 200
 SURROGATE = re.compile("[\ud800-\udfff]")
 DOC_ATTRIBUTE = re.compile(r'(?<!\w)(\w++)="([^"]*+)"')
@@ -71,6 +81,49 @@ def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None
         left -= isinstance(found, Record)
         yield found
         del found  # free a large record before the next one is read
+
+
+def check_first_records(inputs: Sequence[Input]) -> None:
+    """Read a few records of up to ``FIRST_FILES`` files, because a wrong text field should not cost hours.
+
+    Raises:
+        BadInput: no file of a source and kind has text under the expected key; names the keys that are there.
+    """
+    problems: dict[tuple[str | None, str], list[str]] = {}
+    files = [item for item in inputs if not isinstance(item.path, HubSet)]
+    for item in files[:: max(1, len(files) // FIRST_FILES)]:
+        found = list(islice(read_unit(Unit(item.inspected()), Counter()), FIRST_RECORDS))
+        rejected = [record for record in found if isinstance(record, RejectedRecord)]
+        is_bad = found and len(rejected) == len(found)
+        problems.setdefault((item.source, item.container), []).append(_explain_keys(item, rejected) if is_bad else "")
+    for of_kind in problems.values():
+        if all(of_kind):
+            raise BadInput(of_kind[0])
+        for problem in filter(None, of_kind):
+            warn_once(problem)
+
+
+def _explain_keys(item: Input, rejected: Sequence[RejectedRecord]) -> str:
+    """Which keys records have in place of the expected ones, and which setting to change; "" for other problems."""
+    is_field = item.format == AUTO
+    reasons = (NO_TEXT, TEXT_IS_NO_STRING) if is_field else (OTHER_LAYOUT + item.format,)
+    if any(record.reason not in reasons for record in rejected):
+        return ""
+    chars: Counter[str] = Counter()
+    for record in rejected:
+        with suppress(UnreadableRecord):  # a block of markup
+            fields = parse_json(record.raw)
+            chars.update({key: len(value) if isinstance(value, str) else 0 for key, value in fields.items()})
+            if is_field and fields.get(item.text_field, "") is None:
+                return ""  # a record without text
+    keys = [key for key, _ in chars.most_common() if PUBLIC_KEY.fullmatch(key)]
+    section = f"corpus.sources.{item.source}" if item.source else "corpus"
+    expected = f"no text under {item.text_field!r}" if is_field else f"not in the layout of the format {item.format}"
+    setting = f"{section}.text_field={next(iter(keys), '…')}" if is_field else f"{section}.format"
+    return (
+        f"{item.path}: {expected} in the first {len(rejected)} records (keys there, longest text first: "
+        f"{', '.join(keys[:MAX_KEYS]) or 'none'}); set {setting}"
+    )
 
 
 def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | RejectedRecord | SkippedRecord]:
@@ -145,9 +198,9 @@ def _record(
     except SkippedRecord as skip:
         return skip
     if text is None:
-        return "no_text"
+        return NO_TEXT
     if not isinstance(text, str):
-        return "text_is_not_a_string"
+        return TEXT_IS_NO_STRING
     if SURROGATE.search(text):
         return "lone_surrogate"
     default = item.path.name.rpartition("/")[2] if isinstance(item.path, HubSet) else item.path.name.split(".")[0]
@@ -162,7 +215,7 @@ def _text_and_id(item: Input, fields: Mapping[str, Any]) -> tuple[Any, Any]:
     try:
         return adapter.text_of(fields), adapter.id_of(fields)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        raise UnreadableRecord(f"not_laid_out_as_{item.format}") from None
+        raise UnreadableRecord(f"{OTHER_LAYOUT}{item.format}") from None
 
 
 def _name(value: Any, default: str) -> str:
@@ -251,11 +304,14 @@ def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
 
 
 def check_rejected_share(rejected: Mapping[str, int], records: int, max_share: float, where: str) -> None:
-    """``BadInput`` if more than ``max_share`` of the records are unreadable."""
+    """``BadInput`` if more than ``max_share`` of the records are unreadable, a warning if any are."""
     bad = sum(rejected.values())
+    reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
+    found = f"{bad} of {records + bad} records could not be read ({reasons})"
     if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):
-        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
         raise BadInput(
-            f"{bad} of {records + bad} records could not be read ({reasons}), more than "
-            f"corpus.max_bad_share={max_share}. See {where} for file and line; fix the files or increase the limit"
+            f"{found}, more than corpus.max_bad_share={max_share}. See {where} for file and line; fix the files or "
+            "increase the limit"
         )
+    if bad:
+        log.warning("%s; see %s for file and line", found, where)

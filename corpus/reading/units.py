@@ -10,6 +10,7 @@ compressed, array, UTF-16  records, which are part of the unit             read 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,8 @@ from corpus.reading.formats import ADAPTERS
 from corpus.reading.hub import HubSet, count_shards
 from corpus.reading.inputs import AUTO, Input
 from corpus.reading.parquet import open_parquet
+
+log = logging.getLogger(__name__)
 
 UNIT_BYTES = 16 << 20
 MAX_UNITS = 20_000  # units of very large corpora are larger
@@ -54,12 +57,14 @@ def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool
         feed: read compressed files here; False if units are listed first and processed on other nodes.
     """
     unit_bytes = max(UNIT_BYTES, total_bytes(inputs) // MAX_UNITS)
-    for item in map(Input.with_encoding, inputs):
+    for item in map(Input.inspected, inputs):
+        if item.encoding not in (AUTO, UTF8):
+            log.info("%s: read as %s", item.path, item.encoding.upper())
         if isinstance(item.path, HubSet):
             yield from (Unit(item, shard, shard + 1) for shard in range(count_shards(item.path)))
             continue
         size = item.file.stat().st_size
-        is_sequential = item.is_packed or item.container == "array" or item.encoding == UTF16
+        is_sequential = item.is_packed or item.container == "array" or item.encoding.startswith(UTF16)
         if whole_files or size <= (SMALL_BYTES if is_sequential else unit_bytes):
             yield Unit(item, size=size)
         elif is_sequential:
@@ -84,9 +89,10 @@ def scan_unit(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
 
 
 def _blocks(unit: Unit, counts: Counter[str]) -> Iterator[bytes]:
+    line_end = b"\r" if unit.input.has_mac_lines else b"\n"
     for block in read_blocks(unit.input.file, unit.start, unit.end):
         if unit.end is not None:
-            counts["lines"] += block.count(b"\n")
+            counts["lines"] += block.count(line_end)
         yield block
 
 
@@ -94,14 +100,19 @@ def _scan(item: Input, blocks: Iterator[bytes], offset: int) -> Iterator[Item]:
     """CP949 characters contain no line ends, so files are split like UTF-8; UTF-16 is read as one stream."""
     key = ADAPTERS[item.format].array_key if item.format != AUTO else None
     encoding = item.encoding
-    if encoding == UTF16:
-        blocks, encoding = blocks_to_utf8(blocks, UTF16), UTF8
+    if encoding.startswith(UTF16):
+        blocks, encoding = blocks_to_utf8(blocks, encoding), UTF8
+    blocks = _with_line_feeds(item, blocks)
     last = Item(0, 0, b"")
     try:
         for last in SCANNERS[item.container](blocks, key, encoding):
             yield last._replace(offset=last.offset + offset) if offset else last
     except DamagedFile as error:
         yield Item(last.number + 1, last.offset + len(last.raw), str(error).partition(": ")[2].encode(), DAMAGED)
+
+
+def _with_line_feeds(item: Input, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    return (block.replace(b"\r", b"\n") for block in blocks) if item.has_mac_lines else blocks
 
 
 def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
@@ -123,7 +134,7 @@ def _cut_bytes(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
     start = 0
     while start < size:
         end = min(start + unit_bytes, size)
-        window = Window(read_blocks(item.file, end, size))
+        window = Window(_with_line_feeds(item, read_blocks(item.file, end, size)))
         found = window.search(RECORD_ENDS[item.container], keep=64)
         end = end + window.offset + found.end() if found else size
         yield Unit(item, start, end, size=end - start)

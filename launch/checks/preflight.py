@@ -53,8 +53,8 @@ def find_problems(
     if names & {"corpus", "tokenizer", "tokens", "finetune"}:
         checks.append(partial(check_engine, recipe.launch))
     checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe, processes)]
-    if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
-        checks.append(partial(raw_inputs, recipe, run))
+    if "corpus" in names:
+        checks.append(partial(_check_texts, recipe, None if SAMPLE in recipe.corpus.inputs else run))
     if machine is not None and has_nvidia_devices():
         devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
         keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device"}
@@ -130,6 +130,13 @@ def _check_folders(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
             pass
         if head.key != found["key"] and not can_continue(stage, recipe, run, head):
             yield manifest.explain_difference(folder, found, head)
+
+
+def _check_texts(recipe: Recipe, run: Path | None) -> None:
+    """Missing texts, and text fields that the first records do not have."""
+    from corpus.reading.read import check_first_records
+
+    check_first_records(raw_inputs(recipe, run))
 
 
 def _check_klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from corpus.documents.locks import parse_process, read_lock_holder
-from corpus.documents.units import COUNTS_NAME
+from corpus.documents.units import COUNTS_NAME, PROGRESS_NAME
 from finetune.config import FinetuneConfig
 from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
@@ -138,6 +138,8 @@ def _read_stage(folder: Path, events: list[dict[str, Any]]) -> dict[str, Any] | 
     stage["since_seconds"] = max(0.0, time.time() - began.get("time", time.time()))
     if units := sum(1 for _ in folder.rglob(f"unit-*[0-9]/{COUNTS_NAME}")):
         stage["units_done"] = units
+    if path := min(folder.rglob(PROGRESS_NAME), key=lambda path: age_of(path) or 0.0, default=None):
+        stage["progress"] = read_record(path)
     return stage
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.units import describe_progress
 from launch.cluster.run_state import COMPLETE, EMPTY, KILLED, RUNNING, SILENT
 from launch.console import Table
 from launch.numbers import duration
@@ -114,7 +115,8 @@ def _progress(state: Mapping[str, Any]) -> str | None:
         return f"{training['step']}/{training['steps']} ({training['step'] / training['steps']:.0%})"
     if stage == "finetune" and jobs.get("planned"):
         return f"{jobs['done']}/{jobs['planned']} jobs"
-    return None
+    progress = state["stages"].get(stage, {}).get("progress")
+    return f"{progress['title']} {describe_progress(progress)}" if progress else None
 
 
 def _time_left(state: Mapping[str, Any]) -> str | None:

@@ -52,6 +52,7 @@ CSV_COLUMNS = (
     "task", "model", "settings", "seed", "protocol", "split", "n", "n_train", "metric", "score", "lower_95",
     "upper_95", "trivial", "chosen_by", "members", "seconds", "device",
 )  # fmt: skip
+FORMULAS = tuple("=+-@\t\r")  # how a spreadsheet's formula starts; text cells that start so get an apostrophe
 LATEX_CHARACTERS = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "–": r"\textendash{}",
@@ -152,7 +153,10 @@ def results_csv(scores: Sequence[Result]) -> str:
             low, high = result["intervals"].get(metric) or (None, None)
             counts = [result["split"], result["n"], result["n_train"]]
             scored = [metric, score, low, high, trivial_of(result, metric)]
-            writer.writerow([*names, *counts, *scored, *more, result.get("seconds"), result.get("device")])
+            row = [*names, *counts, *scored, *more, result.get("seconds"), result.get("device")]
+            writer.writerow(
+                [f"'{cell}" if str(cell)[:1] in FORMULAS and isinstance(cell, str) else cell for cell in row]
+            )
     return out.getvalue()
 
 

@@ -125,7 +125,11 @@ def test_single_sources_have_their_own_least_length(tmp_path: Path, clean: Calla
         ("", "no document"),
         ("\n\n", "no document"),
         ('{"text": ""}\n', "all 1 documents were dropped"),
-        ('{"body": "글"}\n' * 11, "11 of 11 records could not be read .no_text 11."),
+        (
+            '{"body": "글"}\n' * 11,
+            "no text under 'text' in the first 10 records .*first: body.;",
+        ),
+        ('{"text": "글"}\n' + '{"body": "글"}\n' * 11, "11 of 12 records could not be read .no_text 11."),
     ],
 )
 def test_nothing_in_or_nothing_out_is_bad_input(

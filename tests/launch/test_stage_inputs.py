@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from corpus.decontamination.benchmarks import find_benchmarks, read_benchmarks
+from corpus.decontamination.benchmarks import read_benchmarks
 from launch.errors import LaunchError
 from launch.recipe import load_recipe
-from launch.stage_inputs import corpus_inputs, finetune_inputs, write_custom_texts
+from launch.stage_inputs import corpus_inputs, custom_texts, finetune_inputs
 
 RECIPE = """
 corpus: {{inputs: [raw.txt]{more}}}
@@ -29,16 +28,15 @@ def put_recipe(folder: Path, more: str = "") -> str:
 
 def test_dev_texts_are_a_benchmark_and_their_file_is_an_input(tmp_path: Path) -> None:
     recipe = load_recipe(put_recipe(tmp_path))
-    (path,) = write_custom_texts(recipe, tmp_path / "run")
-    lines = [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
-    assert lines == [{"id": f"dev.csv:{line}", "text": "밤새 눈이 많이 내렸다"} for line in (2, 3)]
-    assert {text.text for text in read_benchmarks(find_benchmarks([path]))} == {"밤새 눈이 많이 내렸다"}
+    texts = custom_texts(recipe)
+    assert texts == {"weather_dev": [(f"dev.csv:{line}", "밤새 눈이 많이 내렸다") for line in (2, 3)]}
+    assert {text.text for text in read_benchmarks([], custom=texts)} == {"밤새 눈이 많이 내렸다"}
     assert str(tmp_path / "dev.csv") in corpus_inputs(recipe)
     assert {str(tmp_path / "train.csv"), str(tmp_path / "dev.csv")} <= finetune_inputs(recipe).keys()
 
 
 def test_named_benchmarks_are_all(tmp_path: Path) -> None:
-    assert write_custom_texts(load_recipe(put_recipe(tmp_path, ", benchmarks: []")), tmp_path / "run") == []
+    assert custom_texts(load_recipe(put_recipe(tmp_path, ", benchmarks: []"))) == {}
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from corpus.decontamination.index import build_index
 from corpus.decontamination.rule import MatchRule
 
-LETTERS = MatchRule(ngram=1, min_chars=3, min_item_chars=1, min_item_words=1)
+LETTERS = MatchRule(ngram=1, min_item_chars=1, min_item_words=1)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +34,6 @@ def test_lengths_of_items_are_limits_from_exactly_their_number_on() -> None:
     _, numbers = build_index([twelve, eleven, twelve.replace(" ", "")], MatchRule())
     assert numbers == [0, -1, 0]  # too few letters; the third equals the first but has one word
     assert build_index([twelve.replace(" ", "")], MatchRule())[1] == [-1]
-    index, _ = build_index([twelve, eleven], MatchRule(min_item_chars=11))
-    hits = index.find([f"그 {twelve} 끝", f"그 {eleven} 끝", eleven])
-    assert [(hit.sentence, hit.item) for hit in hits] == [(0, 0), (2, 1)]  # below min_chars only where it is all
 
 
 @pytest.mark.parametrize("where", ["within", "across", "apart"])
@@ -64,5 +59,3 @@ def test_the_ratio_of_an_item_is_the_share_of_it_that_is_held() -> None:
     for document, ratio in ((["xABCDEFy"], 0.6), (["xABCD", "EFGy"], 0.7), (["ABCDEF", "GHyy"], 0.8)):
         hits = index.find_in_documents([document])
         assert max(hit.ratio for hit in hits) == hits[-1].ratio == pytest.approx(ratio)
-    short, _ = build_index(["감사합니다."], replace(LETTERS, min_chars=12))
-    assert [hit.ratio for hit in short.find(["감사 합니다!", "정말 감사합니다."])] == [1.0]

@@ -23,7 +23,6 @@ from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences
 
 CONFIG = MatchRule()
-WITH_SHORT = MatchRule(min_item_chars=1, min_item_words=1)
 WORDS = ["토끼", "여우", "강아지", "고양이", "바람", "구름", "학교", "도서관", "아침", "저녁", "달렸다", "먹었다"]
 WORDS += ["읽었다", "보았다", "높은", "푸른", "작은", "오래된", "천천히", "다시"]
 BENCHMARK = [
@@ -234,14 +233,13 @@ def test_a_single_benchmark_sentence_is_found() -> None:
         ("어느 날 " + BENCHMARK[0].replace(".", "!") + " 그리고 집으로 돌아가서 밥을 먹고 잠이 들었다.", True),
         (BENCHMARK[0].replace("천천히 ", ""), True),
         ("강가의 오래된 학교에서 소녀가 노래를 불렀다.", False),
-        ("감사합니다!", True),
-        ("정말 감사합니다.", False),
+        ("감사합니다!", False),  # too short to be an item
         ("...", False),
         ("", False),
     ],
 )
 def test_copies_are_found_and_relatives_are_not(sentence: str, is_found: bool) -> None:
-    index, _ = build_index(BENCHMARK, WITH_SHORT)
+    index, _ = build_index(BENCHMARK, CONFIG)
     assert bool(index.find([sentence])) == is_found
 
 
@@ -254,8 +252,8 @@ def test_words_scattered_over_a_long_text_do_not_add_up() -> None:
 
 
 def test_equal_sentences_share_a_number_and_empty_ones_have_none() -> None:
-    _, numbers = build_index([BENCHMARK[0], "네.", BENCHMARK[0] + "!", "네", "?!"], WITH_SHORT)
-    assert numbers == [0, 1, 0, 1, -1]
+    _, numbers = build_index([BENCHMARK[0], "네.", BENCHMARK[0] + "!", "네", "?!"], CONFIG)
+    assert numbers == [0, -1, 0, -1, -1]
 
 
 def test_short_benchmark_sentences_are_left_out() -> None:
@@ -269,13 +267,8 @@ def test_short_benchmark_sentences_are_left_out() -> None:
 def test_the_least_length_of_a_benchmark_sentence_can_be_set() -> None:
     config = MatchRule(min_item_chars=6, min_item_words=1)
     index, numbers = build_index(["감사합니다.", "안녕하세요!!!!", "고맙습니다요.", BENCHMARK[0]], config)
-    assert numbers == [-1, -1, 1, 0]
-    assert [hit[:2] for hit in index.find(["감사합니다.", "고맙습니다요!", BENCHMARK[0]])] == [(1, 1), (2, 0)]
-
-
-def test_only_short_sentences_are_an_index_too() -> None:
-    index, _ = build_index(["감사합니다.", "네."], WITH_SHORT)
-    assert [hit[:2] for hit in index.find(["아니요.", "네!"])] == [(1, 1)]
+    assert numbers == [-1, -1, 0, 1]
+    assert [hit[:2] for hit in index.find(["감사합니다.", "고맙습니다요!", BENCHMARK[0]])] == [(1, 0), (2, 1)]
 
 
 def test_a_saved_index_finds_the_same(tmp_path: Path) -> None:
@@ -363,7 +356,9 @@ def test_changed_copies_of_benchmark_sentences_are_found(klue_dev: list[str]) ->
     """Of at least 4 eojeols and 12 letters; respaced means a quarter of the blanks gone."""
     rng = Random(3)
     index, numbers = build_index(klue_dev, CONFIG)
-    chosen = [n for n, text in enumerate(klue_dev) if len(text.split()) >= 4 and len(fold(text)) >= CONFIG.min_chars]
+    chosen = [
+        n for n, text in enumerate(klue_dev) if len(text.split()) >= 4 and len(fold(text)) >= CONFIG.min_item_chars
+    ]
     assert len(chosen) > 10_000
 
     def share_found(change: Callable[[list[str]], str]) -> float:
@@ -386,7 +381,7 @@ def test_petitions_are_left_alone(klue_dev: list[str], petitions: list[str]) -> 
 
 def test_decisions_on_real_text_equal_brute_force(klue_dev: list[str], petitions: list[str]) -> None:
     rng = Random(4)
-    distinct = list({fold(text): text for text in klue_dev if len(fold(text)) >= CONFIG.min_chars}.values())
+    distinct = list({fold(text): text for text in klue_dev if len(fold(text)) >= CONFIG.min_item_chars}.values())
     benchmark = rng.sample(distinct, 1000)
     queries = rng.sample(petitions, 40) + sorted(petitions, key=len)[-5:] + benchmark[:20]
     queries += [with_a_word_replaced(text.split(), rng, petitions) for text in rng.sample(benchmark, 80)]

@@ -15,6 +15,7 @@ from corpus.clean import _Cleaner
 from corpus.config import CorpusConfig
 from corpus.decontamination.benchmarks import find_benchmarks
 from corpus.decontamination.report import prepare_index
+from corpus.pii.document import DocumentHider
 from corpus.reading.files import read_blocks
 from corpus.reading.read import Record
 from corpus.sentences.folding import fold
@@ -84,9 +85,8 @@ def planted(shared: Callable[[str], Path], tmp_path_factory: pytest.TempPathFact
     articles = json.loads(b"".join(read_blocks(path)))["data"]
     passages = list(dict.fromkeys(part["context"] for article in articles for part in article["paragraphs"]))
     config = CorpusConfig(pii={"mode": "keep"})
-    folder = prepare_index(
-        config.decontaminate, find_benchmarks([str(shared("data/klue"))]), tmp_path_factory.mktemp("index") / "index"
-    )
+    files, home = find_benchmarks([str(shared("data/klue"))]), tmp_path_factory.mktemp("index") / "index"
+    folder = prepare_index(config.decontaminate, files, {}, home, DocumentHider(None))
     assert folder
     return Random(12).sample(passages, PASSAGES), config, folder
 

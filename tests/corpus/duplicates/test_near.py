@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from corpus.config import NearConfig
+from corpus.duplicates import near
 from corpus.duplicates.near import PERMUTATIONS, SHINGLE_CHARS, band_keys, near_duplicates, signatures
 from corpus.sentences.folding import fold
 
@@ -48,9 +49,9 @@ def texts() -> list[str]:
     return [" ".join(words) + "." for words in mixed]
 
 
-def find(texts: list[str], threshold: float = CONFIG.threshold, unit: int = 1000, **settings: int) -> list[bool]:
+def find(texts: list[str], threshold: float = CONFIG.threshold, unit: int = 1000) -> list[bool]:
     parts = [signatures(texts[at : at + unit]) for at in range(0, len(texts), unit)]
-    return near_duplicates(parts, [band_keys(part, threshold) for part in parts], threshold, **settings).tolist()
+    return near_duplicates(parts, [band_keys(part, threshold) for part in parts], threshold).tolist()
 
 
 def test_copies_go_and_the_rest_stays_as_counted_jaccard_says(texts: list[str]) -> None:
@@ -101,12 +102,15 @@ def test_signatures_estimate_jaccard(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("unit", [1, 7, 64])
-@pytest.mark.parametrize("memory_bytes", [500, 5_000, 1 << 28])
-def test_units_and_memory_change_nothing(texts: list[str], unit: int, memory_bytes: int) -> None:
+@pytest.mark.parametrize("pairs", [1, 7, 1 << 17])
+def test_units_and_memory_change_nothing(
+    texts: list[str], unit: int, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     some = texts[:90]
     found = find(some)
     assert any(found)
-    assert find(some, unit=unit, memory_bytes=memory_bytes) == found
+    monkeypatch.setattr(near, "PAIRS_AT_ONCE", pairs)
+    assert find(some, unit=unit) == found
 
 
 def test_signatures_may_be_memory_mapped_and_units_empty(texts: list[str], tmp_path: Path) -> None:
