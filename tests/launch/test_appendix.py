@@ -141,6 +141,15 @@ def test_the_csv_has_every_score_in_full() -> None:
     assert (rows[0]["settings"], rows[0]["chosen_by"]) == ("", "")
 
 
+@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_no_text_of_the_csv_is_a_formula(name: str) -> None:
+    results = [found | {"model": name} for found in fake_results(["klue-sts"], ["model"], [""], [1])]
+    results[0]["scores"]["pearsonr"] = -3.5
+    rows = list(csv.DictReader(io.StringIO(results_csv(results))))
+    assert {row["model"] for row in rows} == {f"'{name}"}
+    assert "-3.5" in {row["score"] for row in rows}  # numbers stay numbers
+
+
 def test_latex_escapes_special_characters() -> None:
     assert latex("macro_f1 100 % \\ ^ ±\nx") == r"macro\_f1 100 \% \textbackslash{} \textasciicircum{} $\pm$ x"
     assert latex("a---b – [*]") == r"a-{}-{}-b \textendash{} {[}{*}]"
