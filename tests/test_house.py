@@ -50,10 +50,10 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_760,
+    "corpus": 12_124,
     "finetune": 15_560,
-    "launch": 9_600,
-    "wheel": 47_850,
+    "launch": 9_576,
+    "wheel": 48_425,
 }
 
 FOLDERS = (*PACKAGES, "tests")
