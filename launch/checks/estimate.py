@@ -55,7 +55,6 @@ UNPACKED = 3.5  # times a .zst or .gz file
 SAMPLE_BYTES = 1_460_000  # of its documents
 PROCESS_WITH_TORCH = int(0.6 * GIB)
 GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one of them torch is not asked
-
 TRAIN_TOKENS = {  # of the official training files in KLUE's vocabulary, over all windows
     "ynat": 0.7e6, "klue-sts": 0.4e6, "klue-nli": 1e6, "klue-ner": 0.7e6, "klue-re": 1.9e6, "klue-dp": 0.3e6,
     "klue-mrc": 10e6, "wos": 10e6,

@@ -82,6 +82,7 @@ def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
     lines += [config.slurm.setup] if config.slurm.setup else []
     lines += [
         f"export PATH={binaries}:$PATH",
+        'export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"',  # srun does not take it from sbatch
         f"srun python -m launch.executors.task {home} $SLURM_ARRAY_TASK_ID {tasks}",
     ]
     script = home / "job.sbatch"
