@@ -162,12 +162,18 @@ def many_files(tmp_path: Path) -> list[Path]:
     return [write_jsonl(tmp_path / f"{name}.jsonl", story[at::2]) for at, name in enumerate("ab")]
 
 
+@pytest.mark.parametrize("has_quality_rules", [False, True])
 def test_bytes_do_not_depend_on_workers_or_batches(
-    tmp_path: Path, clean: Callable[..., Any], many_files: list[Path], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    clean: Callable[..., Any],
+    many_files: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    has_quality_rules: bool,
 ) -> None:
     quiz = tmp_path / "quiz.txt"
     quiz.write_text("오래된 도서관 앞에서 아이들이 책을 기다렸다.", "utf-8")
     settings = {"benchmarks": [quiz], "shard_documents": 100, "pii": {"repeatable": True}}
+    settings["quality"] = {"enabled": has_quality_rules}
     clean(*many_files, out="one", **settings)
     clean(*many_files, out="two", workers=2, **settings)
     monkeypatch.setattr(cleaning, "BATCH_CHARS", 50)
@@ -204,7 +210,8 @@ def clean(out, texts, secret):
     if secret is not None:
         key.random_secret = secret.encode
     units.UNIT_BYTES = 2_000
-    config = CorpusConfig(inputs=texts, shard_documents=40, pii={"repeatable": secret is None})
+    quality = {"enabled": secret is None}
+    config = CorpusConfig(inputs=texts, shard_documents=40, pii={"repeatable": secret is None}, quality=quality)
     run(config, CorpusInputs(find_inputs(texts, {}, "text"), []), Path(out), workers=1)
 
 codes = []
