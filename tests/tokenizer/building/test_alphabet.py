@@ -163,11 +163,32 @@ def test_the_jamo_fallback_alphabet_chooses_what_is_not_hangul() -> None:
 
 
 def test_signs_have_pieces_where_they_take_little_room() -> None:
-    small, large = (choose_alphabet({}, 1, size, jamo_fallback=True) for size in (SMALLEST_WITH_SIGNS - 1, 32_000))
+    small, least, large = (
+        choose_alphabet({}, 1, size, jamo_fallback=True)
+        for size in (SMALLEST_WITH_SIGNS - 1, SMALLEST_WITH_SIGNS, 32_000)
+    )
 
-    assert set(large) == {*small, *SIGNS}
+    assert set(large) == set(least) == {*small, *SIGNS}
     assert {"🦖", "☔", "①", "🚌"} <= {*SIGNS}
     assert len(SIGNS) <= 32_000 / 16
+
+
+@given(st.integers(0, 9_000), st.integers(0, 300), st.booleans())
+def test_no_alphabet_takes_more_than_half_of_the_learned_entries(size: int, most: int, jamo_fallback: bool) -> None:
+    counts = {character: 1_000 - n for n, character in enumerate(map(chr, range(0x4E00, 0x4E00 + 280)))}
+    counts |= {character: n for n, character in enumerate("가각간갈", 700)}
+    always = set(ALWAYS_KNOWN) if jamo_fallback else set()
+    chosen = choose_alphabet(counts, most, size, jamo_fallback=jamo_fallback)
+    room, taken = int(size / 2), len(single_pieces(chosen, jamo_fallback=jamo_fallback))
+    new = sorted(set(chosen) - always, key=counts.__getitem__, reverse=True)
+    expected = [
+        c for c in sorted(counts, key=counts.__getitem__, reverse=True) if not (jamo_fallback and c in "가각간갈")
+    ]
+    assert new == expected[: len(new)] and len(new) <= most
+    assert taken <= room or not new
+    if len(new) < min(most, len(expected)):
+        following = single_pieces([expected[len(new)]], jamo_fallback=jamo_fallback)
+        assert taken + len(following) > room
 
 
 def test_characters_that_encoding_drops_are_no_pieces() -> None:

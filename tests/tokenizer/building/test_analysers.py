@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -55,6 +56,7 @@ def test_contractions_stay_whole(analyser: str) -> None:
         ("찾아가고", ["찾", "아", "가", "고"]),
         ("서울로부터", ["서울", "로", "부터"]),
         ("먹고", ["먹", "고"]),
+        ("어제부터", ["어제", "부터"]),
     ],
 )
 def test_compound_verbs_and_particles_are_cut(analyser: str, text: str, slices: list[str]) -> None:
@@ -77,3 +79,8 @@ def test_a_missing_kiwi_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None
     _load_kiwi.cache_clear()
     with pytest.raises(BadInput, match=r"tokenizer\.analyser=kiwi needs kiwipiepy .*pip install 'malmoi\[kiwi\]'"):
         load_analyser("kiwi")
+
+
+def test_versions_are_those_of_the_analyser() -> None:
+    assert {"python-mecab-ko", "python-mecab-ko-dic"} <= versions_of("mecab").keys()
+    assert all(re.search(r"\d", version) for version in versions_of("mecab").values())
