@@ -32,8 +32,15 @@ def test_code_is_changed_and_annotations_and_messages_are_not() -> None:
 
 
 def test_sizes_of_batches_and_times_of_waiting_stay() -> None:
-    code = "ROWS_AT_ONCE = 1 << 20\nPOLL_SECONDS: float = 2.0\nWAIT_SECONDS = 3\nMAX_ROWS = 4\nprint('a', flush=True)\n"
-    assert {mutant.line for mutant in mutants_of("a.py", code)} == {2, 4, 5}
+    code = """ROWS_AT_ONCE = 1 << 20
+POLL_SECONDS: float = 2.0
+WAIT_SECONDS = 3
+MAX_ROWS = 4
+print('a', flush=True)
+PORTION_BYTES = 64 << 20
+KEY_BYTES = 8
+"""
+    assert {mutant.line for mutant in mutants_of("a.py", code)} == {2, 4, 5, 7}
 
 
 def test_a_draw_covers_all_packages_and_repeats_itself() -> None:
