@@ -64,10 +64,11 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
-# the layout of JSON and console lines; our own lists of equal length; figures of the paper; buffers and threads
+# the layout of JSON and console lines; our own lists of equal length; figures of the paper; buffers and threads;
+# the length of hashes
 UNSEEN_KEYWORDS = (
     "ensure_ascii", "indent", "allow_unicode", "soft_wrap", "strict", "paper_dev", "dev_examples", "daemon", "maxsize",
-    "non_blocking", "memory_map", "use_threads", "zero_copy_only", "verbose",
+    "digest_size", "non_blocking", "memory_map", "use_threads", "zero_copy_only", "verbose",
 )  # fmt: skip
 # sizes of batches, buffers and portions, and times of waiting: other values give the same results, sooner or later
 UNSEEN_CONSTANTS = re.compile(
