@@ -49,6 +49,17 @@ def test_the_bare_text_is_what_the_template_renders(tiny):
     assert rendered == render_plain(turns) == "제목: 하나\n답: 정치\n\n제목: 둘\n답:"
 
 
+def test_a_chat_template_opens_the_turn_of_the_model(tiny):
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer.tokenizer.chat_template = (
+        "{% for one in messages %}<{{ one['role'] }}>{{ one['content'] }}{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    assert scorer.render_context([("user", "하나"), ("assistant", "둘"), ("user", "셋")]) == (
+        "<user>하나<assistant>둘<user>셋<assistant>"
+    )
+
+
 def test_a_sum_is_the_chain_of_next_token_probabilities(tiny):
     import torch
 

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from finetune.generative.client.ask import Client
-from finetune.generative.klue.run import PromptedTask, load_prompted_task, run
+from finetune.generative.klue.run import PromptedTask, _report, load_prompted_task, run
 from finetune.score.compare import compare, pair_up
 from finetune.score.results import find_trained
 from finetune.score.scores import score_file
@@ -260,3 +260,19 @@ def test_without_inspect_one_sentence_says_what_to_install(monkeypatch, tmp_path
     arguments = ["ynat", "--model", MODEL, "--data", "malmoi:sample", "--out", str(tmp_path)]
     found = CliRunner().invoke(app, ["llm", *arguments])
     assert str(found.exception) == "malmoi llm needs inspect_ai: pip install 'malmoi[llm]'"
+
+
+@pytest.mark.parametrize(
+    ("result", "lines"),
+    [
+        ({"method": "generation", "parse_rate": 97.26, "unanswered": 0}, ["ynat: 40 examples, 97.3 % of the answers"]),
+        ({"method": "likelihood", "unanswered": 0, "cut": 0}, ["ynat: 40 examples"]),
+        ({"method": "likelihood", "unanswered": 0, "cut": 3}, ["ynat: 40 examples", "ynat: 3 questions are longer"]),
+        ({"method": "generation", "parse_rate": 0.0, "unanswered": 1}, ["ynat: 40 examples, 0.0 %", "ynat: 1 of 40"]),
+    ],
+)
+def test_the_log_says_how_the_questions_went(caplog: pytest.LogCaptureFixture, result: dict, lines: list[str]) -> None:
+    caplog.set_level("INFO")
+    _report({"task": "ynat", "n": 40, **result})
+    assert len(caplog.messages) == len(lines)
+    assert all(message.startswith(line) for message, line in zip(caplog.messages, lines, strict=True))

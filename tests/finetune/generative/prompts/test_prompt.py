@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,15 @@ def test_a_scored_text_a_doubled_text_and_one_without_gold_are_never_shown():
     assert sorted(example.guid for example in chosen) == ["ynat-2", "ynat-5"]
     with pytest.raises(BadInput, match="only 2 of 5 training examples can be shown"):
         draw_shots(YNAT, train, 3, seed=1, scored=[scored])
+
+
+@pytest.mark.parametrize("left_out", [0, 1, 3])
+def test_examples_that_cannot_be_shown_are_counted(caplog: pytest.LogCaptureFixture, left_out: int):
+    caplog.set_level("INFO")
+    train = [title(number, "세계") for number in range(5)]
+    train = [replace(example, gold=None) if n < left_out else example for n, example in enumerate(train)]
+    assert len(draw_shots(YNAT, train, 5 - left_out, seed=1)) == 5 - left_out
+    assert caplog.messages == ([f"ynat: {left_out} of 5 training examples cannot be shots"] if left_out else [])
 
 
 def test_the_instruction_comes_once_before_the_first_input():
