@@ -20,6 +20,7 @@ from tests.source_graph import PACKAGES, ROOT, imports, module_name, source_file
 MAX_TEST_FILES = 8  # of a module, without coverage data
 MAX_FILES_OF_A_LINE = 20
 MAX_SECONDS_OF_A_LINE = 20.0
+NEAR_FILES = 4  # run as well if the line runs only at import
 FIRST_SECONDS = 3.0  # the fastest tests run first; most mutants end there
 READERS = ["tests/test_untrusted.py"]  # tests that read the sources instead of executing them
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +(tests/.*)$", re.MULTILINE)
@@ -48,7 +49,8 @@ class LineTests:
                 break
             (fast if total < FIRST_SECONDS and len(files) < 4 else slow).append(test)
         is_sure = fast and _is_in_function(module, line)
-        return [*filter(None, (fast, slow)), READERS, *([] if is_sure else [[file] for file in find_tests(module)])]
+        near = [] if is_sure else [[file] for file in find_tests(module)[:NEAR_FILES]]
+        return [*filter(None, (fast, slow)), READERS, *near]
 
     def tests_of(self, module: str, first: int, line: int) -> list[str]:
         """Ids of the tests that execute a line, those of the mirrored file first, then the fastest first.
