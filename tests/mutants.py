@@ -67,7 +67,7 @@ CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 # the layout of JSON and console lines; our own lists of equal length; figures of the paper; buffers and threads;
 # the length of hashes
 UNSEEN_KEYWORDS = (
-    "ensure_ascii", "indent", "allow_unicode", "soft_wrap", "strict", "paper_dev", "dev_examples", "daemon", "maxsize",
+    "ensure_ascii", "indent", "allow_unicode", "soft_wrap", "strict", "dev_scores", "dev_examples", "daemon", "maxsize",
     "digest_size", "non_blocking", "memory_map", "use_threads", "zero_copy_only", "verbose",
 )  # fmt: skip
 # sizes of batches, buffers and portions, and times of waiting: other values give the same results, sooner or later

@@ -71,6 +71,7 @@ def test_members_are_matched_by_seed_and_averaged_over_seeds(out: Path) -> None:
     assert [(member["model"], member["seed"]) for member in made[2]["members"]] == [
         ("one", 1), ("one", 2), ("two", 1), ("two", 2),
     ]  # fmt: skip
+    assert all(0 <= one["seconds"] < 60 for one in made)
     assert set(made[0]["intervals"]) == {"macro_f1"} and made[0]["trivial"] == {"macro_f1": 20.0}
     alone = plan_ensembles(find_results([out], "ynat", ["two"]), "both")
     assert [(plan.name, len(plan.members)) for plan in alone] == [("both-all-seeds", 3)]
