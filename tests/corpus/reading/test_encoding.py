@@ -50,6 +50,25 @@ def test_encodings_are_recognised_by_the_lines_of_a_sample(sample: bytes, encodi
     assert detect_encoding(sample) == encoding
 
 
+@pytest.mark.parametrize(
+    ("everyday", "rare", "encoding"),
+    [(0, 39, "cp949"), (0, 40, "utf-8"), (4, 36, "cp949"), (3, 37, "utf-8"), (10, 90, "cp949"), (9, 91, "utf-8")],
+)
+def test_a_tenth_of_korean_text_is_everyday_syllables(everyday: int, rare: int, encoding: str) -> None:
+    """Of few syllables nothing is known, and they count as Korean."""
+    assert detect_encoding(("이" * everyday + "뷔" * rare + "\n").encode("cp949")) == encoding
+
+
+@pytest.mark.parametrize(("hangul", "han", "encoding"), [(6, 4, "cp949"), (5, 5, "utf-8"), (59, 41, "utf-8")])
+def test_six_tenths_of_the_foreign_letters_are_hangul(hangul: int, han: int, encoding: str) -> None:
+    assert detect_encoding(("이" * hangul + "漢" * han + "\n").encode("cp949")) == encoding
+
+
+def test_a_line_of_cp949_decides_only_if_more_lines_are_of_it_than_of_utf8() -> None:
+    korean, other = KOREAN.encode("cp949"), KOREAN.encode()
+    assert [detect_encoding(korean * n + other) for n in (1, 2)] == ["utf-8", "cp949"]
+
+
 def test_oracle_text_is_recognised(shared: Callable[[str], Path]) -> None:
     lines = shared("oracle/pii_public.jsonl").read_text("utf-8").splitlines()
     texts = [json.loads(line)["text"] for line in lines if line.strip()]
