@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from transformers import get_linear_schedule_with_warmup, get_wsd_schedule
 
 from pretrain.config import DECAY_SHARE, PretrainConfig
-from pretrain.schedule import Phase, learning_rate, of_phase, phases
+from pretrain.schedule import Phase, first_difference, learning_rate, of_phase, phases
 
 STEPS, PEAK = 100, 0.5
 
@@ -96,3 +96,36 @@ def test_phases_of_a_short_length_and_of_falling_shares_overlap(tiny) -> None:
 def test_schedules_that_cannot_be_are_refused(tiny, settings: dict, what: str) -> None:
     with pytest.raises(ValidationError, match=what):
         tiny(**settings)
+
+
+PLAIN = {"steps": 100, "warmup_steps": 10}
+STABLE = {**PLAIN, "schedule": "wsd"}
+SHORT = {**STABLE, "short_length": 16, "short_length_share": 0.5}
+FALLING = {**STABLE, "masking": {"shares": [{"share": 0.3, "until": 0.5}, {"share": 0.1, "until": 1.0}]}}
+RISING = {**STABLE, "masking": {"shares": [{"share": 0.3, "until": 0.4}, {"share": 0.1, "until": 1.0}]}}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "last", "differs"),
+    [
+        (PLAIN, PLAIN, 100, None),
+        (PLAIN, PLAIN | {"warmup_steps": 9}, 100, 1),
+        (PLAIN, PLAIN | {"steps": 200}, 100, 12),  # the first step of the decay still has the peak
+        (PLAIN, PLAIN | {"steps": 200}, 12, 12),
+        (PLAIN, PLAIN | {"steps": 200}, 11, None),
+        (STABLE, STABLE | {"steps": 200}, 81, None),
+        (STABLE, STABLE | {"steps": 200}, 82, 82),
+        (STABLE, STABLE | {"steps": 200}, 100, 82),
+        (SHORT, SHORT | {"short_length_share": 0.4}, 100, 41),
+        (SHORT, SHORT | {"short_length_share": 0.4}, 41, 41),
+        (SHORT, SHORT | {"short_length_share": 0.4}, 40, None),
+        (SHORT, SHORT | {"short_length_share": 0.6}, 100, 51),
+        (SHORT, STABLE, 1, 1),
+        (FALLING, RISING, 100, 41),
+        (FALLING, RISING, 40, None),
+        (FALLING, FALLING | {"steps": 200}, 100, 51),
+    ],
+)
+def test_the_first_step_that_differs_is_found(tiny, before: dict, now: dict, last: int, differs: int | None) -> None:
+    assert first_difference(tiny(**before), tiny(**now), last) == differs
+    assert first_difference(tiny(**now), tiny(**before), last) == differs

@@ -11,7 +11,8 @@ from mecab import MeCab
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from tokenizer.words import bert_words, is_own_word, split_separated, split_words
+from corpus.documents.mecab import MAX_ANALYZED_CHARS
+from tokenizer.words import bert_words, is_own_word, is_separated, split_separated, split_words
 
 
 @pytest.mark.parametrize(
@@ -138,3 +139,38 @@ def test_joined_morphemes_give_the_words_back(eojeol: str, left: str, right: str
 
 def test_very_long_eojeols_are_not_analysed() -> None:
     assert cut("저명한" * 100_000) == [["저명한" * 100_000]]
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, MAX_ANALYZED_CHARS, MAX_ANALYZED_CHARS + 1])
+def test_only_eojeols_of_two_characters_up_to_the_limit_are_analysed(length: int) -> None:
+    asked = []
+
+    def analyse(text: str) -> list[str]:
+        asked.append(text)
+        return list(text)
+
+    word = "가" * length
+    found = split_words([word], "", "", analyse)
+    is_analysed = 1 < length <= MAX_ANALYZED_CHARS
+    assert asked == [word] * is_analysed
+    assert found == [list(word) if is_analysed else [word]]
+
+
+@pytest.mark.parametrize(
+    ("words", "morphemes", "found"),
+    [
+        (["연구자", "."], ["연구", "자", "."], [["연구", "자"], ["."]]),
+        (["연구자", "."], ["연", "구자."], [["연", "구자"], ["."]]),  # one that reaches over the end of a word
+        (["가", "나다"], ["가나", "다"], [["가"], ["나", "다"]]),
+        (["가", "나다"], ["가나다"], [["가"], ["나다"]]),
+    ],
+)
+def test_morphemes_are_cut_at_the_ends_of_words(words: list[str], morphemes: list[str], found: list) -> None:
+    assert split_words(words, "", "", lambda text: morphemes) == found
+    assert split_words(words, "앞", "뒤", lambda text: ["앞", *morphemes, "뒤"]) == found
+
+
+def test_what_is_separated_is_neither_a_word_of_its_own_nor_nothing() -> None:
+    characters = ["가", "a", "é", "😀", "①", "ß", "漢", ".", "\u200b", "ᅀ", "ㅋ", "α"]
+    assert [c for c in characters if is_separated(c)] == ["😀", "①", "ß", "ᅀ", "α"]
+    assert [c for c in characters if is_own_word(c)] == ["漢", "."]
