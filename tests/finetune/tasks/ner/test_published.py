@@ -109,6 +109,11 @@ def test_all_tokens_of_a_word_with_an_unknown_part_have_its_first_tag(tiny_encod
         ("뷁쀍,서울", ["?", ",", "서울"], ([0, 0, 1, 1], [True, False, True, True], 2)),
         ("서울,뷁쀍", ["서울", ",", "?"], ([0, 1, 2, 2], [True, True, True, False], 2)),
         ("뷁藤가", ["?", "?", "가"], ([0, 0, 1], [True, True, True], 1)),
+        ("가뷁쀍라", ["가", "?", "라"], ([0, 1, 1, 2], [True, True, False, True], 2)),
+        ("뷁쀍뷁쀍마", ["?", "?", "마"], ([0, 0, 0, 0, 1], [True, True, False, False, True], 1)),
+        ("가나뷁쀍마바", ["가나", "?", "마", "바"], ([0, 1, 1, 2, 2], [True, True, False, True, True], 3)),
+        ("가뷁쀍뷁", ["가", "?", "?"], ([0, 1, 1, 1], [True, True, True, False], 1)),
+        ("가뷁나", ["가", "?", "나"], ([0, 1, 2], [True, True, True], 2)),
         ("뷁\u200b쀍,서\u200b울", ["?", ",", "서울"], ([0, 0, 0, 1, 1, 1], [True, False, False, True, True, False], 2)),
     ],
 )
