@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, SearchConfig
-from finetune.search.grid import PAPER_GRID, combinations, search_values, trial_count
+from finetune.search.grid import PAPER_GRID, combinations, fixed_values, search_values, trial_count
 from finetune.search.run import trial_config
 from finetune.task_names import TASK_NAMES
 
@@ -78,3 +78,30 @@ def test_a_search_without_hyperparameters_is_refused() -> None:
     search = SearchConfig(space=dict.fromkeys(PAPER_GRID))
     with pytest.raises(BadInput, match=r"finetune\.search\.space: nothing to search"):
         search_values(search)
+
+
+@pytest.mark.parametrize(
+    ("method", "trials", "count"),
+    [
+        ("grid", None, 6), ("grid", 1, 1), ("grid", 5, 5), ("grid", 6, 6), ("grid", 7, 6),
+        ("random", 1, 1), ("random", 7, 7),
+    ],
+)  # fmt: skip
+def test_a_grid_has_no_more_trials_than_combinations(method: Any, trials: int | None, count: int) -> None:
+    space = dict.fromkeys(PAPER_GRID) | {"lr": (1e-5, 2e-5, 3e-5), "epochs": (1, 2)}
+    search = SearchConfig(method=method, trials=trials, space=space)
+    assert trial_count(search) == len(combinations(search)) == count
+
+
+@pytest.mark.parametrize(
+    ("task", "is_custom", "space", "length"),
+    [
+        ("klue-mrc", False, {}, 512), ("wos", False, {}, 512), ("ynat", False, {}, 128), ("ynat", True, {}, None),
+        ("ynat", False, {"max_tokens": (64, 96)}, None), ("mine", True, {"max_tokens": (64, 96)}, None),
+    ],
+)  # fmt: skip
+def test_inputs_have_the_papers_length_unless_it_is_searched(
+    task: str, is_custom: bool, space: dict[str, Any], length: int | None
+) -> None:
+    fixed = fixed_values(SearchConfig(space=space), task, is_custom=is_custom)
+    assert fixed == ({} if length is None else {"max_tokens": length})
