@@ -48,7 +48,7 @@ class LineTests:
             if len(files) > MAX_FILES_OF_A_LINE or (total > MAX_SECONDS_OF_A_LINE and (fast or slow)):
                 break
             (fast if total < FIRST_SECONDS and len(files) < 4 else slow).append(test)
-        is_sure = fast and _is_in_function(module, line)
+        is_sure = (fast or slow) and _is_in_function(module, line)
         near = [] if is_sure else [[file] for file in find_tests(module)[:NEAR_FILES]]
         return [*filter(None, (fast, slow)), READERS, *near]
 
