@@ -18,7 +18,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer, BertCon
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra import person_by_model as tagged
-from corpus.pii.extra.person_by_model import NameSpan, NameTagger, load_tagger
+from corpus.pii.extra.person_by_model import NameSpan, NameTagger, _before_particle, load_tagger
 from corpus.pii.extra.person_by_rules import fake_name
 from corpus.pii.hide import MODES, Mode, PiiHider
 from tests.corpus.pii.name_models import SIZES, save_model, save_random_model, save_tokenizer
@@ -301,3 +301,16 @@ def test_a_model_saved_again_is_loaded_again(tmp_path: Path) -> None:
     assert load_tagger(tmp_path, device="cpu") is before
     save_random_model(tmp_path)
     assert load_tagger(tmp_path, device="cpu") is not before
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("김하늘과", 3), ("김하늘을", 3), ("김하나와", 3), ("김하나를", 3), ("김하나는", 3), ("김하늘은", 4),
+        ("김하늘와", 4), ("김하나과", 4), ("한과", 2), ("ab하나는", 4), ("한 과", 3), ("가A과", 3), ("김a을", 3),
+    ],
+)  # fmt: skip
+def test_a_particle_that_fits_the_syllable_before_it_is_no_part_of_a_name(text: str, kept: int) -> None:
+    assert _before_particle(text, NameSpan(0, len(text), 1.0)) == kept
+    assert _before_particle(f"{text}, 말", NameSpan(0, len(text), 1.0)) == kept
+    assert _before_particle(f"{text}말", NameSpan(0, len(text), 1.0)) == len(text)
