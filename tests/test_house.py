@@ -51,9 +51,9 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 12_124,
-    "finetune": 15_560,
+    "finetune": 15_539,
     "launch": 9_576,
-    "wheel": 48_425,
+    "wheel": 48_233,
 }
 
 FOLDERS = (*PACKAGES, "tests")
