@@ -77,9 +77,7 @@ class PiiConfig(Section):
         description="Draw replacements from corpus.seed, so that reruns are identical. Warning: anyone who knows the "
         "seed can guess and verify original values.",
     )
-    extra: list[Literal["PERSON", "ORG_NUMBER", "HANDLE", "CUSTOMS", "COURIER", "MEMBERSHIP"]] = Field(
-        [], description="Types to hide in addition to Table 29."
-    )
+    extra: list[Literal["PERSON"]] = Field([], description="Types to hide in addition to Table 29.")
     names: NamesConfig = Field(NamesConfig(), description="Names of people by a model; also hides type PERSON.")
 
     @model_validator(mode="after")

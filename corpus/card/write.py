@@ -36,8 +36,6 @@ PII_NAMES = {
     "ACCOUNT": "bank account number", "PASSPORT": "passport number", "DRIVER": "driver's licence number",
     "BRN": "business registration number", "HEALTH": "health insurance number", "CARD": "credit card number",
     "PLATE": "vehicle registration plate", "URL": "web address", "PERSON": "name of a person",
-    "ORG_NUMBER": "company registration number", "HANDLE": "account of a messenger or network",
-    "CUSTOMS": "personal customs code", "COURIER": "parcel number", "MEMBERSHIP": "membership number",
 }  # fmt: skip
 SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B", "10B<n<100B",
          "100B<n<1T", "n>1T")  # fmt: skip

@@ -20,16 +20,15 @@ from itertools import accumulate
 from operator import attrgetter
 
 from corpus.pii.columns import Tables
-from corpus.pii.extra.other_types import find_extra
 from corpus.pii.extra.person_by_model import NameSpan, NameTagger
+from corpus.pii.extra.person_by_rules import PERSON, find_names
 from corpus.pii.fold import AFTER_SIGN, CLUES, REACH, SIGNS, Folded, fold_disguises, fold_signs, widen
-from corpus.pii.formats.table import BY_NAME, TABLE
+from corpus.pii.formats.table import TABLE
 from corpus.pii.formats.url import trim_url
 from corpus.pii.labels import Labels
 from corpus.pii.types import (
     BY_LABEL,
     CERTAIN,
-    EXTRA_TYPES,
     LABEL_BONUS,
     LIKELY,
     NOBODY,
@@ -163,25 +162,25 @@ def _add_names(by_rules: list[Span], names: Sequence[NameSpan]) -> list[Span]:
 
 
 def _find_by_rules(text: str, types: Collection[str] | None, label: str) -> list[Span]:
-    extras = () if types is None else [name for name in EXTRA_TYPES if name in types]
-    if not extras and not (_CLUE_BUT_POINTS.search(text) or _CLUE_AT_POINT.search(text)):
+    by_rules = types is not None and PERSON.name in types
+    if not by_rules and not (_CLUE_BUT_POINTS.search(text) or _CLUE_AT_POINT.search(text)):
         return []
     front = f"{label[-40:]}: " if label else ""
-    found = _spans(front + text, extras)
+    found = _spans(front + text, by_rules)
     if front:
         found = [replace(s, start=s.start - len(front), end=s.end - len(front)) for s in found if s.start >= len(front)]
     return found if types is None else [span for span in found if span.type in types]
 
 
-def _spans(text: str, extras: Sequence[str]) -> list[Span]:
+def _spans(text: str, by_rules: bool) -> list[Span]:
     clues = list(_CLUE.finditer(text))
-    if not (clues or extras):
+    if not (clues or by_rules):
         return []
     folded = Folded(text)
     if any(clue.lastgroup == "sign" for clue in clues):
         folded = fold_signs(text)
         clues = list(_CLUE.finditer(folded.text))
-    candidates = [*_around_clues(folded.text, clues), *_find_extra_types(folded.text, extras)]
+    candidates = [*_around_clues(folded.text, clues), *_names(folded.text, by_rules)]
     # formats come first in a clue, so a disguise at the same position is searched again
     if disguised := [c.start() for c in clues if c.lastgroup != "sign" and _DISGUISE.match(folded.text, c.start())]:
         reading = fold_disguises(folded.text, disguised)
@@ -189,8 +188,8 @@ def _spans(text: str, extras: Sequence[str]) -> list[Span]:
         for start, end in reading.new:
             widen(windows, start - REACH, end + REACH)
         clues = [clue for window in windows for clue in _CLUE.finditer(reading.text, *window)]
-        extra = _find_extra_types(reading.text, extras) if windows else ()
-        candidates += from_second_reading(reading, [*_around_clues(reading.text, clues), *extra])
+        names = _names(reading.text, by_rules and bool(windows))
+        candidates += from_second_reading(reading, [*_around_clues(reading.text, clues), *names])
     return resolve_overlaps(candidates, folded)
 
 
@@ -206,11 +205,9 @@ def from_second_reading(reading: Folded, candidates: Iterable[Candidate]) -> Ite
             yield replace(candidate, start=start, end=end, strength=strength, is_plain=False)
 
 
-def _find_extra_types(text: str, extras: Sequence[str]) -> Iterator[Candidate]:
-    """Types outside Table 29; context words announce them, so they win against formats."""
-    for value in find_extra(text, extras) if extras else ():
-        strength = LIKELY if value.type == "PERSON" else CERTAIN + LABEL_BONUS + 1
-        yield Candidate(value.start, value.end, strength, BY_NAME[value.type], value.score, (value.why,))
+def _names(text: str, by_rules: bool) -> list[Candidate]:
+    names = find_names(text) if by_rules else []
+    return [Candidate(name.start, name.end, LIKELY, PERSON, name.score, (name.why,)) for name in names]
 
 
 def resolve_overlaps(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:

@@ -118,7 +118,7 @@ def canonical_form(name: str, value: str) -> str:
         return _COUNTRY.sub("", digits_of(value)).removeprefix("0")
     if name == "URL":
         return value
-    if name in ("EMAIL", "MENTION", "IP", "HANDLE"):
+    if name in ("EMAIL", "MENTION", "IP"):
         return value.casefold()
     return letters_and_digits(value)
 

@@ -16,7 +16,7 @@ PII_TYPES = (
     "ACCOUNT", "PASSPORT", "DRIVER", "BRN", "HEALTH", "CARD", "PLATE", "URL",
 )  # fmt: skip
 
-EXTRA_TYPES = ("PERSON", "ORG_NUMBER", "HANDLE", "CUSTOMS", "COURIER", "MEMBERSHIP")
+EXTRA_TYPES = ("PERSON",)
 """Types outside Table 29, found on request by the words around them."""
 
 ALL_TYPES = PII_TYPES + EXTRA_TYPES

@@ -23,7 +23,7 @@ from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs
 from corpus.pii.hide import PiiHider
 from corpus.pii.replace import Originals
-from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
+from corpus.pii.types import ALL_TYPES
 from corpus.reading.containers import SCANNERS, UnreadableRecord
 from corpus.reading.read import mask_record
 from finetune.examples import Example
@@ -59,7 +59,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.quality\.characters\.read_characters": "array code",
     r"corpus\.sentences\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code",
     r"corpus\.pii\.formats\.shapes\.(?:\w+_check_digit|is_birth_date|looks_typed|widen_like|refill)": SMALL,
-    r"corpus\.pii\.(?:extra\.other_types\.org_check_digit|replace\.canonical_form)": SMALL,
+    r"corpus\.pii\.replace\.canonical_form": SMALL,
     r"corpus\.noise\.remove\.rules_except|corpus\.documents\.section\.warn_once": NAMES,
     r"corpus\.pii\.key\..*": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
@@ -204,9 +204,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     ),
     "corpus.pii.detect: all types, a label": lambda text: find_pii(text, ALL_TYPES, "전화"),
     "corpus.pii.detect: table below a head": lambda text: find_pii(f"이름,전화,계좌\n{text}"),
-    "corpus.pii.extra.other_types.find_extra": lambda text: _called("corpus.pii.extra.other_types.find_extra")(
-        text, EXTRA_TYPES
-    ),
     "corpus.pii.cover.cover_spans": lambda text: _called("corpus.pii.cover.cover_spans")(text, find_pii(text), "mask"),
     "corpus.pii.fold: disguises": lambda text: fold_disguises(fold_signs(text).text),
     "corpus.pii.replace.normal_forms": lambda text: _called("corpus.pii.replace.normal_forms")("EMAIL", text),

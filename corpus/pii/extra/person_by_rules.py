@@ -122,11 +122,10 @@ _HANJA_NAME = re.compile(rf"[{_HANJA_SURNAMES}][一-龥]{{1,3}}(?![一-龥])")
 
 
 class Match(NamedTuple):
-    """``text[start:end]`` is a value of ``type``; ``score`` and ``why`` are as in ``Span``."""
+    """``text[start:end]`` is a name; ``score`` and ``why`` are as in ``Span``."""
 
     start: int
     end: int
-    type: str
     score: float
     why: str
 
@@ -134,12 +133,26 @@ class Match(NamedTuple):
 Scored = tuple[tuple[int, int], float]
 
 
-def find_names(text: str) -> Iterator[Match]:
-    """Names with context words, unsorted and possibly overlapping."""
+def find_names(text: str) -> list[Match]:
+    """Names with context words in folded text: sorted, of overlapping ones the longer, in linear time."""
+    kept: list[Match] = []
+    for name in sorted(_find_all(text)):
+        if kept and kept[-1].end > name.start and _size(name) > _size(kept[-1]):
+            kept.pop()
+        if not kept or kept[-1].end <= name.start:
+            kept.append(name)
+    return kept
+
+
+def _size(name: Match) -> tuple[int, float]:
+    return name.end - name.start, name.score
+
+
+def _find_all(text: str) -> Iterator[Match]:
     for found in (_before_honorifics(text), _after_labels(text), _with_ages(text)):
-        yield from (Match(*span, "PERSON", score, "label") for span, score in found)
+        yield from (Match(*span, score, "label") for span, score in found)
     for ticket in _TICKET_NAME.finditer(text):
-        yield Match(*ticket.span(), "PERSON", 0.7, "pattern")
+        yield Match(*ticket.span(), 0.7, "pattern")
 
 
 def _before_honorifics(text: str) -> Iterator[Scored]:

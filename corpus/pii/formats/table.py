@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpus.pii.extra.other_types import EXTRA_TABLE
+from corpus.pii.extra.person_by_rules import PERSON
 from corpus.pii.formats.account_brn_card import ACCOUNT, BRN, CARD
 from corpus.pii.formats.address import ADDRESS
 from corpus.pii.formats.email_ip_mac import EMAIL, IP, MAC
@@ -17,6 +17,6 @@ from corpus.pii.types import PII_TYPES, PiiType
 TABLE: tuple[PiiType, ...] = (
     TEL, RRN, FRN, EMAIL, IP, MAC, MENTION, ADDRESS, ACCOUNT, PASSPORT, DRIVER, BRN, HEALTH, CARD, PLATE, URL,
 )  # fmt: skip
-BY_NAME = {kind.name: kind for kind in (*TABLE, *EXTRA_TABLE)}
+BY_NAME = {kind.name: kind for kind in (*TABLE, PERSON)}
 
 assert tuple(kind.name for kind in TABLE) == PII_TYPES

@@ -11,10 +11,10 @@ from corpus.pii.types import PII_TYPES
 
 
 def test_further_types_of_personal_data_are_listed_if_they_occur() -> None:
-    counts = SourceCounts(a=Counter({"pii.TEL": 2}), b=Counter({"pii.HANDLE": 1}))
+    counts = SourceCounts(a=Counter({"pii.TEL": 2}), b=Counter({"pii.PERSON": 1}))
     summary = summarize(counts, Counter())
     assert summary["sources"]["a"]["pii"] == dict.fromkeys(PII_TYPES, 0) | {"TEL": 2}
-    assert summary["total"]["pii"] == dict.fromkeys(PII_TYPES, 0) | {"TEL": 2, "HANDLE": 1}
+    assert summary["total"]["pii"] == dict.fromkeys(PII_TYPES, 0) | {"TEL": 2, "PERSON": 1}
 
 
 @pytest.mark.parametrize(("sentences", "hits", "share"), [(8, 2, 0.25), (1, 1, 1.0), (0, 0, 0.0)])

@@ -30,7 +30,7 @@ REGISTERS = (
     "forum", "used_goods", "reviews", "petitions", "chat", "news",
     "cvs", "delivery", "code", "logs", "tables", "mixed_script",
 )  # fmt: skip
-EXTRA_TYPES = ("CUSTOMS", "HANDLE", "PERSON", "ORG_NUMBER", "MEMBERSHIP")
+EXTRA_TYPES = ("PERSON",)
 
 _MARK = re.compile("⟦([A-Z_]+):([^⟦⟧]+)⟧")
 _CODE_POINT = re.compile("⟨([0-9A-F]{2,5})⟩")

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from benchmarks.gold import match_spans
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.extra.other_types import find_extra
-from corpus.pii.extra.person_by_rules import PERSON, fake_name
+from corpus.pii.extra.person_by_rules import PERSON, fake_name, find_names
 from corpus.pii.types import words
 from tests.corpus.pii.marked_texts import Found, unmark
 
@@ -96,7 +95,7 @@ Name: New Project
 
 
 def names_in(text: str) -> list[Found]:
-    return [value[:3] for value in find_extra(text, ["PERSON"])]
+    return [(*name[:2], "PERSON") for name in find_names(text)]
 
 
 @pytest.mark.parametrize("block", MARKED)
