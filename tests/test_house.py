@@ -50,10 +50,10 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 12_124,
+    "corpus": 11_891,
     "finetune": 15_539,
     "launch": 9_576,
-    "wheel": 48_233,
+    "wheel": 48_000,
 }
 
 FOLDERS = (*PACKAGES, "tests")
