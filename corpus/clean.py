@@ -25,7 +25,7 @@ from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, BenchmarkItems
 from corpus.drops import HAS_PII
 from corpus.noise.remove import remove_noise, rules_except
-from corpus.pii.document import HiddenDocument, load_document_hider
+from corpus.pii.document import HiddenDocument, load_document_hider, values_of
 from corpus.pii.types import ALL_TYPES
 from corpus.quality.boilerplate import BOILERPLATE
 from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_kana
@@ -221,6 +221,8 @@ class _Cleaner:
         """The document as it is written, counted and sampled."""
         record, sentences = draft.record, draft.sentences
         if any(hidden.spans):
+            if any(value in record.id for _, value in values_of(sentences, hidden.spans)):
+                record = record._replace(id=record.place)  # in a weak format that only the text announces
             self.samples.hide(record, sentences, hidden)
         kept = [(n, text) for n, text in enumerate(hidden.sentences) if text is not None]
         if dropped := len(sentences) - len(kept):

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from corpus.documents.atomic_files import read_json
 from finetune.config import FRESH
 from launch import manifest
 from launch.adopt_tokenizer import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
@@ -154,7 +155,35 @@ def _finetune(recipe: Recipe, run: Path, work: Callable[..., dict[str, Any]]) ->
     if not data and klue_tasks(recipe.finetune):
         raise LaunchError(NO_KLUE_FILES)
     folder = klue_folder(data, recipe, run) if data else run  # custom tasks alone read no folder
-    return work(recipe.finetune, stage.FinetuneInputs(data=folder, models=finetune_models(recipe, run)))
+    try:
+        return work(recipe.finetune, stage.FinetuneInputs(data=folder, models=finetune_models(recipe, run)))
+    finally:
+        _hide_in_errors(recipe, run)
+
+
+def _hide_in_errors(recipe: Recipe, run: Path) -> None:
+    """Hide personal data in the samples of wrong predictions on custom tasks, which quote the user's files."""
+    if recipe.corpus.pii.mode == "keep":
+        return
+    from corpus.pii.hide import PiiHider
+    from corpus.pii.types import PII_TYPES
+
+    hider = PiiHider("tag", types=frozenset((*PII_TYPES, *recipe.corpus.pii.extra)))
+
+    def hide(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: hide(inner) for key, inner in value.items()}
+        return (
+            list(map(hide, value))
+            if isinstance(value, list)
+            else (hider.hide(value, "") if isinstance(value, str) else value)
+        )
+
+    for folder in (run / name / task for name in ("finetune", SEARCH_FOLDER) for task in recipe.finetune.custom):
+        for path in folder.rglob("errors.json"):
+            found = read_json(path, "delete its folder and run again")
+            if (hidden := found | {"samples": hide(found["samples"])}) != found:
+                manifest.write_json(path, hidden)
 
 
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

@@ -81,6 +81,44 @@ def test_values_that_a_new_neighbor_announces_are_hidden(tmp_path: Path, clean: 
             assert counts["pii"]["HEALTH"] == counts["sentences_with_pii"] == 1
 
 
+def test_an_id_that_is_a_value_of_its_text_is_hidden(tmp_path: Path, clean: Callable[..., Any]) -> None:
+    """Without a label, eleven digits are no health insurance number."""
+    number = "6-2388001262"
+    clean(write(tmp_path / "a.jsonl", [{"id": number, "text": f"건강보험증 번호 {number}로 알려 주세요."}]))
+    assert number not in texts_of(tmp_path / "out")
+
+
+def test_benchmarks_with_personal_data_leave_it_in_no_file(
+    tmp_path: Path, clean: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its short sentences are quoted, its keys and names listed; the parts of a killed run hold none of them, too."""
+    quiz = tmp_path / f"{OTHER_PHONE} 시험.jsonl"
+    quiz.write_text(
+        "".join(
+            json.dumps({"id": id_, "text": text}, ensure_ascii=False) + "\n"
+            for id_, text in ((MAIL, f"{PHONE}"), ("b", STORY[0]["text"]), (OTHER_PHONE, STORY[3]["text"]))
+        ),
+        "utf-8",
+    )
+    monkeypatch.setattr(run, "_remove", lambda folder: None)
+    clean(write(tmp_path / "a.jsonl", STORY), benchmarks=[quiz])
+    everything = texts_of_raw(tmp_path / "out")
+    report = json.loads((tmp_path / "out" / "decontamination.json").read_text("utf-8"))
+    (task,) = report["tasks"].values()
+    assert "[TEL]" in task["too_short"]["examples"] and task["found"]
+    for value in (PHONE, OTHER_PHONE, MAIL, ACCOUNT):
+        assert value.encode() not in everything
+    (work,) = (tmp_path / "out").glob(".work-*")
+    assert stat.S_IMODE(work.stat().st_mode) == 0o700
+
+
+def texts_of_raw(out: Path) -> bytes:
+    """All bytes, and the rows of tables."""
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    tables = [str(pq.read_table(path).to_pylist()).encode() for path in files if path.suffix == ".parquet"]
+    return b"\n".join([*(path.read_bytes() for path in files), *tables])
+
+
 def test_samples_are_cut_before_the_final_check(tmp_path: Path, clean: Callable[..., Any]) -> None:
     """Cut behind its eleventh digit, a number of twelve would be one of an account."""
     text = f"{'春' * 20} {'나무 ' * 322}계좌는 1101234567890123456789 이다."

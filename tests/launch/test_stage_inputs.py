@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from corpus.decontamination.benchmarks import read_benchmarks
 from launch.errors import LaunchError
+from launch.manifest import write_json
+from launch.pipeline import _hide_in_errors
 from launch.recipe import load_recipe
 from launch.stage_inputs import corpus_inputs, custom_texts, finetune_inputs
 
@@ -44,3 +47,17 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "dev.csv").unlink()
     with pytest.raises(LaunchError, match=r"dev.csv: no such file; correct the path in finetune.custom"):
         finetune_inputs(recipe)
+
+
+def test_personal_data_is_hidden_in_wrong_predictions_on_custom_tasks(tmp_path: Path) -> None:
+    recipe = load_recipe(put_recipe(tmp_path))
+    texts = {"text": "문의 010-8879-6145 또는 gildong77@naver.com"}
+    sample = {"guid": "dev.csv:2", "texts": texts, "gold": ["010-8879-6145"], "predicted": None, "value": 0.5}
+    path = tmp_path / "run" / "finetune" / "weather" / "model" / "seed-1" / "errors.json"
+    for mode, shown in (("keep", texts["text"]), ("replace", "문의 [TEL] 또는 [EMAIL]")):
+        write_json(path, {"task": "weather", "n": 4, "samples": [sample]})
+        _hide_in_errors(load_recipe(put_recipe(tmp_path), [f"corpus.pii.mode={mode}"]), tmp_path / "run")
+        (found,) = json.loads(path.read_text("utf-8"))["samples"]
+        assert (found["texts"], found["value"]) == ({"text": shown}, 0.5)
+        assert ("010-8879-6145" in path.read_text("utf-8")) == (mode == "keep")
+    assert recipe.finetune.custom.keys() == {"weather"}
