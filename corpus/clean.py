@@ -9,6 +9,7 @@ Fingerprints for deduplication are computed before personal data is replaced, so
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from contextlib import closing
@@ -25,7 +26,7 @@ from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, BenchmarkItems
 from corpus.drops import HAS_PII
 from corpus.noise.remove import remove_noise, rules_except
-from corpus.pii.document import HiddenDocument, load_document_hider, values_of
+from corpus.pii.document import HiddenDocument, load_document_hider
 from corpus.pii.types import ALL_TYPES
 from corpus.quality.boilerplate import BOILERPLATE
 from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_kana
@@ -41,6 +42,7 @@ from corpus.unit_files import CleanedDocument, UnitWriter
 QUARANTINE_NAME = "quarantine.jsonl"
 REJOINED, MOJIBAKE = "wrapped_line", "mojibake"
 BATCH_CHARS = 200_000
+DIGIT, MIN_VALUE_DIGITS = re.compile("[0-9]"), 9
 SAMPLE_CHARS = 1_000
 
 
@@ -116,6 +118,8 @@ class _Cleaner:
     def draft(self, record: Record) -> Draft:
         """Hide personal data in its names, remove noise, split sentences, apply the quality rules."""
         place, id_, source = self.hider.hide_names(record.place, record.id, record.source)
+        if self.hider.hider and len(DIGIT.findall(id_)) >= MIN_VALUE_DIGITS and id_ in record.text:
+            id_ = place  # it may be a value that only words of the text announce
         record = record._replace(place=place, id=id_, source=source)
         counts = self.counts[source]
         text = self._without_noise(record)
@@ -221,8 +225,6 @@ class _Cleaner:
         """The document as it is written, counted and sampled."""
         record, sentences = draft.record, draft.sentences
         if any(hidden.spans):
-            if any(value in record.id for _, value in values_of(sentences, hidden.spans)):
-                record = record._replace(id=record.place)  # in a weak format that only the text announces
             self.samples.hide(record, sentences, hidden)
         kept = [(n, text) for n, text in enumerate(hidden.sentences) if text is not None]
         if dropped := len(sentences) - len(kept):
