@@ -50,10 +50,10 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_891,
+    "corpus": 11_895,
     "finetune": 15_539,
-    "launch": 9_576,
-    "wheel": 48_000,
+    "launch": 9_605,
+    "wheel": 48_225,
 }
 
 FOLDERS = (*PACKAGES, "tests")
