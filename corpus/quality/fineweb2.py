@@ -221,13 +221,15 @@ def _may_have_top_ngram(words: _Pieces, length_W: np.ndarray, chars_N: np.ndarra
 
 
 def _may_repeat_ngrams(words: _Pieces, length_W: np.ndarray, chars_N: np.ndarray) -> np.ndarray:
-    """Whether the words of all shortest n-grams that occur twice have enough characters; longer ones have no others."""
+    """Whether the words of all shortest n-grams that repeat an earlier one have enough characters; longer ones have no
+    others."""
     n = min(MAX_REPEATED_NGRAMS)
     key_X = _ngrams(words.keys(), n)
     bucket_X = (key_X >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
     candidates = np.flatnonzero(np.bincount(bucket_X, minlength=1 << BUCKET_BITS)[bucket_X] > 1)
-    _, group_X, count_X = np.unique(key_X[candidates], return_inverse=True, return_counts=True)
-    places = candidates[count_X[group_X] > 1]
+    is_repeat_X = np.ones(len(candidates), bool)
+    is_repeat_X[np.unique(key_X[candidates], return_index=True)[1]] = False  # the first one of each
+    places = candidates[is_repeat_X]
     change_W = np.zeros(len(length_W) + 1, np.int64)
     change_W[places] += 1
     change_W[places + n] -= 1

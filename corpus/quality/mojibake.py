@@ -16,6 +16,7 @@ HIGH = "\x80-\xff" + "".join(WINDOWS)
 TAIL = rf"[\x80-\xbf{''.join(WINDOWS)}]"
 # Hangul in UTF-8, the same damaged twice, or two different syllables in CP949; other text has no such runs
 CUE = re.compile(rf"[\xea-\xed]{TAIL}{{2}}|\xc3[\xaa-\xad][\xc2\xe2]|([\xb0-\xc8].)(?!\1)[\xb0-\xc8][\xa1-\xfe]")
+MAY_HAVE_CUE = re.compile(rf"[\xb0-\xc8\xea-\xed][{HIGH}]")  # faster
 PART = re.compile(rf"[{HIGH}][\x20-\x7e{HIGH}]*")
 COMMON = frozenset(bytes([row, cell]).decode("cp949") for row in range(0xB0, 0xC9) for cell in range(0xA1, 0xFF))
 MIN_SYLLABLES = 2  # different common syllables
@@ -32,7 +33,7 @@ def repair_mojibake(text: str) -> tuple[str, int]:
         repaired += right is not None
         return match[0] if right is None else right
 
-    return (PART.sub(repair, text) if CUE.search(text) else text), repaired
+    return (PART.sub(repair, text) if MAY_HAVE_CUE.search(text) and CUE.search(text) else text), repaired
 
 
 def _decode_again(part: str) -> str | None:
