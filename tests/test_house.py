@@ -50,10 +50,10 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_895,
+    "corpus": 11_898,
     "finetune": 15_539,
     "launch": 9_605,
-    "wheel": 48_225,
+    "wheel": 48_228,
 }
 
 FOLDERS = (*PACKAGES, "tests")
