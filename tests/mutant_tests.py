@@ -61,6 +61,7 @@ class LineTests:
         tests = next((lines[at] for at in range(line, first - 1, -1) if at in lines), set[str]())
         if not _is_in_function(module, line):
             tests = tests.union(*(self._of_file(name).get(at, ()) for name, at in uses(module, first)))
+        tests = {test for test in tests if (ROOT / _file_of(test)).is_file()}  # the data may be older than the tests
         mirrored = "tests/{}/test_{}".format(*module.rsplit("/", 1)) if "/" in module else ""
         return sorted(tests, key=lambda test: (not test.startswith(mirrored), self.seconds[test], test))
 

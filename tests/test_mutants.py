@@ -85,10 +85,17 @@ def lines(tmp_path: Path) -> LineTests:
         tables.execute("create table context (id, context)")
         tables.execute("create table line_bits (file_id, context_id, numbits)")
         tables.execute("insert into file values (1, '/anywhere/pretrain/schedule.py')")
-        contexts = ("tests/a.py::slow[x|y]|run", "tests/b.py::fast|run", "tests/c.py::in_a_process (call)", "", "|run")
+        contexts = (
+            "tests/e.py::gone|run",
+            "tests/a.py::slow[x|y]|run",
+            "tests/b.py::fast|run",
+            "tests/c.py::in_a_process (call)",
+            "",
+            "|run",
+        )
         for number, context in enumerate((*contexts, "tests/d.py::first|setup")):
             tables.execute("insert into context values (?, ?)", (number, context))
-            bits = bytes([1 << 3 | 1 << 5]) if number != 1 else bytes([1 << 5])
+            bits = bytes([1 << 3 | 1 << 5]) if number != 2 else bytes([1 << 5])
             tables.execute("insert into line_bits values (1, ?, ?)", (number, bits))
     log.write_text(
         "2.50s call     tests/a.py::slow[x|y]\n0.20s setup    tests/a.py::slow[x|y]\n9.00s call     tests/d.py::z\n"
@@ -96,7 +103,10 @@ def lines(tmp_path: Path) -> LineTests:
     return LineTests(data, log)
 
 
-def test_a_changed_line_is_checked_by_the_tests_that_execute_it_fastest_first(lines: LineTests) -> None:
+def test_a_changed_line_is_checked_by_the_tests_that_execute_it_fastest_first(
+    lines: LineTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pathlib.Path.is_file", lambda path: path.name != "e.py")
     assert lines.tests_of("pretrain/schedule.py", 5, 5) == [
         "tests/b.py::fast", "tests/c.py::in_a_process", "tests/d.py::first", "tests/a.py::slow[x|y]", "tests/d.py"
     ]  # fmt: skip
