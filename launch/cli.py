@@ -234,7 +234,7 @@ for _verb, _replacement in REMOVED.items():
 @app.command(rich_help_panel=STATUS)
 def doctor(
     cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; start it with torchrun.")] = False,
-    runs: Annotated[Path, typer.Option("--runs", help="With --cluster: shared run directory.")] = Path("runs"),
+    runs: Annotated[Path | None, typer.Option("--runs", help="Read all token stores of this run directory.")] = None,
 ) -> None:
     """Check this machine and list the recipes that it can run; with --cluster, check all nodes before training.
 
@@ -244,9 +244,14 @@ def doctor(
     if cluster:
         from launch.cluster.node_checks import examine_cluster
 
-        if not examine_cluster(runs):
+        if not examine_cluster(runs or Path("runs")):
             raise typer.Exit(2)
         return
+    if runs:
+        from pretrain.pack.store import check_files
+
+        stores = [check_files(meta.parent) for meta in sorted(runs.glob("*/tokens/meta.json"))]
+        return typer.echo(f"token stores in {runs} that are as they were packed: {len(stores)}")
     from launch.checks.doctor import examine
 
     if not examine():

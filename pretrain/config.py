@@ -212,9 +212,7 @@ class OptimizerConfig(Section):
 class EngineConfig(Section):
     """How and where the computation runs. Apart from the precision, only rounding depends on it."""
 
-    removed: ClassVar[Mapping[str, str]] = {
-        "offload": "use more devices or zero_stage 3",
-    }
+    removed: ClassVar[Mapping[str, str]] = {"offload": "use more devices or zero_stage 3"}
 
     name: Literal["auto", "plain", "ddp", "deepspeed"] = Field(
         "auto",

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import logging
 import unicodedata
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -45,14 +44,7 @@ from pretrain.engine.auto_settings import (
 )
 from pretrain.engine.memory import describe_memory, explained_memory, needed_memory
 from pretrain.engine.optimizer import fit_micro_batch
-from pretrain.engine.start import (
-    Engine,
-    choose_engine,
-    describe_engine,
-    is_sharded,
-    ready_for_engine,
-    start_engine,
-)
+from pretrain.engine.start import choose_engine, describe_engine, is_sharded, ready_for_engine, start_engine
 from pretrain.engine.world import World, explained_loss, join_world
 from pretrain.interruption import RESUME_ADVICE, Interrupted, StopRequest
 from pretrain.loop import Monitors, train
@@ -63,7 +55,8 @@ from pretrain.metrics.held_out import measure
 from pretrain.metrics.meter import Meter
 from pretrain.metrics.trackers import require_trackers
 from pretrain.metrics.watchdog import Watchdog
-from pretrain.model.existing_model import NewRows, check_init_from, read_new_rows, with_sizes_of
+from pretrain.model.existing_model import NewRows, check_init_from, read_new_rows
+from pretrain.model.families import sizes_of
 from pretrain.model.initialization import count_initial_values, write_initial_values
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.loss import PretrainingModule
@@ -119,7 +112,8 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
         memory_errors = explained_memory(prepared.config, world, prepared.micro_batch)
         with memory_errors, ready_for_engine(prepared.config, world):
             _train(prepared, stop)
-            result = _finish(prepared)
+            result: dict[str, Any] = world.in_first(lambda: _write_result(prepared))
+            world.wait_for_all()
         if stop.is_made:  # training is complete, but the stages after it must not start
             raise Interrupted(
                 f"stopped by a signal or with its launcher after step {config.steps}, the last; {RESUME_ADVICE}"
@@ -188,7 +182,7 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     if checkpoint:
         checkpoint.restore(engine)
     resumed = (own.loop["step"], own.loop["meter"]) if own else (0, None)
-    sizes = with_sizes_of(prepared.network.config, config)
+    sizes = config.replaced("model", **sizes_of(prepared.network.config))  # of the model, not those of the recipe
     flops = flops_by_phase(batches, sizes, prepared.store.meta["vocab_size"])
     meter = Meter(
         out / METRICS_NAME, config, world, resumed, lambda n: flops[batches.phase_of(n)], batches.names_of_step,
@@ -199,24 +193,21 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
         _write_json(
             out / ENGINE_NAME, with_digest(describe_engine(config, world) | {SETTINGS_KEY: prepared.facts["engine"]})
         )
-        _log_plan(prepared)
+        _log_plan(prepared, sizes)
         if first_step <= config.steps:
             _log_first_row(batches, first_step, prepared.vocabulary)
     watchdog = Watchdog(out, 60 * config.watch.hang_minutes, world, partial(batches.names_of_step, rank=world.rank))
     with closing(meter), prepared.checkpoints.finishing(), watchdog:
-        measures = partial(_measure, engine, prepared, watchdog.sign)
+        held_out, names, pieces = prepared.split.held_out, prepared.store.source_names, prepared.pieces
+        measures = partial(
+            measure, engine, held_out, names, pieces, config, world, prepared.micro_batch, watchdog.sign
+        )  # fmt: skip
         monitors = Monitors(meter, prepared.checkpoints, measures, stop, watchdog.at)
         train(engine, batches, monitors, config, world, first_step)
 
 
-def _finish(prepared: Prepared) -> dict[str, Any]:
-    """Write the model and then result.json, which marks the end of the stage; returns its content."""
-    result: dict[str, Any] = prepared.world.in_first(lambda: _write_result(prepared))
-    prepared.world.wait_for_all()
-    return result
-
-
 def _write_result(prepared: Prepared) -> dict[str, Any]:
+    """Write the model and then result.json, which marks the end of the stage; returns its content."""
     last = prepared.checkpoints.newest()
     if last is None or last.loop["step"] != prepared.config.steps:
         raise BadInput(
@@ -232,11 +223,6 @@ def _write_result(prepared: Prepared) -> dict[str, Any]:
         prepared.save_model(folder, weights=with_export_scales(last.weights()), facts=result)
     _write_json(prepared.out / RESULT_NAME, result)
     return result
-
-
-def _measure(engine: Engine, prepared: Prepared, sign: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    _, store, _, pieces, split, world, micro_batch, *_ = prepared
-    return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch, sign)
 
 
 def _network(config: PretrainConfig, store: TokenStore, new_rows: NewRows) -> PreTrainedModel:
@@ -270,7 +256,7 @@ def _expected_speed(sizes: PretrainConfig, vocab_size: int, world: World) -> Spe
     return gpu_speed(device_name(world.device), sizes.engine.precision, world.size)
 
 
-def _log_plan(prepared: Prepared) -> None:
+def _log_plan(prepared: Prepared, sizes: PretrainConfig) -> None:
     config, world, micro_batch = prepared.config, prepared.world, prepared.micro_batch
     log.info(
         "%s with %.2f M parameters, %d rows an epoch; a step is %d processes x %d micro-batches x %d sequences on %s",
@@ -281,9 +267,9 @@ def _log_plan(prepared: Prepared) -> None:
     if len(parts) > 1:
         listed = [f"{phase.length} tokens, {phase.share:.1%} masked, up to step {phase.last}" for phase in parts]
         log.info("rows by phase: %s", "; ".join(listed))
-    sizes = with_sizes_of(prepared.network.config, config)
     vocab_size, parameters = prepared.store.meta["vocab_size"], prepared.facts["parameters"]
-    needed = needed_memory(sizes, vocab_size, parameters, micro_batch, world.size)
+    is_cpu = world.device.type == "cpu"
+    needed = needed_memory(sizes, vocab_size, parameters, micro_batch, world.size, is_cpu=is_cpu)
     log.info("%s", describe_memory(needed, micro_batch, world.device))
 
 

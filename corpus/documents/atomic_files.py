@@ -76,8 +76,8 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
 
-def file_digest(path: Path, progress: Callable[[int], object] = lambda count: None) -> list[int | str]:
-    """Size and sha256 of a file, [0, ""] if it is missing; calls ``progress`` with the size of each block read."""
+def file_digest(path: Path, progress: Callable[[bytes], object] = lambda block: None) -> list[int | str]:
+    """Size and sha256 of a file, [0, ""] if it is missing; calls ``progress`` with each block of ``BLOCK_BYTES``."""
     if not path.is_file():
         return [0, ""]
     digest, size = hashlib.sha256(), 0
@@ -85,7 +85,7 @@ def file_digest(path: Path, progress: Callable[[int], object] = lambda count: No
         while block := file.read(BLOCK_BYTES):
             digest.update(block)
             size += len(block)
-            progress(len(block))
+            progress(block)
     return [size, digest.hexdigest()]
 
 

@@ -180,11 +180,12 @@ def _training(recipe: Recipe, machine: Machine) -> Cost:
     settings, engine, vocab_size = recipe.pretrain, recipe.pretrain.engine, recipe.tokenizer.vocab_size
     size = count_parameters(settings.model, vocab_size)
     rows = min(engine.max_sequences, settings.global_batch)
-    known = settings.replaced("engine", precision=machine.precision)
+    known, is_cpu = settings.replaced("engine", precision=machine.precision), machine.gpu is None
+    needed = needed_memory(known, vocab_size, size, rows, machine.devices, is_cpu=is_cpu)
     return Cost(
         seconds=machine.training_speed(settings, vocab_size).seconds(planned_flops(recipe), settings.steps),
         disk=(settings.saved.keep_checkpoints + 2) * CHECKPOINT_BYTES * size,  # with the best and a partial one
-        memory=PROCESS_WITH_TORCH + sum(needed_memory(known, vocab_size, size, rows, machine.devices)),
+        memory=PROCESS_WITH_TORCH + sum(needed),
         least_memory=TRAINING_BYTES * size / (machine.devices if engine.zero_stage else 1),
     )
 

@@ -31,7 +31,8 @@ STEPS_AHEAD = 2  # prepared while the device computes; one thread is enough, as 
 class Batch(NamedTuple):
     """The input of the model: ids, positions and targets of the predictions (see ``Masked``), and the rest of ``Rows``.
 
-    Causal rows have no positions: every token predicts the next one, and M is L.
+    Causal rows have no positions: every token predicts the next one, and M is L. ``borders_N`` and ``longest`` are for
+    attention with variable lengths on GPUs (``compact_borders``).
     """
 
     ids_BL: Tensor
@@ -40,6 +41,8 @@ class Batch(NamedTuple):
     types_BL: Tensor | None = None
     lengths_BS: Tensor | None = None
     is_random_BS: Tensor | None = None
+    borders_N: Tensor | None = None
+    longest: int | None = None
 
     @property
     def predictions(self) -> int:
@@ -58,15 +61,39 @@ class Batch(NamedTuple):
         return self.ids_BL.numel() if self.lengths_BS is None else int(self.lengths_BS.sum())
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        fields: list[Any] = [None if field is None else change(field) for field in self]
+        fields: list[Any] = [change(field) if isinstance(field, Tensor) else field for field in self]
         return Batch(*fields)
 
     def to(self, device: torch.device) -> Batch:
-        return self.each(lambda field: field.to(device, non_blocking=True))
+        batch = self
+        if device.type == "cuda" and self.lengths_BS is not None and self.lengths_BS.shape[1] > 1:
+            borders_N, longest = compact_borders(self.lengths_BS, self.ids_BL.shape[1])
+            batch = self._replace(borders_N=borders_N, longest=longest)
+        return batch.each(lambda field: field.to(device, non_blocking=True))
 
     def split(self, size: int) -> list[Batch]:
         parts = [slice(first, first + size) for first in range(0, len(self.ids_BL), size)]
         return [self.each(operator.itemgetter(part)) for part in parts]
+
+
+def compact_borders(lengths_BS: Tensor, length: int) -> tuple[Tensor, int]:
+    """Borders of the segments in the concatenated rows, int32, and the longest; padding is a segment too.
+
+    Both numbers are rounded up to powers of two, so that compiled code sees few shapes; the last segments are empty.
+
+    >>> compact_borders(torch.tensor([[3, 2, 0], [6, 0, 0]]), 6)
+    (tensor([ 0,  3,  5,  6, 12], dtype=torch.int32), 6)
+    """
+    with_padding_BS = torch.cat([lengths_BS, length - lengths_BS.sum(1, keepdim=True)], dim=1)
+    sizes_N = with_padding_BS[with_padding_BS > 0]
+    borders_N = torch.full((1 + _power_of_two(len(sizes_N)),), len(lengths_BS) * length, dtype=torch.int32)
+    borders_N[0], borders_N[1 : 1 + len(sizes_N)] = 0, sizes_N.cumsum(0)
+    return borders_N, min(length, _power_of_two(int(sizes_N.max())))
+
+
+def _power_of_two(number: int) -> int:
+    """The smallest that is not below ``number``."""
+    return 1 << (number - 1).bit_length()
 
 
 class RowOrder:
@@ -175,9 +202,8 @@ def causal_batch(rows: Rows) -> Batch:
 def as_batch(rows: Rows, masked: Masked) -> Batch:
     """A batch of masked rows."""
     rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
-    return Batch(
-        *map(torch.from_numpy, masked), *(None if field is None else torch.from_numpy(field) for field in rest)
-    )
+    fields: list[Any] = [None if field is None else torch.from_numpy(field) for field in (*masked, *rest)]
+    return Batch(*fields)
 
 
 class ReadyStep(NamedTuple):

@@ -124,9 +124,8 @@ class Packed:
         for begin in range(0, len(lengths_N), _AT_ONCE):
             end = min(begin + _AT_ONCE, len(lengths_N))
             segments_N[begin:end] = permute(np.arange(begin, end), len(lengths_N), key)
-        segments_N = segments_N[
-            np.argsort(lengths_N[segments_N], kind="stable")
-        ]  # 16-bit integers are sorted in linear time
+        # 16-bit integers are sorted in linear time
+        segments_N = segments_N[np.argsort(lengths_N[segments_N], kind="stable")]
         histogram = np.bincount(lengths_N, minlength=self._length + 1)
         place = (np.cumsum(histogram) - histogram).tolist()  # of the next segment of each length
         parts = []

@@ -78,8 +78,11 @@ def _read(config: PretrainConfig, out: Path) -> Origin | None:
 def _start(config: PretrainConfig, out: Path, network: PreTrainedModel, vocabulary_sha256: str) -> Origin:
     name = str(config.continue_from)
     checkpoint = _locate(name)
-    problem = _vocabulary_problem(checkpoint, vocabulary_sha256) or _model_problem(checkpoint, network)
-    if problem:
+    if checkpoint.loop["vocabulary_sha256"] != vocabulary_sha256:
+        model = checkpoint.folder / MODEL_NAME
+        what = f"another vocabulary than that of the token store; pack with its tokenizer (pretrain.init_from={model}"
+        raise _bad(name, f"trained with {what} does so)")
+    if problem := _model_problem(checkpoint, network):
         raise _bad(name, problem)
     loop, before = checkpoint.loop, checkpoint.loop.get("origin") or {}
     facts = {
@@ -117,24 +120,14 @@ def _locate(name: str) -> Checkpoint:
     )
 
 
-def _vocabulary_problem(checkpoint: Checkpoint, vocabulary_sha256: str) -> str | None:
-    if checkpoint.loop["vocabulary_sha256"] == vocabulary_sha256:
-        return None
-    return (
-        "trained with another vocabulary than that of the token store; pack with its tokenizer "
-        f"(pretrain.init_from={checkpoint.folder / MODEL_NAME} does so)"
-    )
-
-
 def _model_problem(checkpoint: Checkpoint, network: PreTrainedModel) -> str | None:
     described = read_json_object(checkpoint.folder / MODEL_NAME / CONFIG_NAME, "give another checkpoint")
     kind, own_kind = described.get("model_type"), network.config.model_type
     if kind != own_kind:
         return f"it has a model of type {kind}, but the recipe has {own_kind}; a branch has the same model"
     its, ours = sizes_of(network.config.from_dict(described)), sizes_of(network.config)
-    for key in sorted(
-        ours.keys() - {"positions"}
-    ):  # learned positions are weights, compared below; rotary ones may become more
+    # learned positions are weights, compared below; rotary ones may become more
+    for key in sorted(ours.keys() - {"positions"}):
         if its[key] != ours[key]:
             return (
                 f"pretrain.model.{key} is {ours[key]}, but the checkpoint has {its[key]}; a branch has the same model"
@@ -146,8 +139,7 @@ def _model_problem(checkpoint: Checkpoint, network: PreTrainedModel) -> str | No
     differing = sorted(name for name in shapes.keys() | own.keys() if shapes.get(name) != own.get(name))
     if differing:
         name = differing[0]
-        absent = "absent"
-        return f"weights {name} are {own.get(name, absent)}, but {shapes.get(name, absent)} in the checkpoint"
+        return f"weights {name} are {own.get(name, 'absent')}, but {shapes.get(name, 'absent')} in the checkpoint"
     return None
 
 

@@ -244,11 +244,6 @@ def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensors.pop(name).to("cpu", copy=True) for name in list(tensors)}
 
 
-def checkpoints_on_disk(config: PretrainConfig) -> int:
-    """The largest number of checkpoints at one time: the newest ones, the best, and the one being written."""
-    return config.saved.keep_checkpoints + 2
-
-
 def require_disk_space(
     out: Path, network: PreTrainedModel, config: PretrainConfig, *, is_sharded: bool = False
 ) -> None:
@@ -258,7 +253,8 @@ def require_disk_space(
     probe.unlink()
     parameters = sum(parameter.numel() for parameter in network.parameters())
     used = sum(path.stat().st_size for path in (out / "checkpoints").rglob("*") if path.is_file())
-    each_parameter = CHECKPOINT_BYTES * checkpoints_on_disk(config) + MODEL_BYTES * (1 + is_sharded)
+    most = config.saved.keep_checkpoints + 2  # with the best, and the one being written
+    each_parameter = CHECKPOINT_BYTES * most + MODEL_BYTES * (1 + is_sharded)
     needed = parameters * each_parameter - used
     free = shutil.disk_usage(out).free
     if free < needed:

@@ -69,7 +69,11 @@ def save_model(
     described.dtype = "float32"
     readable_by_older(described)
     described.save_pretrained(folder)
-    write_tensors(folder / WEIGHTS_NAME, weights, _names_without_ties(network, weights))
+    tied: dict[str, str] = network.all_tied_weights_keys  # name to the name that is saved for both
+    kept, expected = weights.keys() - tied.keys(), {name for name, _ in network.named_parameters()} - tied.keys()
+    if kept != expected:
+        raise RuntimeError(f"weights missing or unknown: {sorted(kept ^ expected)[:5]}")
+    write_tensors(folder / WEIGHTS_NAME, weights, kept)
     for name in TOKENIZER_NAMES:
         if (tokenizer / name).is_file():
             shutil.copyfile(tokenizer / name, folder / name)
@@ -97,15 +101,6 @@ def scaled(weights: Mapping[str, Tensor], scales: Mapping[str, float]) -> Mappin
 def with_export_scales(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """The weights of a finished model."""
     return scaled(weights, export_scales(weights))
-
-
-def _names_without_ties(network: PreTrainedModel, weights: Mapping[str, Tensor]) -> set[str]:
-    tied: dict[str, str] = network.all_tied_weights_keys  # name to the name that is saved for both
-    kept = weights.keys() - tied.keys()
-    expected = {name for name, _ in network.named_parameters()} - tied.keys()
-    if kept != expected:
-        raise RuntimeError(f"weights missing or unknown: {sorted(kept ^ expected)[:5]}")
-    return kept
 
 
 def _read_result(inputs: ExportInputs) -> dict[str, Any]:

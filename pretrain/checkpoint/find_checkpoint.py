@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from corpus.documents.atomic_files import DIGEST_KEY, digest_matches, file_digest, read_json_object
+from corpus.documents.atomic_files import digest_matches, file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import OPTIMIZER, WEIGHTS_NAME, part_name
-from pretrain.config import MACHINE_PATHS, SCHEDULE_KEYS, ModelConfig, PretrainConfig, by_path
+from pretrain.config import MACHINE_PATHS, SCHEDULE_KEYS, PretrainConfig, by_path
 from pretrain.schedule import first_difference
 
 if TYPE_CHECKING:
@@ -28,12 +28,6 @@ MODEL_NAME = "model"  # in the folder of the pretrain stage, and in a checkpoint
 LOOP_NAME = "loop.json"
 OPTIMIZER_NAME = f"{OPTIMIZER}.safetensors"
 STATE_NAMES = {f"{MODEL_NAME}/{WEIGHTS_NAME}", OPTIMIZER_NAME}
-# removed settings that are part of the identity of runs, with their last defaults
-REMOVED_DEFAULTS: dict[str, Any] = {
-    "mask_share": 0.8, "random_share": 0.1, "duplicates": 10, "length_bias": "bert", "rare_power": 0.0,
-    "short_share": 0.1, "nsp_balance": "bert", "causal_share": 0.5, "global_every": 3, "local_window": 128,
-    "rope_theta": None, "name": "adamw", "ema": 0.0, "epsilon": 1e-6, "decay_share": 0.2, "average_last": 1,
-}  # fmt: skip
 LOOP_KINDS = {"step": int, "progress": dict, "meter": list, "held_out": dict | None, "scaling": dict, "config": dict,
               "vocabulary_sha256": str, "files": dict}  # fmt: skip
 
@@ -119,8 +113,7 @@ def read_loop(folder: Path) -> dict[str, Any]:
     has_state = not wrong and f"{MODEL_NAME}/{WEIGHTS_NAME}" in loop["files"] and optimizer_files(loop["files"])
     if wrong or is_misnamed or not has_state:
         raise BadInput(f"{path}: {(wrong or ['step or files'])[0]} has an invalid value")
-    # older checkpoints have no sha256 and end with "files"
-    if not digest_matches(loop) and (DIGEST_KEY in loop or next(reversed(loop)) != "files"):
+    if not digest_matches(loop):
         raise BadInput(f"{path}: damaged (its sha256 differs)")
     return loop
 
@@ -140,7 +133,7 @@ def resume_problem(checkpoint: Checkpoint, config: PretrainConfig) -> str | None
     branch = f"start a branch in another output folder with pretrain.continue_from={checkpoint.folder}"
     if config.steps < step:
         return f"{problem}, and {step} steps are already trained; use those, or {branch}"
-    differs = first_difference(PretrainConfig.model_validate(current_settings(checkpoint.loop["config"])), config, step)
+    differs = first_difference(PretrainConfig.model_validate(checkpoint.loop["config"]), config, step)
     if differs is not None:
         return (
             f"{problem}, which change step {differs}; delete the checkpoints of step {differs} and later to resume "
@@ -157,19 +150,9 @@ def require_extendable(folder: Path, config: PretrainConfig) -> None:
             raise BadInput(problem)
 
 
-def current_settings(before: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a checkpoint of an earlier version: renamed as now, without removed ones that had their default."""
-    names, values = ModelConfig.renamed, ModelConfig.renamed_values["attention_init"]
-    return {
-        names.get(key, key): current_settings(value) if isinstance(value, dict) else values.get(str(value), value)
-        for key, value in before.items()
-        if not (key in REMOVED_DEFAULTS and value == REMOVED_DEFAULTS[key])
-    }
-
-
 def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str, tuple[Any, Any]]:
     """Settings by path that differ from those of a checkpoint (``identity``), with both values."""
-    was, now = by_path(current_settings(before)), by_path(config.identity())
+    was, now = by_path(before), by_path(config.identity())
     defaults = by_path(PretrainConfig().identity())  # for settings that are newer than the checkpoint
     keys = sorted((was.keys() | now.keys()) - MACHINE_PATHS)
     return {key: (was.get(key), now.get(key)) for key in keys if was.get(key, defaults.get(key)) != now.get(key)}

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -130,7 +129,7 @@ def write_slices(folder: Path, slices: list[Slice], world: World) -> Digests:
 def require_visible(folder: Path, digests: Digests) -> None:
     """BadInput if a file of another process is not visible, for example on the local disk of another node."""
     for name, (size, _) in digests.items():
-        _wait_for(folder / name, partial(_has_size, size))
+        _wait_for(folder / name, lambda path, size=size: path.stat().st_size == size)  # type: ignore[misc]
 
 
 @contextmanager
@@ -164,10 +163,6 @@ def _write_own(folder: Path, slices: list[Slice], world: World) -> Digests:
         fsync(path)
         digests[path.name] = file_digest(path)
     return digests
-
-
-def _has_size(size: int | str, path: Path) -> bool:
-    return path.stat().st_size == size
 
 
 def _wait_for(path: Path, is_there: Callable[[Path], bool]) -> None:

@@ -1,8 +1,9 @@
 """The memory that training needs, computed before the first step, and the advice if it is not enough.
 
-Counted are 16 bytes per parameter (sharded with ZeRO; fp16 as in arXiv 1910.02054), activations (arXiv 2205.05198,
-equation 2, without attention matrices), the scores at the predictions, and buffers of the engines. The sum shows
-whether a model fits; its error may exceed 20 %.
+Counted are 16 bytes per parameter (sharded with ZeRO; fp16 as in arXiv 1910.02054), activations, the scores at the
+predictions, and buffers. On CPUs, activations are the tensors that torch keeps for the backward pass, and the sum is
+within 25 % of the measured peak (tests/pretrain/engine/test_memory.py). On GPUs, they follow arXiv 2205.05198
+(equation 2, without attention matrices), and the sum has not been measured.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
+from pretrain.model import sizes
 from pretrain.model.sizes import MAX_CAUSAL_SCORES
 from pretrain.schedule import phases
 
@@ -27,6 +29,8 @@ GIB = 1 << 30
 MODEL_BYTES, CHECKPOINT_BYTES, TRAINING_BYTES = 4, 12, 16
 ACTIVATION_BYTES = {"fp32": 68, "bf16": 42, "fp16": 34}  # per token, layer and hidden unit; autocast copies inputs
 SCORE_BYTES = 8  # per prediction and piece: the score and its share
+# of activations and scores on a CPU, measured: freed blocks that glibc keeps, but that do not fit the next tensors
+HOLES = 0.2
 BUCKET = 500_000_000  # gradients that DeepSpeed reserves buffers for from stage 1 on, for any size of model
 KEEP = {-4: 0, -1: (1 << 31) - 1, -2: 1 << 26}  # glibc's M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # messages of torch on GPUs and CPUs
@@ -43,7 +47,9 @@ class Needed(NamedTuple):
     buffers: float
 
 
-def needed_memory(config: PretrainConfig, vocab_size: int, parameters: int, sequences: int, ranks: int) -> Needed:
+def needed_memory(
+    config: PretrainConfig, vocab_size: int, parameters: int, sequences: int, ranks: int, *, is_cpu: bool = False
+) -> Needed:
     """For ``sequences`` at once in the heaviest phase of a run of ``ranks`` processes, in a resolved precision."""
     engine, model = config.engine, config.model
     stage = engine.zero_stage if engine.name == "deepspeed" else 0
@@ -54,11 +60,48 @@ def needed_memory(config: PretrainConfig, vocab_size: int, parameters: int, sequ
     moments = 8.0 * parameters / (ranks if stage else 1)
     tokens = max(phase.length for phase in phases(config)) * sequences
     predictions = max(phase.length * phase.share for phase in phases(config)) * sequences
-    scores = min(tokens * vocab_size, MAX_CAUSAL_SCORES) if config.is_causal else predictions * vocab_size
-    activations = tokens * model.hidden * model.layers * ACTIVATION_BYTES[engine.precision]
+    most = min(tokens * vocab_size, MAX_CAUSAL_SCORES) if config.is_causal else predictions * vocab_size
+    scores = most * SCORE_BYTES
+    activations = 1.0 * tokens * model.hidden * model.layers * ACTIVATION_BYTES[engine.precision]
     copies = 2.0 * parameters if engine.precision == "bf16" else 0.0  # of each matrix, made by autocast
     buffers = copies + (BUCKET * full / parameters if stage else 0)
-    return Needed(weights, gradients, moments, activations, scores * SCORE_BYTES, buffers)
+    if is_cpu:
+        activations, backward = (tokens * size for size in cpu_activations(config))
+        at_peak = activations + max(scores, backward)  # scores are freed before the backward pass of the last layer
+        buffers += at_peak - activations - scores + HOLES * at_peak
+    return Needed(weights, gradients, moments, activations, scores, buffers)
+
+
+def cpu_activations(config: PretrainConfig) -> tuple[float, float]:
+    """Bytes per token of all layers, kept from the forward pass, and of one layer in the backward pass; eager code.
+
+    Dropout masks have the type of their input on CPUs. Attention with dropout or in short rows is computed matrix by
+    matrix in float32, and keeps its heads x length shares, with dropout also their mask and product.
+    """
+    model, length = config.model, max(phase.length for phase in phases(config))
+    size = 2 if config.engine.precision == "bf16" else 4  # of the inputs of a matrix
+    is_modern, is_packed = model.architecture == "modernbert", config.rows.packing == "documents"
+    masks = int(model.dropout > 0)
+    drops_shares = masks and not is_modern and not is_packed  # the others have no attention dropout
+    # inputs of the norms; inputs of three matrices, queries, keys and values; packed: the segments joined
+    hidden = 2 * 4 + size * (6 + is_packed + masks * (1 if is_modern else 2))
+    if size == 2 and model.architecture in ("bert", "roberta"):
+        hidden += 2 * size  # autocast copies the same input for queries, keys and values
+    inner = size * (4 + masks if is_modern else 2)  # before and after GELU; gated: value, gate, product and mask
+    shares = 0
+    if drops_shares or length <= sizes.SHORT_ROW:
+        hidden += 3 * (4 - size)
+        shares = 4 * model.heads * length * (3 if drops_shares else 1)
+    # the last layer is computed at the predictions, but its input, keys and values at all tokens
+    share = max(phase.share for phase in phases(config))
+    layers, last = (model.layers, 0) if config.is_causal else (model.layers - 1 + share, 3 * size * model.hidden)
+    kept = layers * (hidden * model.hidden + inner * model.intermediate + shares) + last
+    window = 3 * sizes.LOCAL_WINDOW // 2
+    if is_modern and length > window:  # keys and values with those of both neighbors, and their mask
+        local = model.layers - -(-model.layers // sizes.GLOBAL_EVERY)
+        kept += local * size * (5 * model.hidden + window)
+    embeddings = 3 * 4 * model.hidden  # their sum, the norm and its mask
+    return kept + embeddings, 2 * (shares / 3 if drops_shares else 0) + 2 * size * model.intermediate
 
 
 def memory_of(device: torch.device) -> tuple[int, int]:

@@ -7,6 +7,7 @@ checkpoint of one engine resumes with another, with any number of processes.
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -25,11 +26,14 @@ from pretrain.engine.zero import ZeroEngine, deepspeed_group, zero_settings
 from pretrain.model.loss import PretrainingModule, Sums
 from pretrain.schedule import phases
 
+log = logging.getLogger(__name__)
+_DYNAMO_LOG = logging.getLogger("torch._dynamo.convert_frame")
+
 
 class Engine(Protocol):
     module: nn.Module
 
-    def __call__(self, *fields: Tensor | None) -> Sums:
+    def __call__(self, *fields: Any) -> Sums:
         """Sums over one micro-batch."""
 
     def backward(self, loss: Tensor) -> None:
@@ -78,10 +82,22 @@ def start_engine(config: PretrainConfig, module: PretrainingModule, world: World
         _use_autocast(module, world.device)
     if config.engine.compile is True:  # "auto" has been resolved before (pretrain.engine.auto_settings)
         _require_compiler(name, config, world)
-        # one graph for each phase, training and measuring; after 8, torch would continue without compiled code
-        torch._dynamo.config.recompile_limit = max(8, 2 * len(phases(config)) + 2)
+        # a graph for each phase, training and measuring, and for the sizes of ``compact_borders``
+        shapes = 8 if config.rows.packing == "documents" else 1
+        torch._dynamo.config.recompile_limit = max(8, shapes * (2 * len(phases(config)) + 2))
+        _DYNAMO_LOG.setLevel(logging.WARNING)  # the console hides warnings of torch
+        _DYNAMO_LOG.addFilter(_report_eager_code)
         module.compile(dynamic=False)
     return ENGINES[name](config, module, world)
+
+
+def _report_eager_code(record: logging.LogRecord) -> bool:
+    """Log once that torch gave up compiling; a filter of dynamo's warnings, the only place that says so."""
+    if "recompile_limit" not in record.getMessage():
+        return True
+    log.warning("the rest of the run is eager and slower: torch stopped compiling after too many graph shapes")
+    _DYNAMO_LOG.setLevel(logging.ERROR)
+    return False
 
 
 def ready_for_engine(config: PretrainConfig, world: World) -> AbstractContextManager[None]:
@@ -122,7 +138,7 @@ def _use_autocast(module: nn.Module, device: torch.device) -> None:
     """Run matrix products in bf16. Inside ``forward``, because DeepSpeed disables an autocast around it."""
     forward = module.forward
 
-    def in_bf16(*fields: Tensor | None) -> Any:
+    def in_bf16(*fields: Any) -> Any:
         with torch.autocast(device.type, torch.bfloat16):
             return forward(*fields)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -23,8 +24,8 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import MOMENTS, UPDATES, adamw, fit_micro_batch, skip_unless_finite
 from pretrain.engine.world import World
 from pretrain.model.loss import PretrainingModule, Sums
+from pretrain.model.sizes import SHORT_ROW
 
-SHORT_ROW = 128  # tokens; at 512 the blockwise attention of torch is faster
 # Models whose reducers must be freed before their process group. A reducer that is freed later ends the threads of the
 # group while it holds the GIL, and waits forever for a thread that needs the GIL.
 _WITH_REDUCER: WeakSet[DistributedDataParallel] = WeakSet()
@@ -41,7 +42,7 @@ class PlainEngine:
         self._is_compiled = config.engine.compile is True  # compiled code has its own attention
         self._reset_moments(0.0)
 
-    def __call__(self, *fields: Tensor | None) -> Sums:
+    def __call__(self, *fields: Any) -> Sums:
         with self._attention(fields[0]):
             return self._forward(*fields)
 
@@ -85,7 +86,7 @@ class PlainEngine:
     def restore_scaling(self, scaling: Mapping[str, float]) -> None:
         """Without fp16 there is no loss scaling."""
 
-    def _forward(self, *fields: Tensor | None) -> Sums:
+    def _forward(self, *fields: Any) -> Sums:
         sums: Sums = self.module(*fields)
         return sums
 
@@ -115,7 +116,7 @@ class DdpEngine(PlainEngine):
     def backward(self, loss: Tensor) -> None:
         super().backward(loss * self._processes)  # DDP averages over the processes
 
-    def _forward(self, *fields: Tensor | None) -> Sums:
+    def _forward(self, *fields: Any) -> Sums:
         if not torch.is_grad_enabled():
             return super()._forward(*fields)
         self._started += 1

@@ -123,7 +123,9 @@ def join_world(requested: DeviceName = "auto", hang_minutes: float = 0.0) -> Ite
     if device.type != "cpu":
         device = _own_device(device.type, int(os.environ["LOCAL_RANK"]) if launched else 0)
     elif launched and "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, sets no number of threads
+        # deepspeed, unlike torchrun, sets no number of threads
+        processes = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ["WORLD_SIZE"]
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(processes)))
     if launched:
         name_interface(os.environ["MASTER_ADDR"])
         timeout = timedelta(minutes=max(MIN_TIMEOUT_MINUTES, 2 * hang_minutes))
@@ -229,9 +231,3 @@ def route_to(master: str) -> tuple[str, str]:
         return "", ""
     there = psutil.net_if_addrs().items()
     return next((name for name, addresses in there if any(a.address == here for a in addresses)), ""), here
-
-
-def _threads_here() -> int:
-    """The share of a process in the cores of the machine."""
-    processes = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ["WORLD_SIZE"]
-    return max(1, (os.cpu_count() or 1) // int(processes))

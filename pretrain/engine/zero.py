@@ -97,7 +97,7 @@ class ZeroEngine:
         self._rank, self._utils = world.rank, deepspeed.utils
         self._clip, self._checks_itself = config.optimizer.clip, _checks_itself(config)
 
-    def __call__(self, *fields: Tensor | None) -> Sums:
+    def __call__(self, *fields: Any) -> Sums:
         sums: Sums = self._engine(*fields)
         return sums
 
@@ -112,7 +112,10 @@ class ZeroEngine:
         if self._checks_itself:
             self._engine.step()
             return self._engine.get_global_grad_norm()
-        gradients = self._gradients()
+        if self._stage:  # private: the parts with which this process updates
+            gradients = [part for group in self._engine.optimizer.averaged_gradients.values() for part in group]
+        else:
+            gradients = [p.grad for p in self._named.values() if p.grad is not None]
         norm = get_total_norm(gradients)
         if self._stage:  # each process holds a part of the gradient
             squared = norm.square()
@@ -149,7 +152,13 @@ class ZeroEngine:
 
     @torch.no_grad()
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
-        self._prepare_moments(float(moments.get(UPDATES, step)))
+        optimizer, base, updates = self._engine.optimizer, self._base, float(moments.get(UPDATES, step))
+        sharded = "fp32_partitioned_groups_flat" if self._stage == 3 else "single_partition_of_fp32_groups"
+        # zero moments, which AdamW would make at its first update
+        for p in list(self._named.values()) if self._stage == 0 else getattr(optimizer, sharded):
+            base.state[p] = {"step": torch.tensor(updates, device=p.device)}
+            base.state[p] |= {key: torch.zeros_like(p) for key in MOMENTS}
+        self._link_moments()
         for name, p in self._named.items():
             for key in MOMENTS:
                 self._scatter(p, moments[f"{key}/{name}"].to(p.device), key)
@@ -170,12 +179,6 @@ class ZeroEngine:
         optimizer = self._engine.optimizer
         base: torch.optim.Optimizer = optimizer if self._stage == 0 else optimizer.optimizer
         return base
-
-    def _gradients(self) -> list[Tensor]:
-        """The gradients with which this process updates, to be changed in place; private from stage 1 on."""
-        if self._stage == 0:
-            return [p.grad for p in self._named.values() if p.grad is not None]
-        return [gradient for group in self._engine.optimizer.averaged_gradients.values() for gradient in group]
 
     def _gather(self, p: nn.Parameter, key: str | None) -> Tensor:
         if self._stage == 0:
@@ -215,16 +218,6 @@ class ZeroEngine:
             utils.safe_set_full_fp32_param(p, whole)
         else:
             utils.safe_set_full_optimizer_state(p, whole, key)
-
-    def _prepare_moments(self, updates: float) -> None:
-        """Zero moments, which AdamW would make at its first update, and the number of updates so far."""
-        optimizer, base = self._engine.optimizer, self._base
-        sharded = "fp32_partitioned_groups_flat" if self._stage == 3 else "single_partition_of_fp32_groups"
-        held = list(self._named.values()) if self._stage == 0 else getattr(optimizer, sharded)
-        for p in held:
-            base.state[p] = {"step": torch.tensor(updates, device=p.device)}
-            base.state[p] |= {key: torch.zeros_like(p) for key in MOMENTS}
-        self._link_moments()
 
     def _link_moments(self) -> None:
         """Link parameters to their moments; private.

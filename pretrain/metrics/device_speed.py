@@ -70,11 +70,6 @@ class Speed(NamedTuple):
         return flops / self.flops + steps * self.update_seconds
 
 
-class CpuSpeed(NamedTuple):
-    flops: float
-    update_seconds_per_parameter: float
-
-
 def gpu_speed(device_name: str, precision: str, devices: int = 1) -> Speed | None:
     """Speed of GPUs, None if their peak is not known."""
     peak = peak_flops(device_name, precision)
@@ -87,9 +82,8 @@ def cpu_speed(config: PretrainConfig, vocab_size: int, processes: int = 1) -> Sp
     ``config`` has the sizes of the model and its resolved precision. The random state is not changed.
     """
     probe, rows = _probe(config, vocab_size)
-    measured = _measure(probe, rows, vocab_size)
-    parameters = count_parameters(config.model, vocab_size)
-    return Speed(processes * measured.flops, parameters * measured.update_seconds_per_parameter)
+    flops, seconds_per_parameter = _measure(probe, rows, vocab_size)
+    return Speed(processes * flops, count_parameters(config.model, vocab_size) * seconds_per_parameter)
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
@@ -118,7 +112,8 @@ def _probe(config: PretrainConfig, vocab_size: int) -> tuple[PretrainConfig, int
 
 
 @lru_cache(maxsize=8)
-def _measure(probe: PretrainConfig, rows: int, vocab_size: int) -> CpuSpeed:
+def _measure(probe: PretrainConfig, rows: int, vocab_size: int) -> tuple[float, float]:
+    """Operations per second, and seconds of an update per parameter."""
     import torch
 
     from pretrain.engine.start import start_engine
@@ -142,7 +137,7 @@ def _measure(probe: PretrainConfig, rows: int, vocab_size: int) -> CpuSpeed:
             passes.append(passed - began)
             updates.append(_cpu_seconds() - passed)
     flops = flops_per_token(probe, vocab_size) * rows * probe.rows.sequence_length
-    return CpuSpeed(flops / max(min(passes[1:]), 1e-9), min(updates[1:]) / parameters)
+    return flops / max(min(passes[1:]), 1e-9), min(updates[1:]) / parameters
 
 
 def _cpu_seconds() -> float:

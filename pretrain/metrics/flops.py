@@ -31,9 +31,7 @@ def flops_per_token(config: PretrainConfig, vocab_size: int, lengths: NDArray[np
     is_isolated = config.rows.packing == "documents"
     # keys and values; also queries with the joint matrix of ModernBERT or with isolated documents
     on_all = (3 if is_modern or is_isolated else 2) * hidden**2
-    rest = (
-        4 * hidden**2 - on_all + (3 if is_modern else 2) * hidden * model.intermediate
-    )  # gated units have three matrices
+    rest = 4 * hidden**2 - on_all + (3 if is_modern else 2) * hidden * model.intermediate  # gated: three matrices
     lengths = np.array([length]) if lengths is None else lengths
     total = 6 * ((0 if is_gpt else hidden**2) + hidden * vocab_size) * predicted
     for layer in range(model.layers):

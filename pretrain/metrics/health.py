@@ -66,7 +66,9 @@ def require_finite_losses(
         if not math.isfinite(bad.loss):
             now = config.optimizer
             key = "warmup_share" if now.warmup_steps is None else "warmup_steps"
-            before = f"; {_describe(steps[place - 1])} before it" if place else ""
+            earlier = steps[place - 1]
+            norm = "" if math.isnan(earlier.grad_norm) else f" and gradient norm {earlier.grad_norm:.3g}"
+            before = f"; loss {earlier.loss:.3f}{norm} before it" if place else ""
             first = next(iter(ranks), None)
             rows = names_of_step(bad.step) if first is None else names_of_step(bad.step, first)
             raise BadInput(
@@ -118,11 +120,6 @@ def _on_ranks(ranks: Mapping[int, str]) -> str:
     names = [f"rank {rank} ({host})" for rank, host in list(ranks.items())[:RANKS_SHOWN]]
     more = f" and {len(ranks) - RANKS_SHOWN} more" if len(ranks) > RANKS_SHOWN else ""
     return f" on {', '.join(names)}{more}" if names else ""
-
-
-def _describe(step: StepSums) -> str:
-    norm = "" if math.isnan(step.grad_norm) else f" and gradient norm {step.grad_norm:.3g}"
-    return f"loss {step.loss:.3f}{norm}"
 
 
 def _some_rows(names: Sequence[str]) -> str:

@@ -165,9 +165,8 @@ class Meter:
         count = len(self._ended)
         counts_KC = torch.tensor([counts for *_, counts in self._ended], dtype=self._float).reshape(count, 3)
         totals_KF = self._world.total(torch.cat([self._sums_KF[:count], counts_KC.to(self._world.device)], dim=1))
-        rows = torch.cat(
-            [totals_KF, self._norms_K[:count, None]], dim=1
-        ).tolist()  # the norm is the same in every process
+        # the norm is the same in every process
+        rows = torch.cat([totals_KF, self._norms_K[:count, None]], dim=1).tolist()
         new = [
             StepSums._make([n, *sums, lr, norm]) for (n, lr, _), (*sums, norm) in zip(self._ended, rows, strict=True)
         ]

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 NEAR = (-1, 1, -2, 2)  # offsets of the heads of the first layer, in turn
-FAR = tuple(
-    sign * distance for distance in (3, 5, 8, 12, 20, 30) for sign in (-1, 1)
-)  # for the second layer, counted together
+# for the second layer, counted together
+FAR = tuple(sign * distance for distance in (3, 5, 8, 12, 20, 30) for sign in (-1, 1))
 NEAR_TOKENS, FAR_TOKENS = 5_000_000, 2_000_000  # to count
 RARE = 5.0  # the information of a pair that occurs n times is multiplied by n / (n + RARE) (Pantel and Lin 2002)
 SHARPNESS = 36.0  # of queries times keys in every rotary pair: a head gives .9 of its attention to its offset
@@ -118,9 +117,8 @@ def write_maps(network: PreTrainedModel, maps: Maps) -> None:
 
 def _attend_to_offsets(attention: Any, direction_H: Tensor, rates_F: Tensor) -> None:
     """Make each head attend to one offset of ``NEAR``: its queries are its keys, rotated by the offset."""
-    queries, keys, _ = attention.Wqkv.weight.view(
-        3, -1, attention.head_dim, len(direction_H)
-    )  # heads x columns x H each
+    # heads x columns x H each
+    queries, keys, _ = attention.Wqkv.weight.view(3, -1, attention.head_dim, len(direction_H))
     pairs = attention.head_dim // 2
     for head in range(len(keys)):
         angles_F1 = NEAR[head % len(NEAR)] * rates_F[:, None]

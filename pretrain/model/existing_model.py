@@ -152,11 +152,6 @@ def add_rows(network: PreTrainedModel, rows: NewRows) -> None:
                 matrix[id_] = matrix[list(of)].mean(dim=0)
 
 
-def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
-    """The settings with the sizes of the model itself, for counts of operations and memory."""
-    return config.replaced("model", **sizes_of(network))
-
-
 def _log_heads(name: str, network: PreTrainedModel, report: dict[str, Any]) -> None:
     """Log which parts the checkpoint has; only heads may be missing."""
     heads = ("cls.", "lm_head.", "head.", "decoder.", f"{network.base_model_prefix}.pooler.")

@@ -134,12 +134,8 @@ def sizes_of(network: PreTrainedConfig) -> dict[str, int]:
 def readable_by_older(network: PreTrainedConfig) -> None:
     """Add the names that transformers 4 reads to a configuration of transformers 5."""
     if network.model_type == "modernbert":
-        network.global_attn_every_n_layers = _global_every(network)
+        # the distance between layers with global attention, of which the first layer is one
+        later = (n for n, kind in enumerate(network.layer_types) if n and kind == "full_attention")
+        network.global_attn_every_n_layers = next(later, len(network.layer_types))
         network.global_rope_theta = network.rope_parameters["full_attention"]["rope_theta"]
         network.local_rope_theta = network.rope_parameters["sliding_attention"]["rope_theta"]
-
-
-def _global_every(network: PreTrainedConfig) -> int:
-    """Distance between layers with global attention; the first layer has it."""
-    later = (n for n, kind in enumerate(network.layer_types) if n and kind == "full_attention")
-    return next(later, len(network.layer_types))

@@ -31,12 +31,10 @@ Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values, B x A x L x D
 
 
 class Borders(NamedTuple):
-    """Borders of the segments of packed rows; the padding after them is a segment too.
-
-    Unused segments are empty, so there are always B * (S + 1) + 1 borders, and compiled code sees one shape.
-    """
+    """Borders of the segments of packed rows; padding is a segment too, and unused segments are empty."""
 
     cumulative_N: Tensor  # int32, where segments begin in the concatenated rows, then B * L
+    longest: int  # at least the length of each segment
     segments_BL: Tensor  # number of the segment in its row; S for padding
     places_BL: Tensor  # position in the segment, from 0
 
@@ -73,15 +71,22 @@ def _mask_of_padding(**settings: Any) -> Tensor | None:
     return None if settings["attention_mask"] is None else sdpa_mask(**settings)
 
 
-def find_borders(lengths_BS: Tensor, length: int) -> Borders:
-    """Borders of the segments (lengths, then zeros) of rows of ``length`` tokens, without waiting for the device."""
+def find_borders(
+    lengths_BS: Tensor, length: int, compact_N: Tensor | None = None, longest: int | None = None
+) -> Borders:
+    """Borders of the segments (lengths, then zeros) of rows of ``length`` tokens, without waiting for the device.
+
+    ``compact_N`` and ``longest`` were computed on the host (``compact_borders``). Without them there are always
+    B * (S + 1) + 1 borders, most of them equal.
+    """
     ends_BS = lengths_BS.cumsum(1)
     places_L = torch.arange(length, device=lengths_BS.device)
     segments_BL = (places_L[None, :, None] >= ends_BS[:, None]).sum(-1)
     begins_BS1 = pad(ends_BS, (1, 0))  # the last is where the padding begins
-    rows_B = torch.arange(len(lengths_BS), device=lengths_BS.device) * length
-    cumulative_N = pad((rows_B[:, None] + begins_BS1).flatten(), (0, 1), value=len(lengths_BS) * length)
-    return Borders(cumulative_N.int(), segments_BL, places_L - begins_BS1.gather(1, segments_BL))
+    if compact_N is None:
+        rows_B = torch.arange(len(lengths_BS), device=lengths_BS.device) * length
+        compact_N = pad((rows_B[:, None] + begins_BS1).flatten(), (0, 1), value=len(lengths_BS) * length).int()
+    return Borders(compact_N, longest or length, segments_BL, places_L - begins_BS1.gather(1, segments_BL))
 
 
 def attend_within_segments(
@@ -132,10 +137,12 @@ def _attend_by_kernel(
     """``window``: number of visible tokens before and after a token, -1 for all."""
     count, _, length, _ = heads[0].shape
     query, key, value = (head_BALD.transpose(1, 2).flatten(0, 1) for head_BALD in heads)
-    rows_N = torch.arange(0, (count + 1) * length, length, dtype=torch.int32, device=query.device)
-    starts = rows_N if borders is None else borders.cumulative_N
+    if borders is None:
+        longest, starts = length, torch.arange(0, (count + 1) * length, length, dtype=torch.int32, device=query.device)
+    else:
+        longest, starts = borders.longest, borders.cumulative_N
     more = {} if window is None else {"window_size": window}
-    attended: Tensor = kernel(query, key, value, starts, starts, length, length, scale=scaling, **more)
+    attended: Tensor = kernel(query, key, value, starts, starts, longest, longest, scale=scaling, **more)
     return attended.unflatten(0, (count, length))  # from B * L x A x D
 
 

@@ -69,10 +69,12 @@ class PretrainingModule(nn.Module):
         types_BL: Tensor | None = None,
         lengths_BS: Tensor | None = None,
         is_random_BS: Tensor | None = None,
+        borders_N: Tensor | None = None,
+        longest: int | None = None,
     ) -> Sums:
         """Loss sums and hits; the arguments are the fields of ``Batch``."""
         if positions_BM is None:
-            hidden_BLH = self._encode(ids_BL, None, types_BL, lengths_BS)
+            hidden_BLH = self._encode(ids_BL, None, types_BL, lengths_BS, borders_N, longest)
             loss, hits = self._loss_of_all(hidden_BLH.flatten(0, 1), targets_BM.flatten())
             return Sums(torch.zeros_like(loss), torch.zeros_like(loss), loss, hits)
         places_BP = positions_BM
@@ -81,7 +83,7 @@ class PretrainingModule(nn.Module):
             # an unused segment picks the first padding, or the last token; its target is ignored
             firsts_BS = (lengths_BS.cumsum(1) - lengths_BS).clamp(max=ids_BL.shape[1] - 1)
             places_BP = torch.cat([positions_BM, firsts_BS], dim=1)
-        hidden_BPH = self._encode(ids_BL, places_BP, types_BL, lengths_BS)
+        hidden_BPH = self._encode(ids_BL, places_BP, types_BL, lengths_BS, borders_N, longest)
         most = positions_BM.shape[1]
         head = self.family.head(self.network)
         mlm_loss, mlm_hits = loss_and_hits(head(hidden_BPH[:, :most]).flatten(0, 1), targets_BM.flatten())
@@ -92,13 +94,13 @@ class PretrainingModule(nn.Module):
         return Sums(mlm_loss, mlm_hits, *loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
 
     def _encode(
-        self, ids_BL: Tensor, places_BP: Tensor | None, types_BL: Tensor | None, lengths_BS: Tensor | None
+        self, ids_BL: Tensor, places_BP: Tensor | None, types_BL: Tensor | None, lengths_BS: Tensor | None, *sizes: Any
     ) -> Tensor:
         """Hidden states at the places, with attention in both directions; None: all states, with causal attention."""
         length = ids_BL.shape[1]
         extra: dict[str, Any] = {} if types_BL is None else {"token_type_ids": types_BL}
         if lengths_BS is not None and self.is_isolated:
-            borders = find_borders(lengths_BS, length)
+            borders = find_borders(lengths_BS, length, *sizes)
             extra |= {"borders": borders, "position_ids": borders.places_BL + self.first_position}
         elif lengths_BS is not None:
             assert lengths_BS.shape[1] == 1  # several segments would attend to each other

@@ -6,6 +6,7 @@ from pretrain.config import ModelConfig
 
 # ModernBERT as published (arXiv 2412.13663): every third layer is global, the others see 128 tokens, half per side
 GLOBAL_EVERY, LOCAL_WINDOW = 3, 128
+SHORT_ROW = 128  # tokens up to which plain matrix products are faster on CPUs than torch's blockwise attention
 MAX_CAUSAL_SCORES = 1 << 27  # scores in memory at once if every token predicts: half a gigabyte in float32
 
 

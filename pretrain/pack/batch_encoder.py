@@ -52,7 +52,9 @@ class BulkEncoder:
         if _is_bert_pipeline(state) and all(map(_is_symbol, added)) and self._ask("#") == ALONE:
             self._classes[:] = UNKNOWN
             for token in added:
-                self._classes[ord(token["content"])] = self._ask_added(token)
+                # an added token must be a word of WordPiece's vocabulary
+                ids = self._wordpiece.encode(self._written(token["content"]), add_special_tokens=False).ids
+                self._classes[ord(token["content"])] = ALONE if ids == [token["id"]] else OTHER
 
     def encode(self, eojeols: list[str]) -> Encoded:
         """Pieces of each eojeol as inside a sentence; eojeols have no white space."""
@@ -86,11 +88,6 @@ class BulkEncoder:
         if words == [f"a{written}a"]:
             return PLAIN
         return ALONE if words == ["a", written, "a"] else OTHER
-
-    def _ask_added(self, token: dict[str, Any]) -> int:
-        """The class of an added token: here it is a word, which must be in the vocabulary of WordPiece."""
-        ids = self._wordpiece.encode(self._written(token["content"]), add_special_tokens=False).ids
-        return ALONE if ids == [token["id"]] else OTHER
 
     def _written(self, text: str) -> str:
         """Text in the form of the pieces."""

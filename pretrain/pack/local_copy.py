@@ -37,21 +37,16 @@ def cached_store(store: TokenStore, tokenizer: Path, cache: Path) -> TokenStore:
     name = hashlib.sha256(str(store.folder.resolve()).encode()).hexdigest()[:16]
     copy, ends = cache / f"malmoi-{os.getuid()}" / f"tokens-{name}", time.monotonic() + WITHIN_SECONDS
     try:
-        _make_own(copy.parent)
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = copy.parent.stat()  # other users must not change a copy after its check
+        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+            raise BadInput(f"other users can write to {copy.parent}")
         with FileLock(copy.with_name(f"{copy.name}.lock"), timeout=WITHIN_SECONDS):
             return _found(store, tokenizer, copy) or _copied(store, tokenizer, copy, ends)
     except (BadInput, OSError) as error:
         reason = "its disk is full" if is_full_disk(error) else str(error).rstrip(".")
         log.warning("no local copy of %s in %s: %s; reading the store itself", store.folder, cache, reason)
         return store
-
-
-def _make_own(cache: Path) -> None:
-    """Make the folder, writable by this user only, so that a copy cannot change after the check."""
-    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = cache.stat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise BadInput(f"other users can write to {cache}")
 
 
 def _found(store: TokenStore, tokenizer: Path, copy: Path) -> TokenStore | None:
@@ -69,8 +64,6 @@ def _found(store: TokenStore, tokenizer: Path, copy: Path) -> TokenStore | None:
 
 
 def _copied(store: TokenStore, tokenizer: Path, copy: Path, ends: float) -> TokenStore:
-    if "files" not in store.meta:
-        raise BadInput("packed by an earlier version without sha256, so a copy cannot be checked; pack it again")
     paths = [store.folder / name for name in (*FILES, META_NAME)]
     size, free = sum(path.stat().st_size for path in paths), shutil.disk_usage(copy.parent).free
     if free < size + SPARE_BYTES:
@@ -79,7 +72,11 @@ def _copied(store: TokenStore, tokenizer: Path, copy: Path, ends: float) -> Toke
     try:
         with atomic_dir(copy) as folder:
             for path in paths:
-                _copy(path, folder / path.name, ends)
+                with path.open("rb") as reader, (folder / path.name).open("wb") as writer:
+                    while block := reader.read(BLOCK_BYTES):
+                        writer.write(block)
+                        if time.monotonic() > ends:
+                            raise TimeoutError(f"copying took more than {WITHIN_SECONDS / 60:.0f} minutes")
         return _checked(tokenizer, copy)
     except BaseException:
         shutil.rmtree(copy, ignore_errors=True)
@@ -90,11 +87,3 @@ def _checked(tokenizer: Path, copy: Path) -> TokenStore:
     found = open_store(copy, tokenizer)
     check_store(found, copy.with_name(f"{copy.name}.checked"))
     return found
-
-
-def _copy(source: Path, target: Path, ends: float) -> None:
-    with source.open("rb") as reader, target.open("wb") as writer:
-        while block := reader.read(BLOCK_BYTES):
-            writer.write(block)
-            if time.monotonic() > ends:
-                raise TimeoutError(f"copying took more than {WITHIN_SECONDS / 60:.0f} minutes")

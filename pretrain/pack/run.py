@@ -40,7 +40,6 @@ from pretrain.pack.store import (
     SOURCES_NAME,
     TOKENS_NAME,
     eojeol_bit,
-    first_invalid_id,
     read_pieces,
     vocabulary_digest,
 )
@@ -227,10 +226,10 @@ def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any],
 def _tokens_of(home: Path, meta: dict[str, Any]) -> NDArray[np.unsignedinteger]:
     """Marked pieces of a unit; BadInput if an id exceeds the vocabulary."""
     tokens = np.fromfile(home / TOKENS_NAME, meta["dtype"])
-    place = first_invalid_id(tokens, meta["vocab_size"])
-    if place is not None:
+    is_wrong = tokens & (eojeol_bit(tokens.dtype) - 1) >= meta["vocab_size"]
+    if is_wrong.any():
         raise BadInput(
-            f"{home / TOKENS_NAME}: token {place} exceeds the vocabulary of {meta['vocab_size']} pieces; save "
-            f"the tokenizer again, delete {home.parent} and run again"
+            f"{home / TOKENS_NAME}: token {is_wrong.argmax()} exceeds the vocabulary of {meta['vocab_size']} pieces; "
+            f"save the tokenizer again, delete {home.parent} and run again"
         )
     return tokens

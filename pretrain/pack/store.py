@@ -8,7 +8,7 @@ sentences.idx  int64: start of each sentence, then the total number of tokens
 sources.idx    uint16: for each document, the index of its source in the sorted names of meta.json
 meta.json      counts, type, special ids, tokens by source, sha256 of the vocabulary, of each file and of all of these
 ```
-Opening a store checks meta.json and the file sizes; ``check_store`` reads every byte.
+Opening a store checks meta.json and the file sizes; ``check_store`` reads every byte once, and later random blocks.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import random
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from corpus.documents.atomic_files import DIGEST_KEY, atomic_write, digest_matches, file_digest, read_json_object
+from corpus.documents.atomic_files import BLOCK_BYTES, atomic_write, digest_matches, file_digest, read_json_object
 from corpus.documents.errors import BadInput
 
 log = logging.getLogger(__name__)
@@ -40,9 +44,9 @@ OFFSET_TYPE = np.dtype("<i8")
 SOURCE_TYPE = np.dtype("<u2")
 FILES = (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME, SOURCES_NAME)
 META_KINDS = {"dtype": str, "tokens": int, "documents": int, "sentences": int, "sources": dict, "special_ids": dict,
-              "vocab_size": int, "tokenizer_sha256": str}  # fmt: skip
+              "vocab_size": int, "tokenizer_sha256": str, "files": dict}  # fmt: skip
 ROLES = ("pad", "unk", "cls", "sep", "mask")
-CHUNK = 1 << 18  # entries of a file that are checked at once; they fit the cache of a processor
+SAMPLE_SECONDS, MAX_SAMPLE = 1.0, 2048  # of the check of random blocks at each start; 2 GiB
 AGAIN = "delete its folder and run `malmoi pack` again"
 
 
@@ -68,8 +72,10 @@ class TokenStore:
         """Ids of some of ``tokens``; BadInput if one exceeds the vocabulary: the file changed after the check."""
         ids = piece_ids(marked)
         if ids.max(initial=0) >= self.meta["vocab_size"]:
-            _check_ids(self)
-            raise BadInput(f"{self.folder / TOKENS_NAME}: changed while it was read; {AGAIN}")
+            raise BadInput(
+                f"{self.folder / TOKENS_NAME}: a token has id {ids.max()}, expected at most "
+                f"{self.meta['vocab_size'] - 1}; {AGAIN}"
+            )
         return ids
 
     def sources_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -92,16 +98,6 @@ def eojeol_bit(dtype: np.dtype[np.unsignedinteger]) -> int:
 
 def piece_ids(marked: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     return (marked & (eojeol_bit(marked.dtype) - 1)).astype(np.int64)
-
-
-def first_invalid_id(marked: NDArray[np.unsignedinteger], vocab_size: int) -> int | None:
-    """Index of the first id that exceeds the vocabulary, or None."""
-    bits = marked.dtype.type(eojeol_bit(marked.dtype) - 1)
-    for begin in range(0, len(marked), CHUNK):
-        ids = marked[begin : begin + CHUNK] & bits
-        if ids.max() >= vocab_size:
-            return begin + int(np.argmax(ids >= vocab_size))
-    return None
 
 
 def open_store(folder: Path, tokenizer: Path) -> TokenStore:
@@ -129,46 +125,52 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
 def check_store(store: TokenStore, memory: Path) -> None:
     """Read every file of a store once; BadInput names the first one that changed after packing.
 
-    The file ``memory`` records a success: the check is repeated only if size, time or inode of a file have changed.
+    The file ``memory`` records a success, with a checksum of each block. The check is repeated if size, time or inode
+    of a file have changed, or if one of the blocks that each call reads differs (``_sample_is_unchanged``).
     """
-    digests, tokens = store.meta.get("files", {}), store.meta["tokens"]
-    paths = [store.folder / name for name in FILES]
-    stats = [path.stat() for path in paths]
-    stamps = [(stat.st_size, stat.st_mtime_ns, stat.st_ino) for stat in stats]
-    note = json.dumps([str(store.folder.resolve()), digests, stamps]).encode()
-    if memory.is_file() and memory.read_bytes() == note:
+    stats = [(store.folder / name).stat() for name in FILES]
+    stamps = [[stat.st_size, stat.st_mtime_ns, stat.st_ino] for stat in stats]
+    note = [str(store.folder.resolve()), store.meta["files"], stamps]
+    try:
+        known = json.loads(memory.read_bytes())
+    except (OSError, ValueError):
+        known = None
+    if isinstance(known, dict) and known.get("note") == note and _sample_is_unchanged(store.folder, known["checksums"]):
         return
-    if not digests:
-        log.warning("%s: packed by an earlier version without sha256; only order and ids are checked", store.folder)
-    size = sum(stat.st_size for stat in stats)
-    with tqdm(total=size, desc="check tokens", unit="B", unit_scale=True, disable=None) as bar:
-        for path in paths:
-            if digests and file_digest(path, bar.update) != digests[path.name]:
-                raise BadInput(f"{path}: changed after packing (its size or sha256 differs); {AGAIN}")
-    _check_order(store.folder / DOCUMENTS_NAME, store.documents, tokens)
-    _check_order(store.folder / SENTENCES_NAME, store.sentences, tokens)
-    if store.sources.max() >= len(store.meta["sources"]):
-        raise BadInput(f"{store.folder / SOURCES_NAME}: has a source that is not in {META_NAME}; {AGAIN}")
-    _check_ids(store)
-    atomic_write(memory, note)
-    log.info("%s: %.2f GB of tokens verified", store.folder, size / 1e9)
+    checksums = check_files(store.folder)
+    atomic_write(memory, json.dumps({"note": note, "checksums": checksums}))
+    log.info("%s: %.2f GB of tokens verified", store.folder, sum(stat.st_size for stat in stats) / 1e9)
 
 
-def _check_ids(store: TokenStore) -> None:
-    place, most = first_invalid_id(store.tokens, store.meta["vocab_size"]), store.meta["vocab_size"] - 1
-    if place is not None:
-        id_ = int(piece_ids(store.tokens[place : place + 1])[0])
-        raise BadInput(f"{store.folder / TOKENS_NAME}: token {place} has id {id_}, expected at most {most}; {AGAIN}")
+def check_files(folder: Path) -> dict[str, list[int]]:
+    """Compare the sha256 of all files of a store (BadInput); returns the CRC-32 of each block, by file."""
+    digests = _read_meta(folder / META_NAME)["files"]
+    checksums: dict[str, list[int]] = {}
+    with tqdm(desc="check tokens", unit="B", unit_scale=True, disable=None) as bar:
+        for name in FILES:
+            blocks = checksums[name] = []
+
+            def add(block: bytes, blocks: list[int] = blocks) -> None:
+                blocks.append(crc32(block))
+                bar.update(len(block))
+
+            if file_digest(folder / name, add) != digests[name]:
+                raise BadInput(f"{folder / name}: changed after packing (its size or sha256 differs); {AGAIN}")
+    return checksums
 
 
-def _check_order(path: Path, offsets: NDArray[np.int64], tokens: int) -> None:
-    """Raise BadInput unless the offsets rise from 0 to the number of tokens."""
-    is_right = offsets[0] == 0 and offsets[-1] == tokens
-    for begin in range(0, len(offsets) - 1, CHUNK):
-        part = offsets[begin : begin + CHUNK + 1]
-        is_right = is_right and bool((part[1:] > part[:-1]).all())
-    if not is_right:
-        raise BadInput(f"{path}: does not rise from 0 to {tokens}, the number of tokens; {AGAIN}")
+def _sample_is_unchanged(folder: Path, checksums: Mapping[str, list[int]]) -> bool:
+    """Compare random blocks for a second, which are all blocks of a small store."""
+    ends = time.monotonic() + SAMPLE_SECONDS
+    blocks = [(name, number, crc) for name, crcs in checksums.items() for number, crc in enumerate(crcs)]
+    for name, number, crc in random.SystemRandom().sample(blocks, min(len(blocks), MAX_SAMPLE)):
+        with (folder / name).open("rb") as file:
+            file.seek(number * BLOCK_BYTES)
+            if crc32(file.read(BLOCK_BYTES)) != crc:
+                return False
+        if time.monotonic() > ends:
+            break
+    return True
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
@@ -176,7 +178,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
     wrong = [key for key, kind in META_KINDS.items() if type(meta.get(key)) is not kind]
     if wrong or (invalid := _invalid_key(meta)):
         raise BadInput(f"{path}: {wrong[0] if wrong else invalid} has an invalid value; {AGAIN}")
-    if ("files" in meta or DIGEST_KEY in meta) and not digest_matches(meta):
+    if not digest_matches(meta):
         raise BadInput(f"{path}: changed after packing (its sha256 differs); {AGAIN}")
     return meta
 
@@ -184,14 +186,13 @@ def _read_meta(path: Path) -> dict[str, Any]:
 def _invalid_key(meta: dict[str, Any]) -> str | None:
     """The first key with an impossible value of the right type."""
     size, sources, ids = meta["vocab_size"], meta["sources"].values(), meta["special_ids"]
-    files = meta.get("files", dict.fromkeys(FILES))
     holds = {
         "vocab_size": size > 0,
         "dtype": meta["dtype"] == token_type(size).str,
         **{key: meta[key] > 0 for key in ("tokens", "documents", "sentences")},
         "sources": all(map(_is_count, sources)) and sum(sources) == meta["tokens"],
         "special_ids": ids.keys() == set(ROLES) and all(_is_count(id_) and id_ < size for id_ in ids.values()),
-        "files": isinstance(files, dict) and files.keys() >= set(FILES),
+        "files": meta["files"].keys() >= set(FILES),
     }
     return next((key for key, is_so in holds.items() if not is_so), None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from collections.abc import Iterator
@@ -244,3 +245,16 @@ def test_processes_that_cannot_share_the_batch_are_told_the_nearest_one(tiny) ->
     with pytest.raises(BadInput, match="32 is not divisible by 3 processes; the nearest value that is: 33"):
         fit_micro_batch(tiny(global_batch=32), 3)
     assert fit_micro_batch(tiny(global_batch=36, micro_batch=8), 2) == 6
+
+
+def test_code_that_is_not_compiled_any_more_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    start._DYNAMO_LOG.setLevel(logging.WARNING)
+    start._DYNAMO_LOG.addFilter(start._report_eager_code)
+    for _ in range(2):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda values: values + 1, dynamic=False, backend="eager")
+        with torch._dynamo.config.patch(recompile_limit=1):
+            for size in range(2, 6):
+                compiled(torch.ones(size))
+    said = [message for message in caplog.messages if message.startswith("the rest of the run is eager and slower")]
+    assert len(said) == 1 and not any("hit config.recompile_limit" in message for message in caplog.messages)

@@ -38,6 +38,18 @@ def test_the_default_leaves_the_precision_to_the_machine(tiny, bf16_runs_at) -> 
         assert settled == config.replaced("engine", precision=chosen)
 
 
+def test_a_gpu_without_bf16_is_one_loud_line(tiny, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+    gpu = World(0, 1, torch.device("cuda"))
+    for chosen, requested in (("fp32", "auto"), ("bf16", "auto"), ("fp32", "fp32")):
+        answer = device.PrecisionChoice(chosen, "Tesla T4 has no instructions for bf16")
+        monkeypatch.setattr(auto_settings, "choose_precision", lambda *_, answer=answer: answer)
+        caplog.clear()
+        with_precision(tiny(precision=requested), gpu, {})
+        is_loud = (chosen, requested) == ("fp32", "auto")
+        assert ("THIS GPU HAS NO BF16: training runs in float32" in caplog.text) == is_loud
+        assert ("set pretrain.engine.precision=fp16" in caplog.text) == is_loud
+
+
 def test_the_first_process_decides_for_all(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto_settings, "choose_precision", lambda *_: pytest.fail("only the first process may ask"))
     for answer in (device.PrecisionChoice("fp32", "chosen by the first"), BadInput("this GPU has no bf16")):

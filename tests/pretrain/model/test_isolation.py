@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from pretrain.batching.batches import Batch, compact_borders
 from pretrain.batching.masking import IGNORED
 from pretrain.model import isolation
 from pretrain.model.isolation import NAME, find_borders, isolate_documents
@@ -149,6 +150,29 @@ def test_no_segment_feels_another(tiny) -> None:
     assert felt_L.nonzero().flatten().tolist() == list(range(20, 29))
 
 
+def test_compact_borders_have_no_empty_segments_but_the_last_and_the_longest_is_rounded_up() -> None:
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(50):
+        lengths_BS = torch.randint(0, 40, (6, 5), generator=generator).sort(dim=1, descending=True).values
+        compact_N, longest = compact_borders(lengths_BS, 200)
+        every_N = find_borders(lengths_BS, 200).cumulative_N
+        sizes, every = compact_N.diff(), every_N.diff()
+        count = int((every > 0).sum())
+        assert sizes[:count].tolist() == every[every > 0].tolist() and not sizes[count:].any()
+        assert compact_N.dtype == torch.int32 and count <= len(sizes) < 2 * count
+        assert every.max() <= longest <= min(200, 2 * int(every.max()))
+
+
+def test_batches_bring_compact_borders_to_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tensor, "to", lambda tensor, device, non_blocking: tensor)
+    ids_BL = torch.zeros(2, 10, dtype=torch.long)
+    batch = Batch(ids_BL, ids_BL, ids_BL, None, torch.tensor([[4, 5, 0], [2, 2, 6]]))
+    moved = batch.to(torch.device("cuda"))
+    assert moved.longest == 8 and moved.borders_N.tolist() == [0, 4, 9, 10, 12, 14, 20, 20, 20]
+    for other in (batch.to(torch.device("cpu")), batch._replace(lengths_BS=None).to(torch.device("cuda"))):
+        assert other.longest is None and other.borders_N is None
+
+
 def test_borders_of_padded_and_full_rows() -> None:
     borders = find_borders(torch.tensor([[3, 2, 0], [4, 0, 0], [1, 3, 2]]), 6)
     assert borders.cumulative_N.tolist() == [0, 3, 5, 5, 6, 10, 10, 10, 12, 13, 16, 18, 18]
@@ -157,8 +181,9 @@ def test_borders_of_padded_and_full_rows() -> None:
     assert borders.places_BL.tolist() == [[0, 1, 2, 0, 1, 0], [0, 1, 2, 3, 0, 1], [0, 0, 1, 2, 0, 1]]
 
 
+@pytest.mark.parametrize("is_compact", [False, True])
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool) -> None:
+def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool, is_compact: bool) -> None:
     """A fake that attends from the borders alone gives what the other paths give."""
     given: list[Any] = []
 
@@ -178,9 +203,10 @@ def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool) -> None
     generator = torch.Generator().manual_seed(5)
     query, key, value = torch.randn(3, 2, 10, 3, 8, generator=generator).transpose(2, 3)
     heads = (query, key, value)
-    borders = find_borders(torch.tensor([[4, 5, 0], [2, 2, 6]]), 10)
+    lengths_BS = torch.tensor([[4, 5, 0], [2, 2, 6]])
+    borders = find_borders(lengths_BS, 10, *(compact_borders(lengths_BS, 10) if is_compact else ()))
     by_kernel = isolation._attend_by_kernel(heads, borders, 0.3, stand_in, (-1, 0) if is_causal else None)
-    assert given[0] is given[1] is borders.cumulative_N and given[2:] == [10, 10]
+    assert given[0] is given[1] is borders.cumulative_N and given[2:] == ([8, 8] if is_compact else [10, 10])
     assert by_kernel.shape == (2, 10, 3, 8)
     for other in (isolation._attend_one_by_one, isolation._attend_by_mask):
         torch.testing.assert_close(other(heads, borders, 0.3, is_causal), by_kernel)

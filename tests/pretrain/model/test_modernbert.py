@@ -18,8 +18,8 @@ from corpus.documents.errors import BadInput
 from pretrain.batching.masking import IGNORED
 from pretrain.config import PretrainConfig
 from pretrain.model import families, sizes
-from pretrain.model.existing_model import check_init_from, with_sizes_of
-from pretrain.model.families import readable_by_older
+from pretrain.model.existing_model import check_init_from
+from pretrain.model.families import readable_by_older, sizes_of
 from pretrain.model.isolation import _attend_by_kernel, attend_nearby, find_borders, isolate_documents
 from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
@@ -202,7 +202,7 @@ def test_a_checkpoint_is_loaded_and_its_context_extended(
     after = dict(network.named_parameters())
     assert all(torch.equal(after[n], w) for n, w in start.named_parameters() if n.startswith("model.") or not bare)
     assert {module.p for module in network.modules() if isinstance(module, torch.nn.Dropout)} >= {0.2}
-    counted = with_sizes_of(network.config, plain).model
+    counted = plain.replaced("model", **sizes_of(network.config)).model
     assert (counted.layers, counted.positions) == (4, 64) and network.config.layer_types == start.config.layer_types
     with pytest.raises(BadInput, match="at most 64 tokens"):
         check_init_from(plain.replaced("rows", sequence_length=65))

@@ -26,8 +26,8 @@ from transformers import (
 
 from corpus.documents.errors import BadInput
 from pretrain.config import OptimizerConfig, PretrainConfig
-from pretrain.model.existing_model import check_init_from, init_from_folder, with_sizes_of
-from pretrain.model.families import longest_input
+from pretrain.model.existing_model import check_init_from, init_from_folder
+from pretrain.model.families import longest_input, sizes_of
 from pretrain.model.networks import build_network
 from pretrain.pack.store import read_pieces
 from tests.pretrain.settings import in_sections
@@ -100,7 +100,7 @@ def test_sizes_are_the_checkpoints_and_dropout_the_recipes(saved) -> None:
     network = build_network(settings(folder, dropout=0.05, layers=3), 64, IDS)
     found = network.config
     assert (found.num_hidden_layers, found.hidden_size, found.vocab_size, longest_input(found)) == (3, 24, 64, 64)
-    counted = with_sizes_of(found, PretrainConfig(optimizer=OptimizerConfig(lr=1e-3)))
+    counted = PretrainConfig(optimizer=OptimizerConfig(lr=1e-3)).replaced("model", **sizes_of(found))
     own = counted.model
     assert (own.layers, own.hidden, own.heads, own.intermediate, own.positions) == (3, 24, 2, 40, 64)
     assert counted.optimizer.lr == 1e-3

@@ -117,15 +117,6 @@ def test_what_cannot_be_trusted_is_not_used(
     assert "users can write to" in caplog.messages[0] and "reading the store itself" in caplog.messages[1]
 
 
-def test_a_store_without_sha256_is_not_copied(
-    shared: Path, made: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = open_store(shared, made / "tokenizer")
-    del store.meta["files"]
-    assert cached_store(store, made / "tokenizer", tmp_path / "cache") is store
-    assert "cannot be checked; pack it again" in caplog.text
-
-
 def test_a_damaged_store_is_not_hidden_by_its_copy(
     shared: Path, made: Path, tmp_path: Path, tiny, caplog: pytest.LogCaptureFixture
 ) -> None:

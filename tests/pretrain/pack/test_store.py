@@ -9,12 +9,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from corpus.documents.atomic_files import DIGEST_KEY, with_digest
 from corpus.documents.errors import BadInput
+from launch.cli import app
 from pretrain.batching.held_out_split import split_rows
 from pretrain.config import PackConfig
 from pretrain.pack import store as module
@@ -45,14 +48,12 @@ def read(store: Path, made: Path) -> TokenStore:
     return found
 
 
-def rewrite_meta(store: Path, change: Callable[[dict[str, Any]], object], *, is_old: bool = False) -> None:
-    """Other content under a right seal, or without any, as stores had before."""
+def rewrite_meta(store: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Other content under a right seal."""
     meta = json.loads((store / "meta.json").read_text("utf-8"))
     del meta[DIGEST_KEY]
-    if is_old:
-        del meta["files"]
     change(meta)
-    (store / "meta.json").write_text(json.dumps(meta if is_old else with_digest(meta)), "utf-8")
+    (store / "meta.json").write_text(json.dumps(with_digest(meta)), "utf-8")
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -85,6 +86,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
     "special_ids  ": lambda meta: meta["special_ids"].update(sep="2"),
     "tokenizer_sha256": lambda meta: meta.update(tokenizer_sha256=7),
     "files": lambda meta: meta.update(files=[]),
+    "files   ": lambda meta: meta.pop("files"),
     "files ": lambda meta: meta["files"].pop("tokens.bin"),
 }
 
@@ -105,28 +107,6 @@ def test_a_store_of_other_text_with_the_same_meta_is_refused(copy: Path, made: P
         read(copy, made)
 
 
-OLD_DAMAGE: dict[str, tuple[str, Any]] = {
-    "documents.idx": ("does not rise from 0 to", 0),
-    "sentences.idx": ("does not rise from 0 to", 1),
-    "sources.idx": (r"has a source that is not in meta\.json", 9),
-    "tokens.bin": (r"token 30 has id 32000, expected at most", 32_000),
-}
-
-
-@pytest.mark.parametrize("name", OLD_DAMAGE)
-def test_a_store_without_sha256_opens_with_a_warning_and_checks_of_order_and_ids(
-    name: str, copy: Path, made: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    rewrite_meta(copy, lambda meta: None, is_old=True)
-    read(copy, made)
-    assert "packed by an earlier version without sha256" in caplog.text
-    array = np.memmap(copy / name, "<i8" if name in ("documents.idx", "sentences.idx") else "<u2", "r+")
-    sentence, array[30] = OLD_DAMAGE[name]
-    array.flush()
-    with pytest.raises(BadInput, match=rf"{name}: {sentence}"):
-        read(copy, made)
-
-
 def test_what_was_read_once_is_not_read_again_until_it_changes(
     copy: Path, made: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,6 +123,48 @@ def test_what_was_read_once_is_not_read_again_until_it_changes(
     read(copy, made)
 
 
+@pytest.mark.parametrize("name", FILES[:4])
+def test_a_bit_that_flips_between_two_starts_is_noticed_in_a_small_store(name: str, copy: Path, made: Path) -> None:
+    """The modification time is as it was, so only the content shows it."""
+    read(copy, made)
+    before = (copy / name).stat()
+    for _ in flip_bits(copy / name, every=(before.st_size // 5) | 1):
+        os.utime(copy / name, ns=(before.st_atime_ns, before.st_mtime_ns))
+        with pytest.raises(BadInput, match=rf"{name}: changed after packing"):
+            read(copy, made)
+
+
+def test_the_doctor_reads_all_stores_of_a_run_directory(copy: Path) -> None:
+    runs = copy.parent / "runs"
+    for name in ("a", "b"):
+        shutil.copytree(copy, runs / name / "tokens")
+    found = CliRunner().invoke(app, ["doctor", "--runs", str(runs)])
+    assert found.exit_code == 0 and "that are as they were packed: 2" in found.output.replace("\n", "")
+    HARMS["one bit flipped"](runs / "b/tokens/sentences.idx")
+    found = CliRunner().invoke(app, ["doctor", "--runs", str(runs)])
+    assert isinstance(found.exception, BadInput) and "b/tokens/sentences.idx" in str(found.exception)
+
+
+def test_the_sample_of_a_large_store_takes_limited_time(
+    copy: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With blocks of 64 bytes, of which the time allows one; a checksum that was damaged itself changes nothing."""
+    monkeypatch.setattr(module, "BLOCK_BYTES", 64)
+    monkeypatch.setattr("corpus.documents.atomic_files.BLOCK_BYTES", 64)
+    read(copy, made)
+    blocks: list[bytes] = []
+    monkeypatch.setattr(module, "crc32", lambda block: blocks.append(block) or crc32(block))
+    monkeypatch.setattr(module, "SAMPLE_SECONDS", -1.0)
+    read(copy, made)
+    assert [len(block) for block in blocks] == [64] or len(blocks) == 1
+    note = copy.with_name("checked")
+    changed = json.loads(note.read_text("utf-8"))
+    changed["checksums"] = {name: [crc ^ 1 for crc in crcs] for name, crcs in changed["checksums"].items()}
+    note.write_text(json.dumps(changed), "utf-8")
+    read(copy, made)
+    assert json.loads(note.read_text("utf-8")) != changed
+
+
 def test_ids_that_turn_up_during_training_name_file_and_place(copy: Path, made: Path, tiny) -> None:
     store = read(copy, made)
     array = np.memmap(copy / "tokens.bin", "<u2", "r+")
@@ -150,7 +172,7 @@ def test_ids_that_turn_up_during_training_name_file_and_place(copy: Path, made: 
     array.flush()
     for packing in ("blocks", "documents"):
         source = split_rows(store, tiny(packing=packing)).training
-        with pytest.raises(BadInput, match=r"tokens\.bin: token 41 has id 31999, expected at most"):
+        with pytest.raises(BadInput, match=r"tokens\.bin: a token has id 31999, expected at most"):
             source.gather(np.zeros(4, np.int64), np.arange(4))
 
 
