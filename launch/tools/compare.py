@@ -17,7 +17,7 @@ from launch.errors import LaunchError
 from launch.tools.score import find_run
 
 if TYPE_CHECKING:
-    from finetune.score.compare import Pair, Tested
+    from finetune.score.compare import Pair
     from finetune.score.results import Trained
 
 
@@ -54,7 +54,9 @@ def compare_results(
     second = None if other is None else _find(other, runs, tasks)
     pairs = pair_up(first, second, a, b)
     tested = compare(pairs, data or next(filter(None, (_files_of(name, runs) for name in (run, other))), None))
-    notes = [*warnings_on(pairs), *_note_on_passages(tested)]
+    notes = [*warnings_on(pairs)]
+    if any(found.task == "klue-mrc" and found.groups == found.n for found in tested):
+        notes.append("klue-mrc: questions are resampled one by one; add --data FOLDER to group them by passage")
     console = PlainConsole()
     for note in notes:
         console.print(f"NOTE: {note}", soft_wrap=True)
@@ -102,11 +104,6 @@ def warnings_on(pairs: Sequence[Pair]) -> list[str]:
         "favours it"
         for task, name in chosen
     ]
-
-
-def _note_on_passages(tested: Sequence[Tested]) -> list[str]:
-    loose = any(found.task == "klue-mrc" and found.groups == found.n for found in tested)
-    return ["klue-mrc: questions are resampled one by one; add --data FOLDER to group them by passage"] * loose
 
 
 def ensemble(

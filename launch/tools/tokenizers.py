@@ -96,7 +96,7 @@ def comparison_tables(comparisons: Sequence[Comparison]) -> list[Table]:
     paper = [[name, *(number(v, 3) for v in values), "", "", ""] for name, values in PAPER_TABLE_35.items()]
     tables = [
         number_table(
-            f"Fit to {_sized(largest)}",
+            f"Fit to {largest.text} ({count(largest.fit.eojeols)} words, {count(largest.fit.characters)} characters)",
             ("tokenizer", *FIT_HEADS),
             paper + [_fit_row(c.name, c.whole) for c in comparisons],
         ),
@@ -115,10 +115,6 @@ def comparison_tables(comparisons: Sequence[Comparison]) -> list[Table]:
         scores = [(c.name, c.golds[place].scores) for c in comparisons]
         tables.append(_boundaries(f"Boundaries of morphemes in {gold.file} ({gold.convention}), annotated", scores))
     return tables
-
-
-def _sized(on: OnText) -> str:
-    return f"{on.text} ({count(on.fit.eojeols)} words, {count(on.fit.characters)} characters)"
 
 
 def _fit_row(name: str, on: OnText) -> list[str]:
