@@ -30,8 +30,7 @@ from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_best, save_or_remove
-from finetune.score.errors import find_errors
-from finetune.score.scores import defined, defined_tables, installed_versions, read_rows, scores_record
+from finetune.score.scores import defined, defined_tables, find_errors, installed_versions, read_rows, scores_record
 from finetune.task import MemberRecord, Task, ToRecords
 from finetune.train.batched_prediction import predict
 from finetune.train.schedule import START_EPOCHS

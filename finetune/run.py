@@ -20,15 +20,13 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder.loading import check_encoder
-from finetune.ensemble.members import plan_recipe
-from finetune.ensemble.run import make_ensembles
+from finetune.ensemble.run import make_ensembles, plan_recipe
 from finetune.heads.shape import check_shape
 from finetune.job import finetune_one
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.fingerprint import Files, deciding
-from finetune.queue.gpu_slots import one_thread, slots_of
 from finetune.queue.jobs import Job, named, plan
-from finetune.queue.pool import finish
+from finetune.queue.pool import finish, one_thread, slots_of
 from finetune.queue.progress import LOG_NAME, Progress, describe, failures
 from finetune.registry import missing_files, task_of
 from finetune.run_on_cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, precision_on_cluster

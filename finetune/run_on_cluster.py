@@ -20,9 +20,8 @@ from finetune.data.files import read_json, write_json
 from finetune.job import find_result, finetune_one, origin_of, settings_of
 from finetune.queue.attempts import Outcome
 from finetune.queue.fingerprint import Files, deciding
-from finetune.queue.gpu_slots import slots_of
 from finetune.queue.jobs import FAILED_NAME, Job, named
-from finetune.queue.pool import MOST_DEATHS, finish
+from finetune.queue.pool import MOST_DEATHS, finish, slots_of
 from finetune.queue.progress import describe
 from finetune.registry import task_of
 from finetune.saved_models.save import keep_best

@@ -27,7 +27,7 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import find_file, write_json_lines
 from finetune.examples import Example
 from finetune.generative.klue.run import PromptedTask
-from finetune.generative.kr_eval.files import Sample, TaskFile, write_task_file, write_tuning_file
+from finetune.generative.kr_eval.run import Sample, TaskFile, write_task_file, write_tuning_file
 from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.prompt import DELIMITER, draw_shots, render_plain
 from finetune.generative.tables import ResultTable

@@ -121,8 +121,7 @@ def ensemble(
     Example:  malmoi ensemble real-mini --task ner
     """
     set_up_console()
-    from finetune.ensemble.members import find_results, plan_ensembles
-    from finetune.ensemble.run import make_ensemble
+    from finetune.ensemble.run import find_results, make_ensemble, plan_ensembles
     from finetune.task_names import full_name
     from launch.report.results import Results
     from launch.report.scores import main_table, printed_table

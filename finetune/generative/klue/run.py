@@ -37,8 +37,7 @@ from finetune.metrics import softmax
 from finetune.queue.jobs import folder_name
 from finetune.registry import TASKS
 from finetune.score.bootstrap import SAMPLES, SEED
-from finetune.score.errors import find_errors
-from finetune.score.scores import defined_tables, installed_versions, scores_record
+from finetune.score.scores import defined_tables, find_errors, installed_versions, scores_record
 from finetune.task import Task
 from finetune.task_names import full_name
 

@@ -6,19 +6,229 @@ FILE.json ─ conversations ─▶ ask ─▶ raw answers ─┬─ clean, parse
 OUT/NAME/predictions.jsonl, OUT/NAME/scores.json
 ```
 An answer that cannot be parsed is wrong and stays in the count. The ``guid`` of a prediction is ``NAME-0`` and so on.
+
+The files of llm-kr-eval are one JSON object per task for evaluation, a list of records for tuning:
+```
+{"instruction": …, "output_length": 4, "metrics": ["exact_match"],
+ "few_shots": [{"input": "전제: …\\n가설: …", "output": "neutral"}, …], "samples": [{"input": …, "output": …}, …]}
+[{"ID": "klue_nli-0", "instruction": …, "input": …, "output": …, "text": "… ### 지시: … ### 입력: … ### 응답: …"}, …]
+```
+The keys are those of the published format; the opening sentence is our own. Text is normalized to NFC and ``\\n`` here.
+
+The golds of a file show the form of answer that it demands, by which answers are checked and parsed:
+```
+             exact form (the "control score")           parsed otherwise
+choice       one of the file's gold answers, alone     the one that the text names (``prompts.answers``)
+number       one number, alone                         the only number in the text
+entities     lines of name(class)                      the lines of that form
+lines        any lines; no control score               all lines
+text         any text; no control score                the first paragraph
+```
+The published code has one check per task name and parses nothing else. Golds are parsed like answers: 3.50 equals 3.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, BaseModel, Field, StrictInt, StrictStr, model_validator
+
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify, write_json, write_json_lines
+from finetune.data.custom_files import nfc
+from finetune.data.files import identify, read_json, validate, write_json, write_json_lines
 from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
-from finetune.generative.kr_eval.files import Form, TaskFile, clean, detect_form, read_task_file
-from finetune.generative.kr_eval.metrics import RESAMPLES, bleu_signature, measure, score_as_published
+from finetune.generative.kr_eval.metrics import (
+    CORRELATIONS,
+    METRICS,
+    NUMBER,
+    RESAMPLES,
+    bleu_signature,
+    measure,
+    parse_number,
+    score_as_published,
+    split_lines,
+)
+from finetune.generative.prompts import PROMPTS, answers
+from finetune.generative.prompts.prompt import Message, build_turns
+
+OPENING = "지시를 읽고, 이어지는 입력에 맞는 응답만 요구된 형식으로 쓰세요."
+MAX_OUTPUT_TOKENS = 1 << 20  # more is a typing error
+MAX_CHOICES, MAX_CHOICE_CHARS = 60, 30
+MIN_GOLDS_PER_CHOICE = 2  # on average; golds that repeat less are free text, not classes
+KNOWN_CHOICES = {  # a short file may not contain all of them
+    "kornli": ("entailment", "contradiction", "neutral"),
+    "kobest_copa": ("1", "2"),
+    "kobest_hs": ("0", "1", "2", "3"),
+    "kobest_sn": ("positive", "negative"),
+    "kobest_wic": ("예", "아니오"),
+    "kmmlu": ("A", "B", "C", "D"),
+}
+ENTITY = re.compile(r"\S(?:.*\S)?\(([^()\s]+)\)")
+QUOTES = "\"'`“”‘’"
+
+
+def _known_metric(name: str) -> str:
+    if name not in METRICS:
+        raise ValueError(f"unknown metric; choose from {', '.join(METRICS)}")
+    return name
+
+
+Text = Annotated[StrictStr, AfterValidator(lambda text: text.replace("\r\n", "\n").replace("\r", "\n"))]
+Metric = Annotated[StrictStr, AfterValidator(_known_metric)]
+
+
+class Sample(BaseModel, frozen=True):
+    """The input of a question and its gold answer."""
+
+    input: Text
+    output: Text
+
+
+class TaskFile(BaseModel, frozen=True):
+    """An evaluation file; ``name`` is its file name without the ending."""
+
+    name: str
+    instruction: Text
+    output_length: StrictInt = Field(gt=0, le=MAX_OUTPUT_TOKENS)
+    metrics: Annotated[tuple[Metric, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))] = Field(
+        min_length=1
+    )
+    few_shots: tuple[Sample, ...]
+    samples: tuple[Sample, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _correlations_need_numbers(self) -> TaskFile:
+        for number, gold in enumerate(self.golds if set(self.metrics) & set(CORRELATIONS) else ()):
+            if parse_number(gold) is None:
+                raise ValueError(f"samples.{number}.output: {gold!r:.60} should be a number for a correlation")
+        return self
+
+    @property
+    def golds(self) -> list[str]:
+        return [sample.output for sample in self.samples]
+
+    def conversation(self, sample: Sample, shots: int = 0) -> tuple[Message, ...]:
+        """Opening, instruction and first input in one user turn; the first ``shots`` examples as turns before."""
+        answered = ((shot.input, shot.output) for shot in self.few_shots[:shots])
+        return build_turns(answered, sample.input, f"{OPENING}\n{self.instruction}")
+
+
+def read_task_file(path: Path) -> TaskFile:
+    """An evaluation file of any task; ``BadInput`` with the place of the problem if it cannot be scored."""
+    content = nfc(read_json(path))
+    if not isinstance(content, dict):
+        found = "; this file is a list, as tuning files are" if isinstance(content, list) else ""
+        raise BadInput(f"{path}: expected one JSON object with instruction, output_length, metrics, samples{found}")
+    name = path.name.removesuffix(".zst").removesuffix(".gz").removesuffix(".json")
+    return validate(TaskFile, {**content, "name": name}, str(path))
+
+
+def write_task_file(task: TaskFile, path: Path) -> None:
+    """Write an evaluation file that the published code can read."""
+    atomic_write(path, json.dumps(task.model_dump(exclude={"name"}), ensure_ascii=False, indent=2) + "\n")
+
+
+def write_tuning_file(name: str, instruction: str, samples: Sequence[Sample], path: Path) -> None:
+    """Write a file for instruction tuning, from other examples than those of the evaluation file."""
+    records = [
+        {
+            "ID": f"{name}-{number}", "instruction": instruction, **sample.model_dump(),
+            "text": f"{OPENING}\n\n### 지시:\n{instruction}\n\n### 입력:\n{sample.input}\n\n### 응답:\n{sample.output}",
+        }
+        for number, sample in enumerate(samples)
+    ]  # fmt: skip
+    atomic_write(path, json.dumps(records, ensure_ascii=False, indent=1) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of answers.
+
+    Fields:
+        is_exact: whether a cleaned answer has exactly this form; None if any answer has.
+        parse: the part of a cleaned answer that is scored; None if there is none.
+    """
+
+    name: str
+    about: str
+    is_exact: Callable[[str], bool] | None
+    parse: Callable[[str], str | None]
+
+
+def detect_form(task: TaskFile) -> Form:
+    """The form of a file's golds."""
+    golds = [sample.output.strip() for sample in (*task.samples, *task.few_shots)]
+    if any(metric in CORRELATIONS for metric in task.metrics):
+        return NUMBERS
+    if choices := _detect_choices(task, golds):
+        return _choice_form(choices)
+    if all(NUMBER.fullmatch(gold) for gold in golds):
+        return NUMBERS
+    if any(golds) and all(not gold or _are_entities(gold) for gold in golds):
+        return ENTITIES
+    return LINES if "set_f1" in task.metrics else TEXT
+
+
+def clean(answer: str) -> str:
+    """Normalize an answer; a number alone loses its thousands separators."""
+    text = answers.clean(answer).strip()
+    return text.replace(",", "") if re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", text) else text
+
+
+def _detect_choices(task: TaskFile, golds: Sequence[str]) -> tuple[str, ...]:
+    known = next((c for name, c in KNOWN_CHOICES.items() if task.name == name or task.name.startswith(f"{name}_")), ())
+    known = known or next((prompt.choices for prompt in PROMPTS.values() if prompt.file_name == task.name), ())
+    if known and set(golds) <= set(known):
+        return known
+    distinct = tuple(dict.fromkeys(golds))
+    is_short = all(gold and "\n" not in gold and len(gold) <= MAX_CHOICE_CHARS for gold in distinct)
+    is_repeated = len(golds) >= MIN_GOLDS_PER_CHOICE * len(distinct)
+    return distinct if is_short and is_repeated and 1 < len(distinct) <= MAX_CHOICES else ()
+
+
+def _choice_form(choices: Sequence[str]) -> Form:
+    names = {choice: choice for choice in choices}
+    are_numbers = all(choice.isdecimal() for choice in choices)
+
+    def parse(answer: str) -> str | None:
+        if answer in names:
+            return answer
+        if are_numbers and re.search(r"\d[.]\d", answer):  # 1.5 is neither 1 nor 5
+            return None
+        return answers.find_choice(re.sub(r"(?<=\d)번", "", answer) if are_numbers else answer, names)
+
+    return Form("choice", f"one of {', '.join(choices)}", lambda answer: answer in names, parse)
+
+
+def _parse_number(answer: str) -> str | None:
+    return None if (value := parse_number(answer)) is None else f"{Decimal(str(value)).normalize():f}"
+
+
+def _parse_entities(answer: str) -> str | None:
+    return "\n".join(line for line in answers.lines_of(answer) if ENTITY.fullmatch(line)) or None
+
+
+def _parse_paragraph(answer: str) -> str | None:
+    """As in the published code."""
+    return answer.split("\n\n")[0].strip().strip(QUOTES).strip() or None
+
+
+def _are_entities(answer: str) -> bool:
+    lines = split_lines(answer)
+    return bool(lines) and all(ENTITY.fullmatch(line) for line in lines)
+
+
+NUMBERS = Form("number", "one number", lambda answer: NUMBER.fullmatch(answer) is not None, _parse_number)
+ENTITIES = Form("entities", "lines of name(class)", _are_entities, _parse_entities)
+TEXT = Form("text", "any text", None, _parse_paragraph)
+LINES = Form("lines", "any lines", None, lambda answer: "\n".join(answers.lines_of(answer)) or None)
 
 
 def load_files(paths: Sequence[Path], samples: int | None, shots: int) -> dict[Path, TaskFile]:

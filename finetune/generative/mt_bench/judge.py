@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain, count
 from typing import Literal
 from unicodedata import normalize
 
-from finetune.generative.mt_bench.questions import Question
 from finetune.generative.prompts.prompt import korean_texts
 
 Verdict = Literal["a", "b", "tie"]
@@ -37,7 +37,26 @@ PAIR_LINE = re.compile(
     r"\[\[\s*(A|B|C|무승부|tie)\s*\]\]",
     re.IGNORECASE,
 )
+NEEDS_REFERENCE = ("math", "reasoning", "coding")
 AROUND = " \t*_`#>-\"'.。"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The turns that a user says, and optionally a reference answer to each."""
+
+    id: str
+    category: str
+    turns: tuple[str, ...]
+    reference: tuple[str, ...] = ()
+
+    @property
+    def lacks_reference(self) -> bool:
+        return self.category in NEEDS_REFERENCE and len(self.reference) < len(self.turns)
+
+    def reference_of(self, turn: int) -> str | None:
+        """The reference answer to a turn, counted from 0, if the category is judged by one."""
+        return self.reference[turn] if self.category in NEEDS_REFERENCE and turn < len(self.reference) else None
 
 
 def ask_for_score(question: Question, answers: Sequence[str]) -> str:

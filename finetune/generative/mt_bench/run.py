@@ -6,35 +6,108 @@ questions ─ turn 1, turn 2 ─▶ answers.jsonl ─┬─ score of each turn �
 ```
 Differences from the published pipeline: it has no pairs, does not report ties, position or length bias, and averages a
 failed verdict as -1. Here an answer that never came and a truncated judgment are failures.
+
+Files of questions and answers have one JSON object per line, in the formats of FastChat and KoMT-Bench:
+```
+{"question_id": 81, "category": "writing", "turns": ["첫 질문", "다음 질문"], "reference": ["…", "…"]}
+{"question_id": 81, "choices": [{"turns": ["…", "…"]}]}
+```
+``reference`` may be missing or null, and may come from a file of answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictStr, StringConstraints
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify, write_json, write_json_lines
+from finetune.data.custom_files import nfc, read_json_lines
+from finetune.data.files import identify, validate, write_json, write_json_lines
 from finetune.generative.client import ask as client_ask
 from finetune.generative.client.ask import Answer, Client, sum_costs
 from finetune.generative.mt_bench import statistics
-from finetune.generative.mt_bench.judge import Verdict, ask_for_score, ask_for_winner, parse_score, parse_winner
-from finetune.generative.mt_bench.questions import (
-    BUILT_IN,
+from finetune.generative.mt_bench.judge import (
     Question,
-    read_answers,
-    read_questions,
-    with_references,
-    write_answers,
+    Verdict,
+    ask_for_score,
+    ask_for_winner,
+    parse_score,
+    parse_winner,
 )
 from finetune.generative.prompts.prompt import build_turns
 
 Kind = Literal["single", "pair", "pair swapped"]
 Answers = Mapping[str, Sequence[str | None]]  # by question, one per turn; None if no answer came
+BUILT_IN = Path(__file__).with_name("korean_questions.jsonl")  # eight, one per category: too few for a leaderboard
 ANSWERS_NAME = "answers.jsonl"
 MAX_TOKENS = 1_024  # of an answer and of a judgment
 SWAPPED: Mapping[Verdict, Verdict] = {"a": "b", "b": "a", "tie": "tie"}
+
+
+def _read_id(value: Any) -> str:
+    if not isinstance(value, str | int) or isinstance(value, bool) or not str(value).strip():
+        raise ValueError("expected a number or a text")
+    return str(value)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else [] if value is None else value
+
+
+Id = Annotated[str, BeforeValidator(_read_id)]
+Text = Annotated[StrictStr, AfterValidator(lambda text: text.replace("\r\n", "\n"))]
+Name = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
+
+
+class _QuestionRecord(BaseModel):
+    question_id: Id
+    category: Name
+    turns: tuple[Text, ...] = Field(min_length=1)
+    reference: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
+
+
+class _Choice(BaseModel):
+    turns: tuple[Text, ...]
+
+
+class _AnswerRecord(BaseModel):
+    question_id: Id
+    choices: tuple[_Choice, ...] = Field(min_length=1)
+
+
+def read_questions(path: Path) -> list[Question]:
+    """The questions of a file, in order; ``BadInput`` with file and line for any problem."""
+    questions: dict[str, Question] = {}
+    for record in read_json_lines(path):
+        found = validate(_QuestionRecord, nfc(record.values), record.where)
+        name, reference = found.question_id, tuple(text for text in found.reference if text.strip())
+        if name in questions:
+            raise BadInput(f"{record.where}: question_id {name} also occurs in an earlier line; ids must be unique")
+        questions[name] = Question(name, found.category, found.turns, reference)
+    if not questions:
+        raise BadInput(f"{path}: no questions; expected one object per line with question_id, category and turns")
+    return list(questions.values())
+
+
+def read_answers(path: Path, questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:
+    """A model's answers by question: the first choice of each record; answers to other questions are ignored.
+
+    ``BadInput`` for a malformed record or a question with fewer answers than turns.
+    """
+    turns = {question.id: len(question.turns) for question in questions}
+    answers = {}
+    for record in read_json_lines(path):
+        found = validate(_AnswerRecord, nfc(record.values), record.where)
+        name, texts = found.question_id, found.choices[0].turns
+        if len(texts) < turns.get(name, 0):
+            raise BadInput(f"{record.where}: {len(texts)} answers to the {turns[name]} turns of question {name}")
+        if name in turns:
+            answers[name] = texts[: turns[name]]
+    return answers
 
 
 class Bench(NamedTuple):
@@ -56,7 +129,8 @@ def load_bench(path: Path | None, references: Path | None, against: Path | None)
     questions = read_questions(path or BUILT_IN)
     about: dict[str, Any] = {"questions": identify(path, is_custom=True) if path else "eight of malmoi"}
     if references is not None:
-        questions = with_references(questions, read_answers(references, questions))
+        known = read_answers(references, questions)
+        questions = [replace(question, reference=known.get(question.id, question.reference)) for question in questions]
         about["references"] = identify(references, is_custom=True)
     if against is None:
         return Bench(questions, None, about)
@@ -70,8 +144,9 @@ def run_bench(bench: Bench, model: Client, judges: Sequence[Client], out: Path) 
     """Answer, judge and write ``answers.jsonl``, ``judgments.jsonl`` and ``scores.json``; returns the last one."""
     questions, spent = bench.questions, dict[str, list[Answer]]()
     answers = answer_questions(questions, model, spent)
-    texts = {name: [text or "" for text in turns] for name, turns in answers.items()}
-    write_answers(out / ANSWERS_NAME, model.model, questions, texts)
+    choices = {name: [{"index": 0, "turns": [text or "" for text in turns]}] for name, turns in answers.items()}
+    records = ({"question_id": q.id, "model_id": model.model, "choices": choices[q.id]} for q in questions)
+    write_json_lines(out / ANSWERS_NAME, records)
     judgments = [one for judge in judges for one in judge_answers(bench, answers, judge, spent)]
     write_json_lines(out / "judgments.jsonl", judgments)
     scores = {
@@ -128,23 +203,22 @@ def judge_answers(
     return [
         {
             "judge": judge.model, "question_id": q.id, "category": q.category, "turn": turn + 1, "kind": kind,
-            **_parse(kind, complete_text(reply)), "text": reply.text, "error": reply.error,
+            **_parse(kind, reply), "text": reply.text, "error": reply.error,
         }
         for (q, turn, kind), reply in zip(asked, _ask(requests, judge, spent), strict=True)
     ]  # fmt: skip
 
 
-def _parse(kind: Kind, text: str) -> dict[str, Any]:
-    """The verdict in a judge's text; the winner is ``a`` for the model, also where it was shown second."""
+def _parse(kind: Kind, reply: Answer) -> dict[str, Any]:
+    """The verdict in a judge's text, on its last line, so that a text that was cut off has none.
+
+    The winner is ``a`` for the model, also where it was shown second.
+    """
+    text = "" if reply.text is None or reply.stop == "max_tokens" else reply.text
     if kind == "single":
         return {"score": parse_score(text)}
     winner = parse_winner(text)
     return {"winner": SWAPPED[winner] if winner is not None and kind == "pair swapped" else winner}
-
-
-def complete_text(reply: Answer) -> str:
-    """A judge's text; empty if it was cut off, because its last line is then not the verdict."""
-    return "" if reply.text is None or reply.stop == "max_tokens" else reply.text
 
 
 def summarize(

@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.ensemble.members import find_results, plan_ensembles
-from finetune.ensemble.run import make_ensemble, make_ensembles
+from finetune.ensemble.run import find_results, make_ensemble, make_ensembles, plan_ensembles
 from finetune.run import FinetuneInputs, run
 from finetune.score.scores import read_rows, score_file
 from tests.finetune.saved_models.conftest import configure, sample_inputs

@@ -17,9 +17,8 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.queue import pool
 from finetune.queue.attempts import Outcome, attempt, claim, is_out_of_memory
-from finetune.queue.gpu_slots import gpu_slots
 from finetune.queue.jobs import Job
-from finetune.queue.pool import KILLED_TWICE, Slot, finish
+from finetune.queue.pool import KILLED_TWICE, Slot, finish, gpu_slots
 
 HOLD = """
 import sys, time

@@ -11,7 +11,7 @@ import pytest
 
 from finetune.examples import Example, Row
 from finetune.registry import TASKS
-from finetune.score.errors import LONGEST_TEXT, find_errors
+from finetune.score.scores import LONGEST_TEXT, find_errors
 from finetune.tasks.ner.task import find_entities
 
 CONTEXT = "가" * 200 + " 말모이는 1911년에 조선광문회가 엮기 시작했다. " + "나" * 200
@@ -147,5 +147,5 @@ def test_a_tree_with_fewer_words_than_the_gold_is_shown() -> None:
 
 
 def test_errors_are_found_without_torch() -> None:
-    code = "import sys, finetune.score.errors; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
+    code = "import sys, finetune.score.scores; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

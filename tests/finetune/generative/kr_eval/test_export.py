@@ -10,9 +10,8 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.generative.exports import KR_EVAL_METRICS, export_kr_eval
-from finetune.generative.kr_eval.files import clean, detect_form, read_task_file
 from finetune.generative.kr_eval.metrics import measure
-from finetune.generative.kr_eval.run import parse_gold
+from finetune.generative.kr_eval.run import clean, detect_form, parse_gold, read_task_file
 from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
 from launch.sample.unpack import unpack

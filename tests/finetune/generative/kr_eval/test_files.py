@@ -10,7 +10,7 @@ from unicodedata import normalize
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.generative.kr_eval.files import (
+from finetune.generative.kr_eval.run import (
     OPENING,
     Sample,
     clean,

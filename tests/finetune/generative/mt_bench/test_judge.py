@@ -7,6 +7,8 @@ import re
 import pytest
 
 from finetune.generative.mt_bench.judge import (
+    NEEDS_REFERENCE,
+    Question,
     ask_for_score,
     ask_for_winner,
     fence,
@@ -14,7 +16,7 @@ from finetune.generative.mt_bench.judge import (
     parse_score,
     parse_winner,
 )
-from finetune.generative.mt_bench.questions import BUILT_IN, NEEDS_REFERENCE, Question, read_questions
+from finetune.generative.mt_bench.run import BUILT_IN, read_questions
 
 MATH = Question("1", "math", ("3 더하기 4는?", "거기에 2를 곱하면?"), ("7", "14"))
 WRITING = Question("2", "writing", ("인사말을 써 주세요.", "더 짧게 써 주세요."), ("안녕하세요.", "안녕."))

@@ -10,13 +10,8 @@ from unicodedata import normalize
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.generative.mt_bench.questions import (
-    Question,
-    read_answers,
-    read_questions,
-    with_references,
-    write_answers,
-)
+from finetune.generative.mt_bench.judge import Question
+from finetune.generative.mt_bench.run import read_answers, read_questions
 
 ONE = {"question_id": 81, "category": "writing", "turns": ["봄 시를 써 주세요.", "더 짧게요."]}
 TWO = {"question_id": "m1", "category": "math", "turns": ["2+3은?", "그 두 배는?"], "reference": ["5", "10"]}
@@ -64,20 +59,6 @@ def test_a_broken_question_file_is_one_sentence(tmp_path: Path, records: list[An
     with pytest.raises(BadInput) as raised:
         read_questions(path)
     assert str(raised.value).startswith(str(path)) and said in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_answers_written_are_read_again_and_serve_as_references(tmp_path: Path) -> None:
-    questions = read_questions(lines(tmp_path / "q.jsonl", ONE, TWO))
-    answers = {"81": ("봄이다", "봄"), "m1": ("5", "10")}
-    write_answers(tmp_path / "a.jsonl", "mockllm/model", questions, answers)
-    assert read_answers(tmp_path / "a.jsonl", questions) == answers
-    record = json.loads((tmp_path / "a.jsonl").read_text("utf-8").splitlines()[0])
-    assert record == {
-        "question_id": "81",
-        "model_id": "mockllm/model",
-        "choices": [{"index": 0, "turns": ["봄이다", "봄"]}],
-    }
-    assert with_references(questions, {"81": ("가", "나")})[0].reference == ("가", "나")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,16 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from finetune.generative.client.ask import Answer, Client
-from finetune.generative.mt_bench.questions import BUILT_IN, Question, read_answers, read_questions
-from finetune.generative.mt_bench.run import Bench, complete_text, run_bench
+from finetune.generative.mt_bench.judge import Question
+from finetune.generative.mt_bench.run import (
+    BUILT_IN,
+    Bench,
+    _parse,
+    load_bench,
+    read_answers,
+    read_questions,
+    run_bench,
+)
 from finetune.generative.tables import mt_bench_tables
 from tests.command import run_command
 from tests.finetune.generative.server import Reply, Server, serving
@@ -113,8 +121,17 @@ def test_verdicts_that_cannot_be_read_are_failures(playing, tmp_path) -> None:
 
 def test_a_judgement_that_was_cut_off_has_no_last_line() -> None:
     text = "답변에 이런 줄이 있습니다.\n평점: [[10]]"
-    assert complete_text(Answer("1", text, "max_tokens")) == complete_text(Answer("1", None, error="no")) == ""
-    assert complete_text(Answer("1", text, "stop")) == text
+    cut, missing, whole = Answer("1", text, "max_tokens"), Answer("1", None, error="no"), Answer("1", text, "stop")
+    assert [_parse("single", reply)["score"] for reply in (cut, missing, whole)] == [None, None, 10]
+
+
+def test_references_may_come_from_a_file_of_answers(playing, tmp_path) -> None:
+    with playing(lambda asked, before: Reply("답입니다.")):
+        run_bench(load_bench(None, None, None), quick(MODEL), [quick(JUDGE)], tmp_path)
+    found = load_bench(None, tmp_path / "answers.jsonl", None).questions
+    assert {question.reference for question in found} == {("답입니다.", "답입니다.")}
+    record = json.loads((tmp_path / "answers.jsonl").read_text("utf-8").splitlines()[0])
+    assert list(record) == ["question_id", "model_id", "choices"] and record["choices"][0]["index"] == 0
 
 
 def test_two_judges_are_compared(playing, tmp_path) -> None:
