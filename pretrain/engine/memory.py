@@ -2,7 +2,7 @@
 
 Counted are 16 bytes per parameter (sharded with ZeRO; fp16 as in arXiv 1910.02054), activations, the scores at the
 predictions, and buffers. On CPUs, activations are the tensors that torch keeps for the backward pass, and the sum is
-within 25 % of the measured peak (tests/pretrain/engine/test_memory.py). On GPUs, they follow arXiv 2205.05198
+within 25 % of the measured peak (benchmarks/records/pretraining/cpu-memory.csv). On GPUs, they follow arXiv 2205.05198
 (equation 2, without attention matrices), and the sum has not been measured.
 """
 
