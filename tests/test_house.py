@@ -52,8 +52,8 @@ SLIVERS = {
 NOT_YET: dict[str, int] = {
     "corpus": 11_898,
     "finetune": 15_539,
-    "launch": 9_605,
-    "wheel": 48_228,
+    "launch": 9_603,
+    "wheel": 47_956,
 }
 
 FOLDERS = (*PACKAGES, "tests")
