@@ -77,6 +77,7 @@ class PiiConfig(Section):
         description="Draw replacements from corpus.seed, so that reruns are identical. Warning: anyone who knows the "
         "seed can guess and verify original values.",
     )
+    keep: Literal["form", "none"] = Field("form", description="none: replacements have one form for each type.")
     extra: list[Literal["PERSON"]] = Field([], description="Types to hide in addition to Table 29.")
     names: NamesConfig = Field(NamesConfig(), description="Names of people by a model; also hides type PERSON.")
 

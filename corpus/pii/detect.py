@@ -75,7 +75,6 @@ class Candidate:
 
 
 _LABELS = Labels(TABLE)
-DISGUISE_BONUS = 3
 MAX_CLUSTER_DIGITS = 32
 MAX_LIST_GAP = 24
 _BETWEEN = re.compile(r"(?:[^0-9A-Za-z가-힣<>]|<[^<>]{1,12}>|[<>])+")
@@ -201,7 +200,7 @@ def from_second_reading(reading: Folded, candidates: Iterable[Candidate]) -> Ite
             start, end = reading.original(candidate.start, candidate.end)
             strength = candidate.strength
             if strength >= CERTAIN:  # an e-mail address wins against its plain host, a host loses against any number
-                strength = CERTAIN + DISGUISE_BONUS if candidate.kind.name == "EMAIL" else WEAK
+                strength = CERTAIN + LABEL_BONUS + 1 if candidate.kind.name == "EMAIL" else WEAK
             yield replace(candidate, start=start, end=end, strength=strength, is_plain=False)
 
 

@@ -214,7 +214,8 @@ def load_document_hider(config: CorpusConfig, private: Path) -> DocumentHider:
         run_secret = seeded_secret(config.seed)
     key = read_key(config.pii.key_file, config.pii.key_variable)
     types = frozenset((*PII_TYPES, *config.pii.extra)) if config.pii.extra else None
-    return DocumentHider(PiiHider(config.pii.mode, run_secret, key, types, load_name_model(config.pii.names)), salt)
+    names = load_name_model(config.pii.names)
+    return DocumentHider(PiiHider(config.pii.mode, run_secret, key, types, names, config.pii.keep), salt)
 
 
 def load_name_model(config: NamesConfig) -> NameTagger | None:

@@ -30,7 +30,7 @@ from corpus.pii.cover import (
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.extra.person_by_model import NameTagger
 from corpus.pii.key import random_secret
-from corpus.pii.replace import Pseudonymizer
+from corpus.pii.replace import Keep, Pseudonymizer
 from corpus.sentences.split import split_sentences
 
 Mode = Literal["replace", "mask", "tag", "drop"]
@@ -63,6 +63,7 @@ class PiiHider:
         key: with a key, equal values get equal replacements in all documents and runs. Not part of the ``repr``.
         types: names of the types to hide; default: the 16 types of Table 29.
         name_model: also finds names of people (type PERSON).
+        keep: as in ``Pseudonymizer``.
     """
 
     mode: Mode = "replace"
@@ -70,14 +71,11 @@ class PiiHider:
     key: bytes | None = field(default=None, repr=False)
     types: frozenset[str] | None = None
     name_model: NameTagger | None = field(default=None, repr=False)
+    keep: Keep = "form"
 
     def find(self, text: str, label: str = "") -> list[Span]:
         """The personal data in a text; ``label`` is as in ``hide``."""
         return find_pii(text, self.types, label, self.name_model)
-
-    def find_in_sentences(self, sentences: Sequence[str]) -> list[list[Span]]:
-        """The personal data in each sentence of a document."""
-        return find_pii_in_sentences(sentences, self.types, self.name_model)
 
     def hide_in_sentences(
         self, sentences: Sequence[str], document_id: str, is_replacement: IsReplacement | None = None
@@ -92,7 +90,7 @@ class PiiHider:
         """
 
         def find(texts: Sequence[str]) -> list[list[Span]]:
-            found = self.find_in_sentences(texts)
+            found = find_pii_in_sentences(texts, self.types, self.name_model)
             if is_replacement is None:
                 return found
             rows = zip(texts, found, strict=True)
@@ -122,7 +120,7 @@ class PiiHider:
         found = find(texts)
         if not any(found):
             return HiddenSentences(list(texts), found, found)
-        document = CoveredTexts(texts, self.mode, Pseudonymizer(self.secret, document_id, self.key))
+        document = CoveredTexts(texts, self.mode, Pseudonymizer(self.secret, document_id, self.key, self.keep))
         for round_ in range(MAX_ROUNDS):
             document.add_covers(found, round_)
             found = find(document.rewrite())

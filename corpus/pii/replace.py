@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from random import Random
+from typing import Literal
 
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.formats.shapes import digits_of, narrow, widen_like
@@ -20,6 +21,7 @@ from corpus.pii.formats.table import BY_NAME
 
 log = logging.getLogger(__name__)
 
+Keep = Literal["form", "none"]
 MAX_DRAWS = 50
 MAX_PART_CHARS = 64
 """Longer values are only compared as a whole, which keeps the time linear; a draw never contains one by chance."""
@@ -60,10 +62,11 @@ class Pseudonymizer:
         secret: secret of the run; anyone who knows it can guess and verify original values.
         document_id: equal values of different documents get different replacements.
         key: key of the user, used instead of secret and document.
+        keep: "form" keeps separators and parts such as the area code; with "none", each type has one form.
     """
 
-    def __init__(self, secret: bytes, document_id: str, key: bytes | None = None) -> None:
-        self._secret = key or secret
+    def __init__(self, secret: bytes, document_id: str, key: bytes | None = None, keep: Keep = "form") -> None:
+        self._secret, self._keep = key or secret, keep
         self._identity = "" if key else f"{document_id}\0"
         self._known: dict[tuple[str, str], str | None] = {}
         self._refused: dict[tuple[str, str], set[str]] = {}
@@ -97,7 +100,7 @@ class Pseudonymizer:
         rng = Random(int.from_bytes(hmac.digest(self._secret, what.encode(), "sha256")[:8], "big"))
         refused = self._refused.get((name, value), ())
         # if no draw in an unusual spelling is detected again, use the plain form of the type
-        for shape in (value, kind.example):
+        for shape in (value, kind.example) if self._keep == "form" else (kind.example,):
             for _ in range(MAX_DRAWS):
                 try:
                     fake = widen_like(shape, kind.fake(rng, narrow(shape)))

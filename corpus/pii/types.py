@@ -24,9 +24,7 @@ ALL_TYPES = PII_TYPES + EXTRA_TYPES
 OTHER = "OTHER"
 """Announced by labels of numbers that are no personal data, such as patent numbers."""
 
-COMPANY = "ORG_NUMBER"
-"""Announced by labels of company numbers, which have the form of registration numbers of residents."""
-
+COMPANY = "ORG_NUMBER"  # company numbers look like registration numbers of residents
 NOBODY = (OTHER, COMPANY)
 
 Check = Callable[[re.Match[str], str | None], bool]

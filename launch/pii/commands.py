@@ -63,6 +63,9 @@ def pii_replace(
     mode: Annotated[
         str, typer.Option(help="replace, mask (***-****), tag ([TEL]) or drop (the sentence).")
     ] = "replace",
+    keep: Annotated[
+        str, typer.Option(help="form, such as the century digit, or none: one form for each type.")
+    ] = "form",
     fields: FieldNames = None,
     all_fields: AllFields = False,
     types: Types = None,
@@ -95,5 +98,5 @@ def pii_replace(
 
     choices = read_choices(fields, all_fields, format_, encoding, on_error, skipped)
     name_model = read_name_model(names, names_threshold, names_device)
-    protection = read_protection(mode, seed, key_file, key_variable, read_types(types), name_model)
+    protection = read_protection(mode, seed, key_file, key_variable, read_types(types), name_model, keep)
     process(source, target, Hiding(protection), choices)

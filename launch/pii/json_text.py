@@ -4,8 +4,8 @@
 {"version": 1, "data": [{"text": …}, {"text": …}]}
 └─ around ────────────┘ └─ record ─┘ └─ record ─┘└┘
 ```
-Text is processed token by token, without recursion. A document (an array of objects, or an object, possibly with lists
-of objects) is processed record by record; the text around the records is processed in the same way.
+A document (an array of objects, or an object, possibly with lists of objects) is read whole, so larger data needs JSON
+Lines. Its records are processed one by one, and the text around them in the same way.
 """
 
 from __future__ import annotations
@@ -14,19 +14,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
-from corpus.reading import containers
-from corpus.reading.containers import BROKEN_JSON, NOT_AN_OBJECT, TOO_LONG, UnreadableRecord, parse_json
+from corpus.reading.containers import NOT_AN_OBJECT, UnreadableRecord, parse_json
 from corpus.reading.encoding import UNDECODED
 from launch.pii.streams import UNDECODABLE, Line, ReportProblem
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, RecordWork, Work, escape_key, paths_below
 
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|"', re.S)
-SCALAR = re.compile(r"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null|NaN|-?Infinity")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 NOT_TEXT = "text_is_not_a_string"
+DOCUMENT_CHARS = 256 << 20
 MAX_KEYS = 20  # maximum number and depth of keys in messages
 
 
@@ -49,7 +47,6 @@ class Walker:
     stack: list[_Frame] = field(default_factory=list)
     seen: bool = False
     keys: dict[str, None] = field(default_factory=dict)  # the first keys, for messages
-    spans_at: tuple[int, int] | None = None  # position of the value of a top-level "spans"
 
     def change(self, raw: str, change: Callable[[str, str], str]) -> str:
         """The next piece with ``change(text, label)`` applied to its selected strings.
@@ -71,14 +68,11 @@ class Walker:
             pass
 
     def _places(self, raw: str) -> Iterator[tuple[int, int, str]]:
-        own = -1  # start of the value of "spans"
         for token in TOKEN.finditer(raw):
             sign, top = raw[token.start()], self.stack[-1] if self.stack else None
             if sign == '"' and top and top.expects_key:
                 self._enter_key(top, json.loads(token[0], strict=False))
                 continue
-            if len(self.stack) == 1 and top and top.is_object and top.key == "spans" and sign not in ":,}" and own < 0:
-                own = token.start()
             paths, label = self._chosen()
             if sign == '"':
                 if () in paths:
@@ -91,8 +85,6 @@ class Walker:
                 top.number, top.expects_key = top.number + 1, top.is_object
             elif sign in "-0123456789" and top and top.is_object and () in paths and () not in top.paths:
                 raise UnreadableRecord(NOT_TEXT)
-            if own >= 0 and len(self.stack) == 1 and sign not in ":,":
-                self.spans_at, own = (own, token.end()), -1
 
     def _enter_key(self, frame: _Frame, key: str) -> None:
         frame.key, frame.inner, frame.expects_key = key, paths_below(frame.paths, key), False
@@ -146,23 +138,16 @@ def change_record(raw: str, walker: Walker, work: Work, position: int, flat: boo
         UnreadableRecord: as ``check_record``.
     """
     record = check_record(raw)
-    strings = RecordWork(work, str(record.get("id", position)))
-    if isinstance(work, Hiding):  # a pointer takes time linear in its depth, which only spans need
+    strings = RecordWork(work, str(record.get("id", position))).learn(record)
+    if isinstance(work, Hiding) and not strings.parts:  # a pointer takes time linear in its depth
         return walker.change(raw, lambda text, label: strings.change(text, label, ""))
     changed = walker.change(raw, lambda text, label: strings.change(text, label, walker.pointer()))
-    return _with_spans(changed, literal(strings.found(flat)))
-
-
-def _with_spans(raw: str, spans: str) -> str:
-    walker = Walker(())
-    walker.pass_over(raw)
-    if walker.spans_at:
-        start, end = walker.spans_at
-        raw = raw[:start] + spans + raw[end:]
-    else:
-        head = raw.rstrip().removesuffix("}").rstrip()
-        raw = f'{head}{"" if head.endswith("{") else ", "}"spans": {spans}}}'
-    return " ".join(line.strip() for line in raw.strip().splitlines()) if "\n" in raw else raw.strip()
+    if isinstance(work, Hiding):
+        return changed
+    if "spans" in record:
+        return literal(parse_json(changed.encode("utf-8")) | {"spans": strings.found(flat)}, default=str)
+    head = " ".join(line.strip() for line in changed.strip().removesuffix("}").split("\n")).rstrip()
+    return f'{head}{"" if head.endswith("{") else ", "}"spans": {literal(strings.found(flat))}}}'
 
 
 def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, report: ReportProblem) -> Iterator[str]:
@@ -189,113 +174,68 @@ def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, re
 # --- documents
 
 
-class Piece(NamedTuple):
-    """Part of a document: a record, or text around records."""
-
-    is_record: bool
-    raw: str
-
-
-def pieces_of(blocks: Iterable[str]) -> Iterator[Piece]:
-    """Split a JSON document into pieces that join to the document. Records are the objects of its outermost lists.
-
-    Raises:
-        UnreadableRecord: not JSON, truncated, or a record above ``RECORD_BYTES``.
-    """
-    cutter = _Cutter()
-    held, missing = [], 1
+def read_document(blocks: Iterable[str]) -> str:
+    """A whole JSON document. ``UnreadableRecord`` for text that is too long or no JSON."""
+    read, size = [], 0
     for block in blocks:
-        held.append(block)
-        missing -= len(block)
-        if missing <= 0:  # searched again only when doubled, so the time is linear
-            yield from cutter.cut("".join(held))
-            held, missing = [cutter.rest], len(cutter.rest)
-            if missing > containers.RECORD_BYTES:
-                raise UnreadableRecord(TOO_LONG)
-    yield from cutter.cut("".join(held) + "\n")
-    if cutter.rest.strip() or cutter.open or not cutter.has_value:
-        raise UnreadableRecord(containers.UNFINISHED)
+        read.append(block)
+        size += len(block)
+        if size > DOCUMENT_CHARS:
+            raise UnreadableRecord("document_too_long")
+    text = "".join(read)
+    parse_json(UNDECODED.sub("?", text).encode("utf-8"))
+    return text
 
 
-class _Cutter:
-    def __init__(self) -> None:
-        self.rest, self.has_value = "", False
-        self.open: list[str] = []
-        self._base = 0  # number of open brackets around the current record; 0 between records
-        self._scanned = 0  # characters of the rest
-
-    def cut(self, text: str) -> Iterator[Piece]:
-        """The complete pieces; the remaining text is in ``rest``."""
-        start, end = 0, self._scanned
-        for token in TOKEN.finditer(text, self._scanned):
-            sign = text[token.start()]
-            if (token.end() == len(text) and sign not in "{}[],:") or token[0] == '"':
-                break  # the token may continue
-            if sign == "{" and self.open[-1:] == ["["] and not self._base:
-                if text[start : token.start()]:
-                    yield Piece(False, text[start : token.start()])
-                start, self._base = token.start(), len(self.open)
-            self._follow(sign, token[0])
-            end = token.end()
-            if self._base and len(self.open) == self._base:
-                yield Piece(True, text[start:end])
-                start, self._base = end, 0
-        if not self._base and text[start:end]:
-            yield Piece(False, text[start:end])
-            start = end
-        self.rest, self._scanned = text[start:], end - start
-
-    def _follow(self, sign: str, token: str) -> None:
-        if self.has_value and not self.open:
-            raise UnreadableRecord(BROKEN_JSON)  # a second value: JSON lines
-        self.has_value = True
+def pieces_of(text: str) -> Iterator[tuple[bool, str]]:
+    """Split a document at its records, the objects of its outermost lists: (is it a record, text)."""
+    start, depth = 0, 0  # depth: number of open brackets around the current record
+    opened: list[str] = []
+    for token in TOKEN.finditer(text):
+        sign = text[token.start()]
+        if sign == "{" and opened[-1:] == ["["] and not depth:
+            yield False, text[start : token.start()]
+            start, depth = token.start(), len(opened)
         if sign in "{[":
-            self.open.append(sign)
+            opened.append(sign)
         elif sign in "}]":
-            if not self.open or self.open.pop() != ("{" if sign == "}" else "["):
-                raise UnreadableRecord(BROKEN_JSON)
-        elif sign not in ',:"' and not SCALAR.fullmatch(token):
-            raise UnreadableRecord(BROKEN_JSON)
+            opened.pop()
+            if depth and len(opened) == depth:
+                yield True, text[start : token.end()]
+                start, depth = token.end(), 0
+    yield False, text[start:]
 
 
 def change_document(
-    texts: Iterable[str], paths: Paths, work: Work, flat: bool, report: ReportProblem, *, waits: bool
+    blocks: Iterable[str], paths: Paths, work: Work, flat: bool, report: ReportProblem
 ) -> Iterator[str]:
-    """Process a document piece by piece; text around its records is a separate document without a JSON line.
-
-    Args:
-        waits: yield nothing before a selected field was found.
+    """Process a document record by record; text around its records is a separate document without a JSON line.
 
     Raises:
-        UnreadableRecord: not JSON, or there is text but no selected field.
+        UnreadableRecord: not JSON, too long, or there is text but no selected field.
     """
-    finds, pieces, around = isinstance(work, Finding), pieces_of(texts), Walker(paths)
+    finds, around = isinstance(work, Finding), Walker(paths)
+    text = read_document(blocks)
+    pieces = _whole_or_pieces(text, paths) if finds else list(pieces_of(text))
     keys: dict[str, None] = {}  # keys of the first record
-    has_text, has_chosen, records, size = False, paths == EVERYTHING, 0, 0
-    held: list[str] = []
-    for piece in _whole_or_pieces(pieces, paths) if finds else pieces:
-        has_text = has_text or '"' in piece.raw
-        if piece.is_record:  # paths start at its keys or at the top of the document
-            walker = Walker(tuple(dict.fromkeys((*paths, *(around.stack[-1].paths if around.stack else ())))))
-            records += 1
-            try:
-                held.append(change_record(piece.raw, walker, work, records - 1, flat) + "\n" * finds)
-                has_chosen, keys = has_chosen or walker.seen, walker.keys if records == 1 else keys
-            except UnreadableRecord as error:
-                report(f"item {records}", str(error), piece.raw)
-                held.append("" if finds else "null")  # a placeholder keeps the commas valid
-        else:
-            held.append(_change_around(piece.raw, around, work))
+    has_chosen, records, out = paths == EVERYTHING, 0, list[str]()
+    for is_record, raw in pieces:
+        if not is_record:
+            out.append(_change_around(raw, around, work))
             has_chosen = has_chosen or around.seen
-        size += len(held[-1])
-        if has_chosen or not waits or size > containers.RECORD_BYTES:
-            if waits and has_text and not has_chosen:
-                break
-            yield from held  # without a selected field: only numbers so far
-            held, size = [], 0
-    if has_text and not has_chosen:
+            continue
+        # paths start at the keys of a record or at the top of the document
+        walker = Walker(tuple(dict.fromkeys((*paths, *(around.stack[-1].paths if around.stack else ())))))
+        records += 1
+        try:
+            out.append(change_record(raw, walker, work, records - 1, flat) + "\n" * finds)
+            has_chosen, keys = has_chosen or walker.seen, walker.keys if records == 1 else keys
+        except UnreadableRecord as error:
+            report(f"item {records}", str(error), raw)
+            out.append("" if finds else "null")  # a placeholder keeps the commas valid
+    if '"' in text and not has_chosen:
         raise UnreadableRecord(f"no_field: {', '.join(around.keys | keys)}")
-    yield from held
+    yield from out
 
 
 def _change_around(raw: str, around: Walker, work: Work) -> str:
@@ -307,28 +247,11 @@ def _change_around(raw: str, around: Walker, work: Work) -> str:
     return around.change(raw, lambda text, label: work.hidden(text, "0", label))
 
 
-def _whole_or_pieces(pieces: Iterator[Piece], paths: Paths) -> Iterator[Piece]:
-    """One record if the document is an object with selected fields or without records; else its pieces.
-
-    Text around records becomes a record without them if it has a selected field.
-    """
-    held: list[Piece] = []
-    size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece.raw)
-        if size > containers.RECORD_BYTES:  # too large for one record
-            yield from chain(held, pieces)
-            return
-    whole = "".join(piece.raw for piece in held)
-    outside = [piece.raw for piece in held if not piece.is_record]
-    around = Walker(paths)
-    for raw in outside if whole.lstrip().startswith("{") else ():
-        around.pass_over(raw)
-    if not whole.lstrip().startswith("{"):
-        yield from held
-    elif paths == EVERYTHING and len(outside) < len(held):
-        yield from held
-        yield Piece(True, "".join(raw for raw in outside if raw.strip(", \t\r\n")))
-    else:
-        yield from [Piece(True, whole)] if around.seen or paths == EVERYTHING else held
+def _whole_or_pieces(text: str, paths: Paths) -> list[tuple[bool, str]]:
+    """One record if the document is an object with a selected field outside its records; else its pieces."""
+    pieces, around = list(pieces_of(text)), Walker(paths)
+    for is_record, raw in pieces:
+        if not is_record:
+            around.pass_over(raw)
+    is_record = text.lstrip().startswith("{") and (around.seen or paths == EVERYTHING)
+    return [(True, text)] if is_record else pieces

@@ -105,6 +105,7 @@ def _changed_rows(
             reason = UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error)
             report(f"row {first + place + 1}", reason, "")
             continue
+        strings.learn({name: cells[name] for name in columns})
         for name, paths in columns.items():
             cells[name] = map_strings(cells[name], paths, strings.change, name, f"/{escape_key(name)}")
         yield place, cells, strings

@@ -140,7 +140,7 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: Pr
     elif kind == "jsonl":
         yield from change_lines(lines_of(texts), paths, work, flat, report)
     elif kind == "json":
-        yield from change_document(texts, paths, work, flat, report, waits=job.target is None)
+        yield from change_document(texts, paths, work, flat, report)
     else:
         yield from change_rows(texts, choose_delimiter(head, kind == "tsv"), paths, work, report)
 

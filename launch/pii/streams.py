@@ -38,7 +38,7 @@ _PACK: dict[str, Callable[[Any], Any]] = {
 _SENTENCES = {
     UNDECODABLE: "not valid {encoding}; set --encoding, for example cp949, or convert the file",
     "broken_json": "not JSON; expected one object per line (for other kinds, set --format)",
-    "unfinished_record": "not JSON: truncated",
+    "document_too_long": "a JSON document of more than 256 million characters; convert it to JSON Lines (.jsonl)",
     "json_too_deep": "JSON is nested too deeply; flatten it first",
     "json_in_text": "line {detail} is a JSON object, not plain text; "
     "set --format jsonl, or --format text to process it as text",

@@ -22,6 +22,7 @@ from launch.pii.work import EVERYTHING, Hiding, Paths, RecordWork, Work, escape_
 
 MAX_HEAD_CHARS = 60
 DELIMITERS = ",\t;|"
+_WORD = re.compile(r"\D+[1-9]?")  # tel1
 
 
 class Row(NamedTuple):
@@ -144,13 +145,13 @@ def looks_like_a_head(values: Sequence[str]) -> bool:
 
 
 def _is_word(value: str) -> bool:
-    return 0 < len(value) <= MAX_HEAD_CHARS and not any(sign.isdigit() for sign in value)
+    return len(value) <= MAX_HEAD_CHARS and bool(_WORD.fullmatch(value))
 
 
 def change_row(table: Table, row: Row, work: Work, position: int) -> str:
     """The row without personal data, or a JSON line with its cells by column, and spans by JSON pointer."""
     names = [*table.head, *row.numbers[len(table.head) :]]
-    strings = RecordWork(work, str(position))
+    strings = RecordWork(work, str(position)).learn(dict(zip(names, row.values, strict=False)))
     pieces, end = [], 0
     for place, value, label in table.selected_cells(row):
         if (new := strings.change(value, label, f"/{escape_key(names[place])}")) != value:

@@ -12,11 +12,12 @@ Texts are normalized to NFC first, and spans refer to this form. A text without 
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast, get_args
 
 from corpus.documents.accelerator import DeviceName
 from corpus.documents.errors import BadInput
@@ -24,6 +25,7 @@ from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra.person_by_model import NameTagger, load_tagger
 from corpus.pii.hide import MODES, PiiHider
 from corpus.pii.key import random_secret, read_key, seeded_secret
+from corpus.pii.replace import Keep
 from corpus.pii.types import ALL_TYPES
 
 SpanRow = list[Any] | dict[str, Any]
@@ -68,6 +70,37 @@ class Hiding:
 Work = Finding | Hiding
 
 
+class SplitPart(NamedTuple):
+    """Part ``number`` of a value ``whole`` that is split over fields; ``label`` is their common name."""
+
+    whole: str
+    number: int
+    label: str
+    span: Span
+
+
+_PART, MIN_SPLIT_DIGITS = re.compile("[0-9]{2,7}"), 9
+_PLACE = re.compile("^(?:앞|뒷?|뒤|중간|가운데|끝) ?|[_ -]?(?:[0-9]|앞|뒤|앞자리|뒷자리|front|back|first|mid|last)$")
+
+
+def split_values(value: Any, pointer: str = "", label: str = "") -> Iterator[tuple[list[str], list[str], str]]:
+    """Pointers, values and common name of neighboring short numbers whose keys differ only in their place."""
+    pairs = value.items() if isinstance(value, Mapping) else [(label, v) for v in value]
+    run: list[tuple[str, str, str]] = []
+    for place, (key, inner) in enumerate([*pairs, ("", None)]):
+        below = f"{pointer}/{escape_key(key) if isinstance(value, Mapping) else place}"
+        is_part = isinstance(inner, str) and bool(_PART.fullmatch(inner))
+        stem = _PLACE.sub("", key)
+        if run and not (is_part and stem == run[0][2]):
+            if len(run) > 1 and sum(len(text) for _, text, _ in run) >= MIN_SPLIT_DIGITS:
+                yield [p for p, _, _ in run], [text for _, text, _ in run], run[0][2]
+            run = []
+        if is_part:
+            run.append((below, inner, stem))
+        elif isinstance(inner, Mapping | list | tuple):
+            yield from split_values(inner, below, key)
+
+
 @dataclass(slots=True)
 class RecordWork:
     """Processes the strings of one record; a ``Finding`` collects their ``spans`` by JSON pointer."""
@@ -75,13 +108,29 @@ class RecordWork:
     work: Work
     document: str
     spans: dict[str, list[SpanRow]] = field(default_factory=dict)
+    parts: dict[str, SplitPart] = field(default_factory=dict)
+
+    def learn(self, record: Any) -> RecordWork:
+        """Read which fields of the record are parts of one value: ``tel1``, ``tel2``, ``tel3``."""
+        find = self.work.protection.find if isinstance(self.work, Hiding) else self.work.find
+        for pointers, values, label in split_values(record):
+            whole = "-".join(values)
+            spans = find(whole, label)
+            if [(span.start, span.end) for span in spans] == [(0, len(whole))]:
+                self.parts |= {p: SplitPart(whole, n, label, spans[0]) for n, p in enumerate(pointers)}
+        return self
 
     def change(self, text: str, label: str, pointer: str) -> str:
         """``text`` without personal data, or in NFC."""
+        part = self.parts.get(pointer)
         if isinstance(self.work, Hiding):
-            return self.work.hidden(text, self.document, label)
+            if part is None:
+                return self.work.hidden(text, self.document, label)
+            hidden = self.work.hidden(part.whole, self.document, part.label)
+            return hidden.split("-")[part.number] if hidden.count("-") == part.whole.count("-") else hidden
         text = nfc(text)
-        if spans := self.work.find(text, label):
+        spans = [replace(part.span, start=0, end=len(text))] if part else self.work.find(text, label)
+        if spans:
             self.spans.setdefault(pointer, []).extend(map(self.work.shown, spans))  # keys may repeat
         return text
 
@@ -117,14 +166,18 @@ def read_protection(
     key_variable: str | None,
     types: frozenset[str] | None,
     name_model: NameTagger | None = None,
+    keep: str = "form",
 ) -> PiiHider:
     """How to hide: with a random secret that is not saved, a seed, or a key."""
     if mode not in MODES:
         raise BadInput(f"--mode {mode}: unknown mode; expected one of {', '.join(MODES)}")
+    if keep not in get_args(Keep):
+        raise BadInput(f"--keep {keep}: expected form or none")
     if seed is not None and (key_file or key_variable):
         raise BadInput("--seed cannot be combined with a key, which makes replacements reproducible already")
     key = read_key(key_file, key_variable)
-    return PiiHider(mode, random_secret() if seed is None else seeded_secret(seed), key, types, name_model)
+    secret = random_secret() if seed is None else seeded_secret(seed)
+    return PiiHider(mode, secret, key, types, name_model, cast(Keep, keep))
 
 
 def nfc(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from corpus.pii.formats.shapes import digits_of
 from corpus.pii.formats.table import BY_NAME, TABLE
 from corpus.pii.hide import PiiHider
 from corpus.pii.key import seeded_secret
+from corpus.pii.replace import Pseudonymizer
 
 ROOT = Path(__file__).resolve().parents[3]
 SEEDS = st.integers(0, 2**32)
@@ -146,3 +148,16 @@ def test_the_hash_seed_of_python_changes_nothing() -> None:
         for hash_seed in ("1", "2")
     ]
     assert outputs[0] == outputs[1] and len(json.loads(outputs[0])) == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "form"),
+    [
+        ("TEL", "+82 51-3278-9145", r"010-[01][0-9]{3}-[0-9]{4}"),
+        ("RRN", "870523 2234567", r"[0-9]{6}-3[0-9]{6}"),
+        ("PASSPORT", "S12345678", r"M[0-9]{3}[A-H][0-9]{4}"),
+    ],
+)
+def test_without_keeping_anything_each_type_has_one_form(name: str, value: str, form: str) -> None:
+    fake = Pseudonymizer(b"secret", "d", keep="none").replacement(name, value)
+    assert fake and re.fullmatch(form, fake)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from corpus.pii.hide import PiiHider
 from corpus.reading.containers import UnreadableRecord
-from launch.pii.json_text import Walker, change_document, change_record, pieces_of
+from launch.pii.json_text import Walker, change_record, pieces_of, read_document
 from launch.pii.run import sniff_kind
 from launch.pii.work import EVERYTHING, Hiding, map_strings, paths_of
 from tests.growth.clock import steep_growth
@@ -51,20 +51,26 @@ def test_a_record_changes_as_the_object_it_stands_for(
         assert found == raw
 
 
-@given(st.lists(RECORDS, max_size=4) | st.dictionaries(KEYS, st.lists(RECORDS, max_size=3) | TEXTS), st.integers(1, 40))
-def test_a_document_comes_apart_at_its_records_for_any_size_of_block(document: Any, size: int) -> None:
+@given(st.lists(RECORDS, max_size=4) | st.dictionaries(KEYS, st.lists(RECORDS, max_size=3) | TEXTS))
+def test_a_document_comes_apart_at_its_records(document: Any) -> None:
     raw = json.dumps(document, ensure_ascii=False, indent=1)
-    pieces = list(pieces_of(raw[start : start + size] for start in range(0, len(raw), size)))
-    assert "".join(piece.raw for piece in pieces).removesuffix("\n") == raw
+    pieces = list(pieces_of(raw))
+    assert "".join(piece for _, piece in pieces) == raw
     lists = [document] if isinstance(document, list) else [value for value in document.values() if value]
     wanted = [record for value in lists if isinstance(value, list) for record in value]
-    assert [json.loads(piece.raw) for piece in pieces if piece.is_record] == wanted
+    assert [json.loads(piece) for is_record, piece in pieces if is_record] == wanted
 
 
 @pytest.mark.parametrize("raw", ['{"a": 1', "[1, 2", '{"a": "x', "{]", "x", "[tru]", '{"a": 1} {"b": 2}', "01,", ""])
 def test_what_is_no_document_is_refused(raw: str) -> None:
     with pytest.raises(UnreadableRecord):
-        list(pieces_of([raw]))
+        read_document([raw])
+
+
+def test_a_document_that_is_too_long_asks_for_json_lines(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("launch.pii.json_text.DOCUMENT_CHARS", 100)
+    result = malmoi("replace", "-", "--format", "json", stdin=json.dumps([{"text": "가" * 200}]))
+    assert result.returncode == 2 and b"convert it to JSON Lines" in result.stderr
 
 
 def test_numbers_of_any_length_repeated_keys_and_blanks_stay(malmoi: Malmoi) -> None:
@@ -89,11 +95,27 @@ def test_deep_json_is_one_sentence(malmoi: Malmoi, tmp_path: Path) -> None:
     assert b"json_too_deep 1" in malmoi("replace", "a.jsonl", "b.jsonl", "--on-error", "skip").stderr
 
 
-def test_hiding_in_nested_lists_takes_linear_time() -> None:
-    def hide(raw: str) -> object:
-        return list(change_document([raw], EVERYTHING, TAGS, False, lambda *_: None, waits=False))
+def test_changing_nested_lists_takes_linear_time() -> None:
+    def change(raw: str) -> object:
+        return Walker(EVERYTHING).change(raw, lambda text, _: text)
 
-    assert steep_growth(hide, lambda chars: "[" * (chars // 6) + '"a"' + ',"b"]' * (chars // 6), 64_000) is None
+    assert steep_growth(change, lambda chars: "[" * (chars // 6) + '"a"' + ',"b"]' * (chars // 6), 64_000) is None
+
+
+def test_a_number_that_is_split_over_fields_is_hidden_in_all_of_them(malmoi: Malmoi) -> None:
+    rows = [
+        {"jumin1": "870523", "jumin2": "1234567", "n": 1},
+        {"tel1": "010", "tel2": "3847", "tel3": "2291", "memo": "맑다."},
+        {"폰": ["010", "3847", "2291"], "수량": ["12", "30"]},
+        {"more": {"앞번호": "870523", "뒷번호": "1234567"}},
+    ]
+    raw = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    out = [json.loads(x) for x in malmoi("replace", "-", "--all-fields", stdin=raw).stdout.splitlines()]
+    assert all(str(v) not in str(out) for v in ("870523", "1234567", "3847", "2291"))
+    assert [len(out[0]["jumin1"]), len(out[1]["tel2"]), out[1]["memo"], out[2]["수량"]] == [6, 4, "맑다.", ["12", "30"]]
+    found = [json.loads(x)["spans"] for x in malmoi("detect", "-", "--all-fields", stdin=raw).stdout.splitlines()]
+    assert found[0] == {"/jumin1": [[0, 6, "RRN"]], "/jumin2": [[0, 7, "RRN"]]}
+    assert found[2] == {"/폰/0": [[0, 3, "TEL"]], "/폰/1": [[0, 4, "TEL"]], "/폰/2": [[0, 4, "TEL"]]}
 
 
 def test_fields_are_paths_and_all_fields_reach_every_depth(malmoi: Malmoi) -> None:

@@ -76,6 +76,14 @@ def test_a_table_without_a_head_loses_nothing_of_its_first_row(malmoi: Malmoi) -
     assert first["spans"] == {"/2": [[0, 13, "TEL"]]}
 
 
+def test_a_number_that_is_split_over_columns_is_hidden_in_all_of_them(malmoi: Malmoi) -> None:
+    text = "이름,앞번호,뒷번호,tel1,tel2,tel3\n가온,870523,1234567,010,3847,2291\n나래,12,30,1,2,3\n"
+    out = malmoi("replace", "-", "--format", "csv", "--mode", "mask", stdin=text).stdout.decode().splitlines()
+    assert out[1:] == ["가온,******,*******,***,****,****", "나래,12,30,1,2,3"]
+    tagged = malmoi("replace", "-", "--format", "csv", "--mode", "tag", stdin=text).stdout.decode().splitlines()
+    assert tagged[1] == "가온,[RRN],[RRN],[TEL],[TEL],[TEL]"
+
+
 @pytest.mark.parametrize(
     ("values", "is_head"),
     [(["이름", "전화"], True), (["이름", ""], False), (["a", "a"], False),
