@@ -24,7 +24,7 @@ MODEL_INFO_NAME = "malmoi.json"  # in the folder of a saved model: its task, pro
 FRESH = "fresh:"  # prefix of an encoder's name: its architecture and tokenizer with random weights
 CHANGEABLE = frozenset({
     "protocol", "pos_tags", "max_train_examples", "evaluations_per_epoch", "mrc_empty_windows", "mrc_threshold_share",
-    "re_markers", "re_restricted", "overrides", "bidirectional", "lora",
+    "re_markers", "re_restricted", "overrides", "lora",
 })  # fmt: skip
 
 
@@ -142,6 +142,7 @@ class FinetuneConfig(Section):
     removed: ClassVar[Mapping[str, str]] = {
         "dev_split_share": "a divided dev file always holds 20 % out for scoring",
         "predict_test": "predict the test file with `malmoi predict`, then `malmoi finetune export` writes its format",
+        "bidirectional": "decoders read from left to right; use an encoder where a token must see the text after it",
         "pooling": "encoders represent a text by [CLS], decoders by the last token",
         "start_from": "name the model/ folder of the other task's training in finetune.models",
     }
@@ -240,9 +241,6 @@ class FinetuneConfig(Section):
     searched_on: Literal["train", "dev"] | None = Field(
         None,
         description="Split that selected these hyperparameters. Set by `malmoi search` and reported with each score.",
-    )
-    bidirectional: bool = Field(
-        False, description="Decoders: attention in both directions (as in LLM2Vec), without the causal mask."
     )
     lora: Lora | None = Field(
         None, description="Train low-rank adapters and the head instead of the encoder's weights (needs malmoi[lora])."

@@ -121,7 +121,7 @@ def _train_and_predict(
         for examples in (learned, unseen, data.scored)
     )
     seed = seed_everything(job.seed, job.task)
-    model, merge, parameters = shape_model(task.model(job.encoder, tokenizer), task, config, job.model, tokenizer)
+    model, merge, parameters = shape_model(task.model(job.encoder, tokenizer), task, config, tokenizer)
 
     def score(_: nn.Module) -> float:
         predictions = task.decode(data.scored, scored, predict(task, model, scored, pad_id, precision))

@@ -109,7 +109,7 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
     for name in config.models:
         check_encoder(str(inputs.models[name]))
     for settings in ("", *config.settings):
-        check_shape(config.with_settings(settings), [str(inputs.models[name]) for name in config.models])
+        check_shape(config.with_settings(settings))
     return {task: load_data(task_of(task, config), inputs.data, config).files for task in config.tasks}
 
 

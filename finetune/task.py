@@ -66,13 +66,11 @@ class Published(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """What people and other tools see of a task's data and predictions.
+    """What people see of a task's data and predictions.
 
     Fields:
         tables: rows to further figures by class or question type, under their titles.
         trivial: ``(training examples, examples)`` to predictions without a model: majority class, mean, nothing.
-        record: ``(example, its features, max_tokens)`` to JSON: model inputs and targets, for comparison with other
-            implementations.
         validate: what is wrong with the form of a prediction for an example, in words; None if nothing is.
         show: an example and its row as texts, gold and prediction only where they differ.
         differs: whether a prediction is an error.
@@ -81,7 +79,6 @@ class Inspection(NamedTuple):
 
     tables: Callable[[Sequence[Row]], dict[str, Table]]
     trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]
-    record: Callable[[Example, Sequence[Feature], int], dict[str, Any]]
     validate: Callable[[Example, Prediction], str | None]
     show: Callable[[Example, Row], ErrorView]
     differs: Callable[[Row], bool] = lambda row: bool(row.gold != row.prediction)

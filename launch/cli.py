@@ -22,7 +22,7 @@ from launch.tools.compare import compare_results, ensemble
 from launch.tools.llm import llm_app
 from launch.tools.predict import predict
 from launch.tools.push import push
-from launch.tools.score import export_task_predictions, model_app, score_predictions, write_task_features
+from launch.tools.score import export_task_predictions, model_app, score_predictions
 from launch.tools.tokenizers import extend_tokenizer, measure_tokenizers
 
 ABOUT = """Pretrain Korean language models from raw text and score them on the KLUE tasks.
@@ -52,7 +52,7 @@ STAGE_VERBS = (  # in pipeline order: verb, purpose, example
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
     "tokenizer": {"stats": measure_tokenizers, "extend": extend_tokenizer},
-    "finetune": {"features": write_task_features, "export": export_task_predictions},
+    "finetune": {"export": export_task_predictions},
 }
 
 

@@ -112,12 +112,8 @@ def pack(folder: Path) -> list[str]:
     return ["pack", "made.yaml"]
 
 
-def features(folder: Path) -> list[str]:
-    return ["finetune", "features", "ynat", "klue/ynat-v1.1/ynat-v1.1_dev.json", str(folder), "out.jsonl"]
-
-
 TAKES_MODEL = (pretrain, finetune)
-TAKES_TOKENIZER = (adopt, finetune, statistics, extend, push, pack, features)
+TAKES_TOKENIZER = (adopt, finetune, statistics, extend, push, pack)
 
 
 def write(name: str, content: str | bytes) -> Callable[[Path], None]:

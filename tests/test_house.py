@@ -43,7 +43,6 @@ SLIVERS = {
     "corpus/quality/han_kana.py": "one quality rule per file, found by its name",
     "corpus/quality/length.py": "one quality rule per file, found by its name",
     "corpus/quality/mojibake.py": "one quality rule per file, found by its name",
-    "finetune/features.py": "the command `finetune features`, imported when it runs",
     "finetune/tasks/re/published.py": "every task folder has the same files",
     "launch/cluster/hosts.py": "one file per launcher",
 }
@@ -51,9 +50,8 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_898,
-    "finetune": 15_539,
-    "launch": 9_603,
-    "wheel": 47_956,
+    "launch": 9_565,
+    "wheel": 47_726,
 }
 
 FOLDERS = (*PACKAGES, "tests")

@@ -1,4 +1,4 @@
-"""Changes of a model before training: attention in both directions, low-rank adapters (LoRA).
+"""Changes of a model before training: low-rank adapters (LoRA).
 
 peft adds an adapter to each linear layer of the encoder, whose weights are frozen; the head, the pooler and the
 embeddings of added tokens are trained. After training the adapters are merged into the weights, before any prediction,
@@ -8,7 +8,7 @@ so scores are those of the saved model, which needs no peft.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -16,8 +16,7 @@ from torch import nn
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Lora
-from finetune.encoder.loading import load_config, reads_one_way
-from finetune.encoder.module import Encoder, find_encoder, read_both_ways
+from finetune.encoder.module import find_encoder
 from finetune.examples import Tokenizer
 from finetune.task import Task
 
@@ -32,11 +31,8 @@ class Shaped(NamedTuple):
     parameters: dict[str, int]
 
 
-def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, name: str, tokenizer: Tokenizer) -> Shaped:
-    """The model of ``task`` with the changes of ``config``; ``name`` is the encoder's, for messages."""
-    encoder = next((module for module in model.modules() if isinstance(module, Encoder)), None)
-    if config.bidirectional and encoder is not None:
-        read_both_ways(encoder, name)
+def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, tokenizer: Tokenizer) -> Shaped:
+    """The model of ``task`` with the adapters that ``config`` asks for."""
     if config.lora is None:
         return Shaped(model, lambda: None, _count(model))
     vocabulary = tokenizer.get_vocab()
@@ -46,15 +42,10 @@ def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, name: str,
     return Shaped(model, adapted.merge_and_unload, counts)
 
 
-def check_shape(config: FinetuneConfig, encoders: Iterable[str]) -> None:
-    """``BadInput`` if peft is missing, or ``bidirectional`` is set for an encoder."""
+def check_shape(config: FinetuneConfig) -> None:
+    """``BadInput`` if peft is missing."""
     if config.lora is not None and find_spec("peft") is None:
         raise BadInput("finetune.lora needs peft; run: pip install 'malmoi[lora]'")
-    for name in encoders if config.bidirectional else ():
-        if not reads_one_way(load_config(name)):
-            raise BadInput(
-                f"{name}: finetune.bidirectional is for decoders; an encoder reads in both directions anyway"
-            )
 
 
 def add_lora(model: nn.Module, lora: Lora, added_ids: Sequence[int]) -> Any:

@@ -129,12 +129,6 @@ def with_labels(
     return features
 
 
-def record_gold(name: str, example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """The inputs and the gold under ``name`` of the labels; null in a file without labels."""
-    (feature,) = features
-    return {**{key: feature[key] for key in ("input_ids", "token_type_ids")}, "labels": {name: example.gold}}
-
-
 def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Padded inputs and, where the features have them, ``labels`` (B): ids as int64, numbers as float32."""
     batch = pad_inputs(features, pad_id)
@@ -274,7 +268,6 @@ def label_fields(labels: Sequence[str], fields: Sequence[str]) -> dict[str, Any]
         "inspection": Inspection(
             tables=partial(class_tables, labels),
             trivial=partial(predict_majority, labels),
-            record=partial(record_gold, "class"),
             validate=partial(validate_label, labels),
             show=partial(show_fields, fields),
         ),

@@ -1,4 +1,4 @@
-"""Scores of predictions, and files of the KLUE tasks: ``malmoi score``, ``finetune features|export``, ``model export``.
+"""Scores of predictions, and files of the KLUE tasks: ``malmoi score``, ``finetune export``, ``model export``.
 
 Heavy imports wait until a command runs.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -128,25 +128,6 @@ def _cell(value: Any) -> str:
     if value is None or isinstance(value, float):
         return f"{value:.4f}" if value is not None and math.isfinite(value) else "undefined"
     return escape_controls(str(value))
-
-
-def write_task_features(
-    task: TaskName,
-    file: Annotated[Path, typer.Argument(help="Official file of the task, plain or .zst.")],
-    tokenizer: Annotated[str, typer.Argument(help="Tokenizer folder, Hub name or vocab.txt.")],
-    output: Annotated[Path, typer.Argument(help="Output file, .jsonl.")],
-    protocol: Annotated[Literal["malmoi", "klue-baseline"], typer.Option(help="Evaluation protocol.")] = "malmoi",
-    max_tokens: Annotated[int | None, typer.Option(min=16, help="Maximum input length. Default: as published.")] = None,
-) -> None:
-    """Write the model inputs and targets of each example as JSON lines.
-
-    Example:  malmoi finetune features klue-ner klue-ner-v1.1_dev.tsv klue/bert-base ner.jsonl --protocol klue-baseline
-    """
-    set_up_console()
-    from finetune.features import write_features
-
-    written = write_features(task, file, tokenizer, output, protocol, max_tokens)
-    typer.echo(f"{output}: {written:,} records")
 
 
 def export_task_predictions(

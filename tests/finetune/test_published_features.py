@@ -16,9 +16,9 @@ import pytest
 
 from finetune.data.files import find_file, read_text
 from finetune.encoder.loading import load_tokenizer
-from finetune.features import canonical, make_records
 from finetune.registry import TASKS
 from finetune.task_names import TASK_NAMES
+from tests.finetune.records import canonical, make_records
 
 Records = list[dict[str, Any]]
 

@@ -71,7 +71,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.measuring\.(?:boundaries\.locate_|gold\.cut_at_)\w+": SMALL,
     r"tokenizer\.building\.(?:pruning\.count_parts|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
-    r"finetune\.(?:encoder\.\w+|features|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
+    r"finetune\.(?:encoder\.\w+|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.task_names\..*": NAMES,
     r"finetune\.generative\.prompts\.(?:labels\.(?:make_label_prompt|fields_renderer)|prompt\.korean_texts)": NAMES,
     r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,

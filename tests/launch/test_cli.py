@@ -72,7 +72,7 @@ def test_brackets_of_spans_are_shown(malmoi: Malmoi, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("stage", "tools"), [("tokenizer", ["stats", "extend"]),
-                                              ("finetune", ["features", "export"])])  # fmt: skip
+                                              ("finetune", ["export"])])  # fmt: skip
 def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], malmoi: Malmoi) -> None:
     output = malmoi(stage, "--help").output
     assert f"malmoi {stage} RECIPE [KEY=VALUE]" in output

@@ -106,21 +106,6 @@ def collate_words(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray
     }
 
 
-def make_record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """Model inputs and targets of a sentence; null for a word without target."""
-    (feature,) = features
-    return {
-        "input_ids": feature["input_ids"],
-        "labels": {
-            "word_starts": feature["first"][1:],
-            "word_ends": feature["last"][1:],
-            "heads": [None if head == IGNORED else head for head in feature["heads"]],
-            "types": [None if number == IGNORED else DP_LABELS[number] for number in feature["types"]],
-            "pos": example.inputs["pos"][: len(feature["heads"])],
-        },
-    }
-
-
 def chain_words(example: Example, inner: str, last: str) -> Prediction:
     """Every word hangs on its right neighbour; the last is the root."""
     words = len(example.inputs["words"])

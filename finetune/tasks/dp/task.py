@@ -92,7 +92,7 @@ KLUE_DP = Task(
         large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),
         quirks=QUIRKS,
     ),
-    inspection=Inspection(tables, predict_trivially, alignment.make_record, reader.validate_tree, show),
+    inspection=Inspection(tables, predict_trivially, reader.validate_tree, show),
     hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), reader.convert),
     inference=reader.INFERENCE,
     ensembling=Ensembling(partial(alignment.merge, decode), alignment.to_records),

@@ -140,14 +140,6 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
 INFERENCE = Inference(parse_input, to_result, format_lines)
 
 
-INSPECTION = Inspection(
-    tables=tables,
-    trivial=predict_trivially,
-    record=partial(windows.record, is_misplaced),
-    validate=validate_text,
-    show=show,
-    differs=lambda row: score([row])["exact_match"] < 100,
-)
 KLUE_MRC = Task(
     name="klue-mrc",
     predicts="answer to a question as a span of the passage, or none",
@@ -165,12 +157,15 @@ KLUE_MRC = Task(
         dev_scores=table_36(exact_match=(62.42, 57.83, 69.65, 76.46), rouge_w=(68.15, 63.23, 74.72, 81.19)),
         hyperparameters=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
         large=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
-        quirks={
-            **published.QUIRKS,
-            "inspection": INSPECTION._replace(record=partial(windows.record, published.is_misplaced)),
-        },
+        quirks=published.QUIRKS,
     ),
-    inspection=INSPECTION,
+    inspection=Inspection(
+        tables=tables,
+        trivial=predict_trivially,
+        validate=validate_text,
+        show=show,
+        differs=lambda row: score([row])["exact_match"] < 100,
+    ),
     hub=HubLayout((*ABOUT, "guid", "question", "question_type", "is_impossible", "answers"), convert),
     inference=INFERENCE,
     ensembling=Ensembling(merge, partial(to_records, best_spans)),

@@ -204,35 +204,6 @@ def keep_trainable(
     return [feature for feature in features if feature["example"] not in misplaced]
 
 
-def record(
-    is_misplaced: Callable[[Example], bool], example: Example, features: Sequence[Feature], max_tokens: int
-) -> dict[str, Any]:
-    """The windows with their targets, none if the question is not used for training, and the maximum length."""
-    words = word_of_characters(example.inputs["context"])
-    return {
-        "max_seq_length": max_tokens,
-        "windows": [] if is_misplaced(example) else [_record_window(feature, words) for feature in features],
-        "labels": {"is_impossible": None if example.gold is None else not example.gold["answers"]},
-    }
-
-
-def _record_window(feature: Feature, words: NDArray[np.int64]) -> dict[str, Any]:
-    offsets = feature["offsets"]
-    ends = (int(offsets[0, 0]), int(offsets[-1, 0]), int(offsets[-1, 1])) if len(offsets) else None
-    types = {"token_type_ids": feature["token_type_ids"].tolist()} if "token_type_ids" in feature else {}
-    return {
-        "input_ids": feature["input_ids"].tolist(),
-        **types,
-        "context_tokens": [feature["begin"], feature["begin"] + len(offsets)],
-        "context_words": [int(words[ends[0]]), int(words[ends[1]])] if ends else None,
-        "context_chars": [ends[0], ends[2]] if ends else None,
-        "max_context": list(feature["max_context"]) if feature["max_context"] else None,
-        "start_position": feature["start"],
-        "end_position": feature["end"],
-        "is_impossible": feature["start"] == 0,
-    }
-
-
 def keep_some(features: Sequence[Feature], examples: Sequence[Example], share: float) -> list[Feature]:
     """The windows with an answer and a ``share`` (0..1) of the others, drawn by guid and position; each question keeps
     at least one."""

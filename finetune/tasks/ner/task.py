@@ -88,21 +88,6 @@ def predict_nothing(training: Sequence[Example], examples: Sequence[Example]) ->
     return [Prediction([OUTSIDE] * count_letters(example)) for example in examples]
 
 
-def record(
-    example: Example, features: Sequence[Feature], max_tokens: int, names: Sequence[str] = NER_TAGS
-) -> dict[str, Any]:
-    """Inputs, the tag of each token (null: not in the loss) and of each character; a sentence with several features has
-    them under ``windows``."""
-    inputs = [
-        {"input_ids": feature["input_ids"], "token_type_ids": [0] * len(feature["input_ids"])} for feature in features
-    ]
-    tags = [[None if id_ == IGNORED else names[id_] for id_ in feature["tags"]] for feature in features]
-    if len(features) == 1:
-        return {**inputs[0], "labels": {"tags": tags[0], "char_tags": example.gold}}
-    windows = [{**part, "tags": own} for part, own in zip(inputs, tags, strict=True)]
-    return {"windows": windows, "labels": {"char_tags": example.gold}}
-
-
 def validate_tags(example: Example, prediction: Prediction, names: Sequence[str] = NER_TAGS) -> str | None:
     """A list of tags, one per character except spaces."""
     value, expected = prediction.value, count_letters(example)
@@ -202,7 +187,6 @@ def tag_fields(names: Sequence[str]) -> dict[str, Any]:
         "inspection": Inspection(
             tables=partial(tables, names=names),
             trivial=predict_nothing,
-            record=partial(record, names=names),
             validate=partial(validate_tags, names=names),
             show=show,
         ),

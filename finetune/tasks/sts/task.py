@@ -113,7 +113,6 @@ KLUE_STS = Task(
     inspection=Inspection(
         tables=lambda rows: {},
         trivial=predict_mean,
-        record=partial(labels.record_gold, "score"),
         validate=validate_number,
         show=show,
         distance=lambda row: abs(row.gold - row.prediction),

@@ -100,20 +100,6 @@ def value_of(example: Example, feature: Feature, raw: Any, slot: str) -> str:
     return restore_value(raw["values"][slot], known, example.inputs["turns"], feature["unknown"])
 
 
-def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """Inputs (segments are all 0), and for each slot of the state its gate, its value and the target tokens."""
-    feature = features[0]
-    inputs = {"input_ids": feature["input_ids"], "token_type_ids": [0] * len(feature["input_ids"])}
-    if example.gold is None:
-        return inputs
-    slots = {}
-    for slot, value in feature["values"].items():
-        number = SLOTS.index(slot)
-        gate, target = GATES[feature["gates"][number]], feature["targets"].get(number, [])
-        slots[slot] = {"gate": gate, "value": value, "target_ids": target}
-    return {**inputs, "labels": {"slots": slots, "state": example.gold}}
-
-
 def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
     """An empty state at every turn."""
     return [Prediction([]) for _ in examples]
@@ -207,7 +193,6 @@ WOS = Task(
     inspection=Inspection(
         tables=tables,
         trivial=predict_trivially,
-        record=record,
         validate=validate_state,
         show=show,
         differs=lambda row: set(row.gold) != set(row.prediction),

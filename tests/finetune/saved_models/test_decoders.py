@@ -1,4 +1,4 @@
-"""A decoder under all tasks through the whole stage: trained with adapters and a two-way mask, kept, loaded again."""
+"""A decoder under all tasks through the whole stage: trained with adapters, kept, loaded again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_kept_decoder_predicts_what_its_training_predicted_and_needs_no_peft(
     decoder: str, sample_inputs: FinetuneInputs, tmp_path: Path, one_thread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = "ynat", "klue-re", "wos"  # labels, added tokens, embeddings that are read again
-    config = configure(*tasks, models=("llama",), bidirectional=True, lora={"rank": 2})
+    config = configure(*tasks, models=("llama",), lora={"rank": 2})
     inputs = FinetuneInputs(sample_inputs.data, {"llama": decoder})
     run(config, inputs, tmp_path / "runs")
     monkeypatch.setitem(sys.modules, "peft", None)

@@ -10,6 +10,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.data.files import read_text
 from finetune.tasks.dp.task import KLUE_DP
+from tests.finetune.records import record_of
 
 PUBLISHED = KLUE_DP.with_protocol("klue-baseline")
 WORDS = ["비가", "\u200b", "온다."]
@@ -40,7 +41,7 @@ def chain(words):
 def labels_of(path, tokenizer, max_tokens=256):
     examples = PUBLISHED.read(path)
     features = PUBLISHED.featurize(examples, tokenizer, max_tokens, False)
-    return [PUBLISHED.inspection.record(e, [f], max_tokens) for e, f in zip(examples, features, strict=True)]
+    return [record_of(PUBLISHED, e, [f], max_tokens) for e, f in zip(examples, features, strict=True)]
 
 
 def test_a_word_without_sub_words_shifts_the_words_after_it(quirks, klue_tokenizer, tmp_path):

@@ -16,6 +16,7 @@ from finetune.tasks.dp.alignment import locate_words
 from finetune.tasks.dp.reader import POS_IDS, POS_TAGS, UNKNOWN_POS
 from finetune.tasks.dp.task import KLUE_DP, configure
 from finetune.train.batched_prediction import to_tensors
+from tests.finetune.records import record_of
 
 HEADER = "## 칼럼명 : INDEX\tWORD_FORM\tLEMMA\tPOS\tHEAD\tDEPREL\n"
 SENTENCES = """## made-up-0\t민지는 새 책을 읽었다.
@@ -202,7 +203,7 @@ def test_gold_targets_decode_to_the_gold_trees(examples, tiny_encoder, protocol)
 def test_a_record_says_what_a_model_sees_and_learns(examples, tiny_encoder):
     _, tokenizer = tiny_encoder(SENTENCES)
     (feature,) = KLUE_DP.featurize(examples[:1], tokenizer, 11, False)
-    labels = KLUE_DP.inspection.record(examples[0], [feature], 11)["labels"]
+    labels = record_of(KLUE_DP, examples[0], [feature], 11)["labels"]
     assert labels == {
         "word_starts": [1, 4, 5], "word_ends": [3, 4, 6], "heads": [None, 3, None], "types": [None, "DP", None],
         "pos": ["JX", "MMA", "JKO"],

@@ -14,6 +14,7 @@ from finetune.examples import Example, Row
 from finetune.tasks.mrc.decoding import ANSWER_TOKENS, best_span
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.train.batched_prediction import to_tensors
+from tests.finetune.records import record_of
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, raws_of, round_trip
 
 
@@ -169,7 +170,7 @@ def test_a_misplaced_answer_is_evaluated_but_not_trained_on(write, tiny_encoder,
     assert "1 questions are left out" in caplog.text
     features = task.featurize(examples, tokenizer, 128, False)
     assert len(features) == 1
-    assert task.inspection.record(examples[0], features, 128)["windows"] == []
+    assert record_of(task, examples[0], features, 128)["windows"] == []
 
 
 def test_the_best_span_equals_a_search_over_all_pairs():
@@ -193,7 +194,7 @@ def test_a_blank_context_is_unanswerable(tiny_encoder, protocol):
     _, tokenizer = tiny_encoder([TEXT])
     features = task.featurize([example], tokenizer, 128, False)
     assert task.decode([example], features, list(raws_of(features))) == [("", {"null": None})]
-    assert task.inspection.record(example, features, 128)["windows"][0]["context_chars"] is None
+    assert record_of(task, example, features, 128)["windows"][0]["context_chars"] is None
 
 
 def test_training_learns_answers_and_where_particles_begin(write, tmp_path, tiny_encoder, wordpiece):

@@ -10,6 +10,7 @@ from corpus.documents.errors import BadInput
 from finetune.examples import Example
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.tasks.mrc.windows import Target, cut_windows, place_target, word_of_characters
+from tests.finetune.records import record_of
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, round_trip
 
 TEXT = CONTEXT + "무엇?"
@@ -86,7 +87,7 @@ def test_windows_are_described_by_what_they_show(tiny_encoder):
     example = Example("x", {"answers": []}, {"question": "가", "context": context, "start": None})
     _, tokenizer = tiny_encoder([context])
     features = KLUE_MRC.featurize([example], tokenizer, 134, False)
-    record = KLUE_MRC.inspection.record(example, features, 134)
+    record = record_of(KLUE_MRC, example, features, 134)
     assert (record["max_seq_length"], record["labels"]) == (134, {"is_impossible": True})
     for window, (first, last) in zip(record["windows"], [(0, 130), (128, 180)], strict=True):
         assert window["context_tokens"] == [first, last]

@@ -20,6 +20,7 @@ from finetune.tasks.ner.task import KLUE_NER, decode, featurize, read, write
 from finetune.train.batched_prediction import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 from tests.finetune.conftest import certain
+from tests.finetune.records import record_of
 
 FILE = """## 컬럼명 : CHAR\tNE_TAG
 ## klue-ner-v1_dev_00000-sample\t<김하늘:PS>이 <서울:LC> 에서
@@ -105,7 +106,7 @@ def test_a_test_file_has_no_gold_and_can_be_predicted(tmp_path: Path, unlabelled
         (feature,) = task.featurize([example], tokenizer, 64, False)
         (prediction,) = task.decode([example], [feature], [certain([12, 0, 1, 2, 12])])
         assert prediction.value == ["B-PS", "I-PS", "B-LC"]
-        assert task.inspection.record(example, [feature], 64)["labels"]["char_tags"] is None
+        assert record_of(task, example, [feature], 64)["labels"]["char_tags"] is None
     assert KLUE_NER.inspection.trivial([], [example])[0].value == ["O", "O", "O"]
     write(path, {example.guid: prediction.value}, target)
     assert read(target)[0].gold == ["B-PS", "I-PS", "B-LC"]
@@ -207,7 +208,7 @@ def test_a_sentence_longer_than_the_encoder_becomes_several_features(examples: l
     features = featurize(examples[:1], tokenizer, 5, False)
     assert [len(feature["input_ids"]) for feature in features] == [5, 5, 4]
     assert round_trip(examples, tokenizer, 5) == [example.gold for example in examples]
-    record = KLUE_NER.inspection.record(examples[0], features, 5)
+    record = record_of(KLUE_NER, examples[0], features, 5)
     assert [window["tags"] for window in record["windows"]][2] == [None, "O", "O", None]
     assert record["labels"] == {"char_tags": examples[0].gold}
 
@@ -280,7 +281,7 @@ def test_inputs_and_golds_equal_the_published_ones(dev: list[Example], klue_toke
     assert len(examples) == len(expected) > 0
     for example, feature in zip(examples, featurize(examples, klue_tokenizer, 510, False), strict=True):
         published = expected[example.guid]
-        record = KLUE_NER.inspection.record(example, [feature], 510)
+        record = record_of(KLUE_NER, example, [feature], 510)
         assert record["input_ids"] == published["input_ids"]
         assert record["token_type_ids"] == published["token_type_ids"]
         assert record["labels"]["char_tags"] == published["labels"]["char_tags"]

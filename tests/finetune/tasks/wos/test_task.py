@@ -14,6 +14,7 @@ from finetune.examples import Row
 from finetune.tasks.wos.ontology import SLOTS, find_ontology
 from finetune.tasks.wos.task import WOS
 from finetune.train.batched_prediction import to_tensors
+from tests.finetune.records import record_of
 
 DIALOGUES = [
     {
@@ -136,7 +137,7 @@ def test_a_file_without_states_has_no_gold_and_trains_nothing(write, tiny_encode
     assert [example.gold for example in examples] == [None] * 4
     assert task.featurize(examples, tokenizer, 200, True) == []
     features = task.featurize(examples, tokenizer, 200, False)
-    assert "labels" not in task.inspection.record(examples[0], features[:1], 200)
+    assert "labels" not in record_of(task, examples[0], features[:1], 200)
     raws = [{"gates": [0] * len(SLOTS), "values": {}}] * 4
     assert [prediction.value for prediction in task.decode(examples, features, raws)] == [[]] * 4
 
@@ -161,7 +162,7 @@ def test_the_oldest_tokens_are_cut_and_cls_stays(examples, tiny_encoder):
 def test_a_record_shows_gates_values_and_what_is_spelt(examples, tiny_encoder):
     _, tokenizer = tiny_encoder([TEXT])
     feature = WOS.featurize(examples, tokenizer, 200, False)[1]
-    record = WOS.inspection.record(examples[1], [feature], 200)
+    record = record_of(WOS, examples[1], [feature], 200)
     assert record["labels"]["slots"]["식당-주차 가능"] == {"gate": "yes", "value": "yes", "target_ids": []}
     spelt = record["labels"]["slots"]["식당-지역"]["target_ids"]
     assert tokenizer.convert_ids_to_tokens(spelt) == ["서", "##울", "동", "##쪽", "[SEP]"]
