@@ -58,10 +58,7 @@ def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -
     lengths_B = np.array([len(row) for row in rows])
     padded_BL = np.full((len(rows), int(lengths_B.max())), filler, dtype=np.int64)
     is_real_BL = np.arange(padded_BL.shape[1]) < lengths_B[:, None]
-    if isinstance(rows[0], np.ndarray):
-        padded_BL[is_real_BL] = np.concatenate(rows)
-    else:
-        padded_BL[is_real_BL] = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths_B.sum()))
+    padded_BL[is_real_BL] = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths_B.sum()))
     return padded_BL
 
 

@@ -1,39 +1,31 @@
 """Tasks by name: the eight KLUE tasks, and custom tasks by configuration.
 
-A task's module is imported when the task is used; none of them needs torch.
+None of the tasks needs torch until its model is built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
 from finetune.data.files import find_file, read_json
 from finetune.task import Task
-from finetune.task_names import TASK_NAMES, full_name
+from finetune.task_names import full_name
+from finetune.tasks.custom.task import custom_task, define
+from finetune.tasks.dp.task import KLUE_DP
+from finetune.tasks.mrc.task import KLUE_MRC
+from finetune.tasks.ner.task import KLUE_NER
+from finetune.tasks.nli.task import KLUE_NLI
+from finetune.tasks.re.task import KLUE_RE
+from finetune.tasks.sts.task import KLUE_STS
+from finetune.tasks.wos.task import WOS
+from finetune.tasks.ynat.task import YNAT
 
-
-class _Tasks(Mapping[str, Task]):
-    """The KLUE tasks under protocol ``malmoi``: ``klue-ner`` is ``KLUE_NER`` in ``finetune/tasks/ner/task.py``."""
-
-    def __getitem__(self, name: str) -> Task:
-        if name not in TASK_NAMES:
-            raise KeyError(name)
-        module = import_module(f"finetune.tasks.{name.removeprefix('klue-')}.task")
-        task: Task = getattr(module, name.upper().replace("-", "_"))
-        return task
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(TASK_NAMES)
-
-    def __len__(self) -> int:
-        return len(TASK_NAMES)
-
-
-TASKS: Mapping[str, Task] = _Tasks()
+TASKS: Mapping[str, Task] = {
+    task.name: task for task in (YNAT, KLUE_STS, KLUE_NLI, KLUE_NER, KLUE_RE, KLUE_DP, KLUE_MRC, WOS)
+}  # under protocol ``malmoi``
 
 
 def find_task(name: str) -> Task:
@@ -43,8 +35,6 @@ def find_task(name: str) -> Task:
     if "/" in name and (file := next(filter(Path.is_file, files), None)):
         content = read_json(file)
         if isinstance(content, dict) and content.get("own") is not None:
-            from finetune.tasks.custom.task import custom_task
-
             return custom_task(content["own"], str(file))
         name = str(content.get("task")) if isinstance(content, dict) else name
     try:
@@ -56,8 +46,6 @@ def find_task(name: str) -> Task:
 def task_of(name: str, config: FinetuneConfig) -> Task:
     """The task as a configuration changes it. For a custom task the training file is read, to find its labels."""
     if definition := config.custom.get(name):
-        from finetune.tasks.custom.task import custom_task, define
-
         return custom_task(define(name, definition), files=definition.files)
     task = TASKS[name].with_protocol(config.protocol)
     return task.configure(task, config)

@@ -51,7 +51,7 @@ SLIVERS = {
 NOT_YET: dict[str, int] = {
     "corpus": 11_898,
     "launch": 9_565,
-    "wheel": 47_726,
+    "wheel": 47_566,
 }
 
 FOLDERS = (*PACKAGES, "tests")

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from corpus.documents.atomic_files import atomic_write, parse_json, read_bytes
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 
 Model = TypeVar("Model", bound=BaseModel)
 CUSTOM_HINT = "give the KLUE file, or describe your own data in finetune.custom (docs/custom-task.md)"
@@ -59,6 +60,15 @@ class Block(NamedTuple):
     @property
     def guid(self) -> str:
         return self.header.split("\t")[0].strip()
+
+
+@contextmanager
+def in_one_sentence(name: str, problem: str, advice: str = "") -> Iterator[None]:
+    """``BadInput`` with the first line of whatever a library raises for a file that it cannot read."""
+    try:
+        yield
+    except Exception as error:  # the libraries raise what they like
+        raise BadInput(f"{name}: {problem} ({first_line(error)}){advice}") from error
 
 
 def find_file(folder: Path, name: str) -> Path | None:

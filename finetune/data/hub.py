@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import SOURCE_NAME
+from finetune.data.files import SOURCE_NAME, in_one_sentence
 from finetune.registry import TASKS
 from finetune.task_names import SHORT_NAMES
 
@@ -97,14 +97,9 @@ def _write_task(copy: Copy, name: str, folder: Path) -> dict[str, Any]:
 def _load(copy: Copy, config: str) -> Mapping[str, Dataset]:
     from datasets import load_dataset
 
-    try:
+    advice = "; check name and network, or give finetune.data a folder of official files"
+    with in_one_sentence(f"{copy}, configuration {config}", "cannot be loaded", advice):
         loaded: Mapping[str, Dataset] = load_dataset(copy.name, config, revision=copy.revision)
-    except Exception as error:  # the Hub's client raises many kinds
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BadInput(
-            f"{copy}, configuration {config}: cannot be loaded ({reason}); check name and network, or give "
-            "finetune.data a folder of official files"
-        ) from error
     return loaded
 
 

@@ -92,15 +92,8 @@ def find(task: Task, folder: Path, split: str) -> Path | None:
     return Path(name) if name and Path(name).is_file() else None
 
 
-def _read(task: Task, path: Path) -> list[Example]:
-    examples = task.read(path)
-    if not examples:
-        raise BadInput(f"{path}: no examples of {task.name} in it")
-    return examples
-
-
 def _read_labelled(task: Task, path: Path) -> list[Example]:
-    examples = _read(task, path)
+    examples = task.read(path)
     if examples[0].gold is None:
         raise BadInput(f"{path}: its examples have no labels; give the labelled file under this name")
     return examples

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
-from corpus.documents.errors import BadInput, first_line
+from corpus.documents.errors import BadInput
 from corpus.documents.model_files import (
     INDEX_NAME,
     check_model_files,
@@ -40,6 +39,7 @@ from corpus.documents.model_files import (
     refuse_links,
 )
 from finetune.config import FRESH, MODEL_INFO_NAME
+from finetune.data.files import in_one_sentence
 
 # These count positions from the padding id plus one, so they hold fewer tokens than positions.
 _POSITIONS_AFTER_PADDING = {
@@ -76,7 +76,7 @@ def load_config(name: str) -> PreTrainedConfig:
         refuse_links(Path(name), name)
     if Path(name).exists():
         check_sizes(Path(name), name)
-    with _in_one_sentence(name, "not an encoder that transformers can load"):
+    with in_one_sentence(name, "not an encoder that transformers can load"):
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
     kind = config.model_type
     if config.is_encoder_decoder or not (kind in _ENCODER_KINDS or reads_one_way(config)):
@@ -112,7 +112,7 @@ def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedT
 def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     if Path(name).is_dir():
         refuse_links(Path(name), name)
-    with _in_one_sentence(name, "no tokenizer that transformers can load"):
+    with in_one_sentence(name, "no tokenizer that transformers can load"):
         return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
 
 
@@ -122,7 +122,7 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
         raise BadInput(f"{path}: no such file; give a vocab.txt or the folder of a tokenizer")
     if _JAMO.search(path.read_text("utf-8", "ignore")):
         raise BadInput(f"{path}: its pieces are in NFD and need the other tokenizer files; give the folder")
-    with _in_one_sentence(str(path), "not one piece a line in UTF-8", "; give a vocab.txt"):
+    with in_one_sentence(str(path), "not one piece a line in UTF-8", "; give a vocab.txt"):
         return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
 
 
@@ -178,7 +178,7 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
     if tokenizer is not None:
         _refuse_other_padding(name, config, tokenizer)
     if name.startswith(FRESH):
-        with _in_one_sentence(name, *_NO_WEIGHTS):
+        with in_one_sentence(name, *_NO_WEIGHTS):
             config.update(settings)
             model = kind.from_config(config, dtype=torch.float32)
     else:
@@ -207,7 +207,7 @@ def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: An
         check_model_files(Path(name), name)
     elif index := _index_on_hub(name):
         check_weight_index(index, name)
-    with _in_one_sentence(name, *_NO_WEIGHTS), quiet_transformers():
+    with in_one_sentence(name, *_NO_WEIGHTS), quiet_transformers():
         model, found = kind.from_pretrained(
             name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
             ignore_mismatched_sizes=True, **settings,
@@ -259,12 +259,3 @@ def most_tokens(config: PreTrainedConfig) -> int | None:
     positions = int(getattr(config, "max_position_embeddings", None) or 0)
     unused = int(config.pad_token_id or 0) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
     return positions - unused if positions > 0 else None
-
-
-@contextmanager
-def _in_one_sentence(name: str, problem: str, advice: str = "") -> Iterator[None]:
-    """``BadInput`` with the first line of whatever a library raises for a file that it cannot read."""
-    try:
-        yield
-    except Exception as error:  # the libraries raise what they like
-        raise BadInput(f"{name}: {problem} ({first_line(error)}){advice}") from error

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import (
-    AutoModel,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     PreTrainedConfig,
@@ -23,7 +22,7 @@ from transformers import (
 
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import has_segments, load_config, load_pretrained, read_weights, reads_one_way
-from finetune.encoder.module import Encoder
+from finetune.encoder.module import Encoder, load_encoder
 from finetune.examples import IGNORED
 
 OutputKind = Literal["label", "number", "tags"]
@@ -103,7 +102,7 @@ def load_labeller(
     trained with squared error; for "tags" the scores of each token without padding, (L, K) float32.
     """
     if reads_one_way(load_config(name)):
-        return StateLabeller(Encoder(load_pretrained(AutoModel, name, tokenizer)), kind, len(labels) or 1)
+        return StateLabeller(load_encoder(name, tokenizer), kind, len(labels) or 1)
     ids = {label: id_ for id_, label in enumerate(labels)}
     settings: dict[str, Any] = {"id2label": dict(enumerate(labels)), "label2id": ids, "problem_type": None}
     if kind == "number":

@@ -32,22 +32,6 @@ class HeadConfig(PreTrainedConfig):
         self.encoder, self.head = dict(encoder or {}), dict(head or {})
 
 
-class ParserConfig(HeadConfig):
-    model_type = "malmoi-dp"
-
-
-class SpanFinderConfig(HeadConfig):
-    model_type = "malmoi-mrc"
-
-
-class StateGeneratorConfig(HeadConfig):
-    model_type = "malmoi-wos"
-
-
-class StateLabellerConfig(HeadConfig):
-    model_type = "malmoi-labels"
-
-
 class HeadModel(PreTrainedModel):
     """A network of this package; ``forward`` returns the loss and ``predict`` raw outputs, as ``net`` does."""
 
@@ -62,7 +46,13 @@ class HeadModel(PreTrainedModel):
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Heads keep the initialization of their constructors; an encoder has its own."""
+        """Heads keep the initialization of their constructors, an encoder has its own; the pieces of the WoS slots are
+        in the configuration and not among the weights."""
+        if isinstance(module, StateGenerator):
+            slots = list(self.config.head["slots"].values())
+            module.slot_ids.copy_(torch.tensor(list(chain.from_iterable(slots))))
+            module.slot_starts.copy_(torch.tensor([0, *accumulate(map(len, slots[:-1]))]))
+            module.end_ids.copy_(torch.tensor(self.config.head["ends"]))
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         loss: dict[str, Tensor] = self.net(**batch)
@@ -73,45 +63,22 @@ class HeadModel(PreTrainedModel):
         return found
 
 
-class ParserModel(HeadModel):
-    """KLUE-DP: ``finetune.heads.biaffine``."""
-
-    config_class, wraps = ParserConfig, BiaffineParser
-
-
-class SpanFinderModel(HeadModel):
-    """KLUE-MRC: ``finetune.heads.span``."""
-
-    config_class, wraps = SpanFinderConfig, SpanFinder
+def _register(name: str, model_type: str, wraps: type[nn.Module]) -> type[HeadModel]:
+    config: Any = type(f"{name}Config", (HeadConfig,), {"model_type": model_type})
+    model = type(f"{name}Model", (HeadModel,), {"config_class": config, "wraps": wraps})
+    AutoConfig.register(model_type, config, exist_ok=True)
+    AutoModel.register(config, model, exist_ok=True)
+    return model
 
 
-class StateGeneratorModel(HeadModel):
-    """WoS: ``finetune.heads.dialogue``. A value is a list of token ids until ``net.spell`` is set, which needs a
-    tokenizer."""
-
-    config_class, wraps = StateGeneratorConfig, StateGenerator
-
-    def _init_weights(self, module: nn.Module) -> None:
-        """The pieces of the slots, which are in the configuration and not among the weights."""
-        if isinstance(module, StateGenerator):
-            slots = list(self.config.head["slots"].values())
-            module.slot_ids.copy_(torch.tensor(list(chain.from_iterable(slots))))
-            module.slot_starts.copy_(torch.tensor([0, *accumulate(map(len, slots[:-1]))]))
-            module.end_ids.copy_(torch.tensor(self.config.head["ends"]))
-
-
-class StateLabellerModel(HeadModel):
-    """Labels, numbers or tags from the states of a decoder: ``finetune.heads.labels``."""
-
-    config_class, wraps = StateLabellerConfig, StateLabeller
-
-
-MODELS = (ParserModel, SpanFinderModel, StateGeneratorModel, StateLabellerModel)
-MODEL_TYPES = tuple(model.config_class.model_type for model in MODELS)
-
-for _model in MODELS:
-    AutoConfig.register(_model.config_class.model_type, _model.config_class, exist_ok=True)
-    AutoModel.register(_model.config_class, _model, exist_ok=True)
+HEADS = (
+    ("Parser", "malmoi-dp", BiaffineParser),
+    ("SpanFinder", "malmoi-mrc", SpanFinder),
+    ("StateGenerator", "malmoi-wos", StateGenerator),  # values are token ids until ``net.spell`` is set
+    ("StateLabeller", "malmoi-labels", StateLabeller),  # of decoders
+)
+MODEL_TYPES = tuple(model_type for _, model_type, _ in HEADS)
+MODELS = tuple(_register(*head) for head in HEADS)
 
 
 def as_pretrained(net: nn.Module) -> PreTrainedModel:

@@ -25,12 +25,7 @@ TEXTS_AT_ONCE = 4_096  # of a long input; enough to find texts of equal length
 
 
 def predict_texts(
-    model: SavedModel,
-    inputs: Sequence[RawInput],
-    batch_size: int | None = None,
-    *,
-    place: str = "input",
-    first: int = 1,
+    model: SavedModel, inputs: Sequence[RawInput], *, place: str = "input", first: int = 1
 ) -> list[Result]:
     """One result per input, in order.
 
@@ -40,7 +35,6 @@ def predict_texts(
 
     Args:
         inputs: lines (texts of a pair, question and passage, turns separated by tabs), lists of columns, or records.
-        batch_size: maximum number of texts per batch; None: as many as fit into a fixed number of tokens.
         place: name of an input in messages, before its number, which counts from ``first``.
 
     Raises:
@@ -53,21 +47,21 @@ def predict_texts(
         parsed = None if is_blank else inference.parse(raw, f"{place} {number}")
         guid = raw.get("guid", "") if isinstance(raw, Mapping) else ""
         examples.append(None if parsed is None else Example(str(guid), None, parsed))
-    predictions = iter(predict_examples(model, [e for e in examples if e is not None], batch_size))
+    predictions = iter(predict_examples(model, [e for e in examples if e is not None]))
     return [
         {"prediction": None} if example is None else make_result(inference, example, next(predictions))
         for example in examples
     ]
 
 
-def predict_official(model: SavedModel, path: Path, batch_size: int | None = None) -> list[Result]:
+def predict_official(model: SavedModel, path: Path) -> list[Result]:
     """One result per example of an official file of the task, with or without labels, in order."""
     examples = model.task.read(path)
-    predictions = predict_examples(model, examples, batch_size)
+    predictions = predict_examples(model, examples)
     return [make_result(model.task.inference, *pair) for pair in zip(examples, predictions, strict=True)]
 
 
-def predict_examples(model: SavedModel, examples: Sequence[Example], batch_size: int | None = None) -> list[Prediction]:
+def predict_examples(model: SavedModel, examples: Sequence[Example]) -> list[Prediction]:
     """The prediction for each example, in the precision of the training unless that is slow on this device."""
     if not examples:
         return []
@@ -78,7 +72,7 @@ def predict_examples(model: SavedModel, examples: Sequence[Example], batch_size:
     if precision == "bf16" and device.type == "cpu":
         precision = choose_precision("auto", "precision", device).precision
     pad_id = int(model.tokenizer.pad_token_id)
-    return task.decode(examples, features, predict(task, model.model, features, pad_id, precision, batch_size))
+    return task.decode(examples, features, predict(task, model.model, features, pad_id, precision))
 
 
 def make_result(inference: Inference, example: Example, prediction: Prediction) -> Result:
@@ -115,7 +109,7 @@ class TaskModel:
     def __init__(self, saved: SavedModel) -> None:
         self.saved, self.task, self.settings = saved, saved.task, saved.settings
 
-    def predict(self, texts: Sequence[RawInput], batch_size: int | None = None) -> list[Result]:
+    def predict(self, texts: Sequence[RawInput]) -> list[Result]:
         """One result per text, as ``predict_texts`` returns them.
 
         A text is a line, a list of columns (premise and hypothesis, question and passage, turns) or a record such as
@@ -124,7 +118,7 @@ class TaskModel:
         if isinstance(texts, str | Mapping):
             raise BadInput("predict takes a list of texts; put the text in brackets")
         blocks = (
-            predict_texts(self.saved, texts[begin : begin + TEXTS_AT_ONCE], batch_size, first=begin + 1)
+            predict_texts(self.saved, texts[begin : begin + TEXTS_AT_ONCE], first=begin + 1)
             for begin in range(0, len(texts), TEXTS_AT_ONCE)
         )
         return [result for block in blocks for result in block]

@@ -1,8 +1,7 @@
 """A saved model as ONNX with its configuration and tokenizer, for runtimes without torch.
 
 Only label heads; the other networks search and generate step by step. torch's exporter is used, because the newest
-optimum-onnx refuses transformers 5; the folder has the layout that optimum's ``ORTModelFor…`` classes load. Legend:
-``B`` texts, ``L`` positions.
+optimum-onnx refuses transformers 5; the folder has the layout that optimum's ``ORTModelFor…`` classes load.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from corpus.documents.atomic_files import atomic_dir
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import has_segments
 from finetune.heads.labels import Labeller
-from finetune.saved_models.load import SavedModel, find_model_folder, load_model
+from finetune.saved_models.load import find_model_folder, load_model
 
 ONNX_NAME = "model.onnx"
 LARGEST_DIFFERENCE = 1e-4
 COPIED = ("config.json", "malmoi.json", "tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-SHAPES = ((2, 12), (1, 5), (3, 33))  # (B, L) of the trial inputs; the first is what the exporter traces
+TRIALS = (["내일 전국에 비", "비"], ["비"], ["비가 온다. " * 8, "비가 온다", "온다"])  # the exporter traces the first
 
 
 def export_onnx(name: str, out: Path) -> float:
@@ -44,33 +43,24 @@ def export_onnx(name: str, out: Path) -> float:
     if out.exists():
         raise BadInput(f"{out}: exists already; name a new folder")
     kept = load_model(name, "cpu")
-    model: Any = kept.model
-    if not isinstance(model, Labeller):
+    if not isinstance(kept.model, Labeller):
         raise BadInput(
             f"{name}: a model for {kept.task.name}, which has no stock class of transformers; ONNX export needs "
             "models that label texts or tokens"
         )
+    net: Any = kept.model.net
+    tokenizer: Any = kept.tokenizer
+    segments = has_segments(net.config)
     with atomic_dir(out) as folder:
-        trials = [make_inputs(kept, *shape) for shape in SHAPES]
-        write_graph(model.net, trials[0], folder / ONNX_NAME)
-        difference = compare(model.net, trials, folder / ONNX_NAME)
+        trials = [
+            dict(tokenizer(texts, padding=True, return_tensors="pt", return_token_type_ids=segments))
+            for texts in TRIALS
+        ]
+        write_graph(net, trials[0], folder / ONNX_NAME)
+        difference = compare(net, trials, folder / ONNX_NAME)
         for file in COPIED:
             shutil.copyfile(find_model_folder(name) / file, folder / file)
     return difference
-
-
-def make_inputs(kept: SavedModel, texts: int, positions: int) -> dict[str, Tensor]:
-    """Random tokens, the last text padded."""
-    generator = torch.Generator().manual_seed(texts * positions)
-    ids_BL = torch.randint(len(kept.tokenizer), (texts, positions), generator=generator)
-    mask_BL = torch.ones_like(ids_BL)
-    if texts > 1:
-        ids_BL[-1, positions // 2 :] = int(kept.tokenizer.pad_token_id)
-        mask_BL[-1, positions // 2 :] = 0
-    inputs = {"input_ids": ids_BL, "attention_mask": mask_BL}
-    if has_segments(kept.model.net.config):  # type: ignore[union-attr, arg-type]
-        inputs["token_type_ids"] = torch.zeros_like(ids_BL)
-    return inputs
 
 
 def write_graph(net: Any, inputs: Mapping[str, Tensor], path: Path) -> None:

@@ -19,6 +19,7 @@ from corpus.documents.atomic_files import file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, check_model_files, refuse_links
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
+from finetune.data.files import in_one_sentence
 from finetune.encoder.loading import load_config, load_tokenizer, read_weights
 from finetune.examples import Module, Tokenizer
 from finetune.heads.labels import load_trained_labeller
@@ -92,13 +93,9 @@ def find_model_folder(name: str) -> Path:
 def _fetch(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
-    try:
+    advice = "; give the folder of a saved model, or check the name and the network"
+    with in_one_sentence(name, "no such folder, and no such repository on the Hub", advice):
         return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt"]))
-    except Exception as error:  # the Hub's client raises many kinds
-        raise BadInput(
-            f"{name}: no such folder, and no such repository on the Hub ({type(error).__name__}); give the "
-            "folder of a saved model, or check the name and the network"
-        ) from None
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

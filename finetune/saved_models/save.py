@@ -112,10 +112,7 @@ def keep_best(folder: Path, config: FinetuneConfig) -> None:
 
 
 def _are_alike(result: Any, other: Mapping[str, Any]) -> bool:
-    if not isinstance(result, dict):
-        return False
-    one, two = ({"revision": 1, **found} for found in (result, other))  # the first revisions are not written down
-    return all(one.get(key) == two.get(key) for key in SAME)
+    return isinstance(result, dict) and all(result.get(key) == other.get(key) for key in SAME)
 
 
 def _rank(result: Mapping[str, Any]) -> tuple[float, int]:

@@ -147,6 +147,15 @@ def build_labeller(
     return load_labeller(encoder, tokenizer, kind, labels)
 
 
+def build_head(name: str, encoder: str, tokenizer: Tokenizer, **settings: Any) -> Module:
+    """Encoder and a head of ``finetune.heads.pretrained`` with these arguments."""
+    from finetune.encoder.module import load_encoder
+    from finetune.heads import pretrained
+
+    head: Module = getattr(pretrained, name)(load_encoder(encoder, tokenizer), **settings)
+    return head
+
+
 def decode_labels(
     labels: Sequence[str], examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
 ) -> list[Prediction]:

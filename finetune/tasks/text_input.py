@@ -1,7 +1,7 @@
 """Parsing new text for tasks with labels or numbers, and formatting their predictions (``finetune.task.Inference``).
 
 A line holds the texts of the task, separated by tabs; a JSON record has them under their names. Text is normalized to
-NFC. The other tasks have an ``inference.py`` in their folders.
+NFC.
 """
 
 from __future__ import annotations
@@ -59,12 +59,7 @@ def text_inference(columns: Sequence[str], labels: Sequence[str] | None) -> Infe
         return {**texts, **(certainty(labels, prediction) if labels else {})}
 
     def format_lines(result: Mapping[str, Any]) -> list[str]:
-        found = [result["prediction"], share(result)] if labels else [f"{result['prediction']:.2f}"]
+        found = [result["prediction"], f"{result['probability']:.2f}"] if labels else [f"{result['prediction']:.2f}"]
         return ["\t".join([*found, *(result[column] for column in columns)])]
 
     return Inference(partial(parse_texts, columns), to_result, format_lines)
-
-
-def share(result: Mapping[str, Any]) -> str:
-    """``0.93``."""
-    return f"{result['probability']:.2f}"

@@ -21,19 +21,14 @@ TOKENS_PER_BATCH = 8_192  # padded; bounds memory at any length
 
 
 def predict(
-    task: Task,
-    model: nn.Module,
-    features: Sequence[Feature],
-    pad_id: int,
-    precision: PrecisionName = "fp32",
-    batch_size: int | None = None,
+    task: Task, model: nn.Module, features: Sequence[Feature], pad_id: int, precision: PrecisionName = "fp32"
 ) -> list[Any]:
-    """One raw output per feature, in order; ``batch_size``: maximum number of features per batch."""
+    """One raw output per feature, in order."""
     device = next(model.parameters()).device
     model.eval()
     raws: list[Any] = [None] * len(features)
     with torch.inference_mode(), autocast(device, precision):
-        for batch in batches_by_length(features, batch_size):
+        for batch in batches_by_length(features):
             tensors = to_tensors(task.collate([features[i] for i in batch], pad_id), device)
             outputs = model.predict(**tensors)  # type: ignore[operator]
             for i, output in zip(batch, outputs, strict=True):
@@ -41,14 +36,13 @@ def predict(
     return raws
 
 
-def batches_by_length(features: Sequence[Feature], batch_size: int | None = None) -> list[list[int]]:
+def batches_by_length(features: Sequence[Feature]) -> list[list[int]]:
     """Indices of features, longest first, so that a batch too large for the memory fails at once."""
-    most = batch_size or len(features)
     lengths = [len(feature["input_ids"]) for feature in features]
     batches: list[list[int]] = []
     for i in sorted(range(len(features)), key=lambda i: (-lengths[i], i)):
         size = len(batches[-1]) + 1 if batches else 0
-        if not batches or size > most or size * lengths[batches[-1][0]] > TOKENS_PER_BATCH:
+        if not batches or size * lengths[batches[-1][0]] > TOKENS_PER_BATCH:
             batches.append([])
         batches[-1].append(i)
     return batches

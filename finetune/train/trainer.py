@@ -8,7 +8,6 @@ that it reports.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import math
 import re
@@ -16,7 +15,7 @@ import resource
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,9 +105,8 @@ def train(
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
             callbacks=[each for each in (average, best) if each],  # in this order
         )
-        with _frozen_garbage():
-            forget_peak()
-            trainer.train()
+        forget_peak()
+        trainer.train()
         trainer.refuse_infinite_losses()
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     if torch.accelerator.is_available():
@@ -117,22 +115,6 @@ def train(
     averaged = average.finish() if average else 0
     seen = tuple(best.scores.items()) if best else ()
     return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak, seen)
-
-
-@contextmanager
-def _frozen_garbage() -> Iterator[None]:
-    """Freeze the garbage collector's objects: the Trainer's collection at its start takes half a second.
-
-    Objects that a caller has frozen stay frozen.
-    """
-    if gc.get_freeze_count() > len(gc.get_objects()):  # some Pythons begin with a few hundred
-        yield
-        return
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def forget_peak() -> None:

@@ -130,12 +130,9 @@ def _entities(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any
     }
 
 
-def _answers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
-    return KLUE_MRC, {"read": partial(read_answers, columns)}
-
-
 MAKERS: Mapping[str, Callable[[CustomColumns, float], tuple[Task, dict[str, Any]]]] = {
-    "label": _classes, "pair": _classes, "similarity": _numbers, "tagging": _entities, "span": _answers,
+    "label": _classes, "pair": _classes, "similarity": _numbers, "tagging": _entities,
+    "span": lambda columns, scale: (KLUE_MRC, {"read": partial(read_answers, columns)}),
 }  # fmt: skip
 
 

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
+from finetune.examples import Example, Feature, Prediction, Tokenizer
 from finetune.task import Ensembling
 from finetune.tasks.dp import alignment
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.dp.reader import POS_IDS, POS_TAGS, read_sentences
+from finetune.tasks.labels import build_head
 
 
 def read(path: Path) -> list[Example]:
@@ -74,17 +75,6 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
     return {**batch, "first": np.minimum(batch["first"], final_B1), "last": np.minimum(batch["last"], final_B1)}
 
 
-def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
-    """Encoder and the published network, decoder LSTM and tag embedding included."""
-    from finetune.encoder.module import load_encoder
-    from finetune.heads.biaffine import BiaffineParser
-
-    pos_tags = len(POS_TAGS) + 1 if with_pos else None
-    return BiaffineParser(
-        load_encoder(encoder, tokenizer), pos_tags, len(DP_LABELS), is_published=True, right_only=False, dropout=0.0
-    )
-
-
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """The best head of each word on its own: to the left, itself, several roots or a cycle are possible.
 
@@ -94,6 +84,10 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
 
 
 QUIRKS = {
-    "read": read, "featurize": featurize, "collate": collate, "model": build, "decode": decode,
+    "read": read, "featurize": featurize, "collate": collate, "decode": decode,
+    "model": partial(
+        build_head, "BiaffineParser", pos_tags=len(POS_TAGS) + 1, types=len(DP_LABELS), is_published=True,
+        right_only=False, dropout=0.0,
+    ),
     "ensembling": Ensembling(partial(alignment.merge, decode), alignment.to_records),
 }  # fmt: skip

@@ -210,11 +210,6 @@ def _sejong(surface: str, tag: str) -> str:
     return named if named in POS_IDS else ""
 
 
-def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
-    """``words``; heads and relations are the prediction itself."""
-    return {"words": example.inputs["words"]}
-
-
 def format_lines(result: Mapping[str, Any]) -> list[str]:
     """The sentence as a comment, and one line per word: number, word, head (0: the root), relation."""
     words, tree = result["words"], result["prediction"]
@@ -222,5 +217,10 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
     return [f"# {' '.join(words)}", *("\t".join(map(str, row)) for row in rows)]
 
 
-INFERENCE = Inference(partial(parse_input, True), to_result, format_lines, is_block=True)
+INFERENCE = Inference(
+    parse=partial(parse_input, True),
+    to_result=lambda example, prediction: {"words": example.inputs["words"]},
+    format_lines=format_lines,
+    is_block=True,
+)
 INFERENCE_WITHOUT_POS = INFERENCE._replace(parse=partial(parse_input, False))

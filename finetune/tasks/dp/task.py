@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from finetune.config import FinetuneConfig
-from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
+from finetune.examples import ErrorView, Example, Feature, Prediction, Row
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
 from finetune.tasks.dp import alignment, reader
@@ -22,22 +22,15 @@ from finetune.tasks.dp.metrics import DP_LABELS, score, tables
 from finetune.tasks.dp.published import QUIRKS
 from finetune.tasks.dp.reader import COLUMNS, POS_TAGS
 from finetune.tasks.dp.tree import best_right_headed_trees
-
-
-def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
-    """Encoder and parser; ``with_pos``: gold part-of-speech tags are inputs, as in all published scores."""
-    from finetune.encoder.module import load_encoder
-    from finetune.heads.biaffine import BiaffineParser
-
-    return BiaffineParser(load_encoder(encoder, tokenizer), len(POS_TAGS) + 2 if with_pos else None, len(DP_LABELS))
+from finetune.tasks.labels import build_head
 
 
 def configure(task: Task, config: FinetuneConfig) -> Task:
     """Without gold part-of-speech tags (``finetune.pos_tags=false``) the parser reads words alone, as new text has."""
     if config.pos_tags:
         return task
-    build_without_tags = partial(task.model, with_pos=False)  # type: ignore[call-arg]
-    return replace(task, model=build_without_tags, inference=reader.INFERENCE_WITHOUT_POS)
+    model: Any = task.model
+    return replace(task, model=partial(model, pos_tags=None), inference=reader.INFERENCE_WITHOUT_POS)
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -81,7 +74,7 @@ KLUE_DP = Task(
     write=reader.write_trees,
     featurize=alignment.featurize,
     collate=alignment.collate_words,
-    model=build,
+    model=partial(build_head, "BiaffineParser", pos_tags=len(POS_TAGS) + 2, types=len(DP_LABELS)),
     decode=decode,
     score=score,
     select_by="las_macro_f1",

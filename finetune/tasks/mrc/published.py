@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from finetune.examples import Example, Feature, Module, Prediction, Tokenizer, pad_inputs
+from finetune.examples import Example, Feature, Prediction, Tokenizer, pad_inputs
+from finetune.tasks.labels import build_head
 from finetune.tasks.mrc import windows
 from finetune.tasks.mrc.windows import Passage, Target, word_of_characters
 
@@ -116,14 +118,6 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
     return {**batch, "candidates": batch["attention_mask"].astype(bool), **ends}
 
 
-def build(encoder: str, tokenizer: Tokenizer) -> Module:
-    """Encoder and a span head that cuts nothing off."""
-    from finetune.encoder.module import load_encoder
-    from finetune.heads.span import SpanFinder
-
-    return SpanFinder(load_encoder(encoder, tokenizer), cuts=0)
-
-
 def best_of_best(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> Span | None:
     """The best span of a window, the first of equals. Quirk: only pairs of the ``BEST`` starts and the ``BEST`` ends
     count, and positions outside the context are among them, so a window may have no span."""
@@ -196,7 +190,8 @@ def cut_out(found: str, words: str, is_lower: bool) -> str:
 
 
 QUIRKS = {
-    "featurize": featurize, "collate": collate, "model": build, "decode": decode, "tune": None,
+    "featurize": featurize, "collate": collate, "decode": decode, "tune": None,
+    "model": partial(build_head, "SpanFinder", cuts=0),
     "configure": lambda task, config: task,
     "ensembling": None,  # the text of a span depends on its tokens, and "empty" on where there is none
 }  # fmt: skip

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.config import FinetuneConfig
-from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
+from finetune.examples import ErrorView, Example, Feature, Prediction, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
+from finetune.tasks.labels import build_head
 from finetune.tasks.mrc import published, windows
 from finetune.tasks.mrc.decoding import best_spans, choose_threshold, decode, merge, to_records
 from finetune.tasks.mrc.metrics import score, tables
@@ -72,14 +73,6 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
     }
 
 
-def build(encoder: str, tokenizer: Tokenizer) -> Module:
-    """Encoder and span head."""
-    from finetune.encoder.module import load_encoder
-    from finetune.heads.span import SpanFinder
-
-    return SpanFinder(load_encoder(encoder, tokenizer), CUTS)
-
-
 def tune(model: Any, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> dict[str, float]:
     """Set the no-answer threshold from the predictions of the untuned model on held-out examples."""
     predictions = decode(examples, features, raws, always_answers=True)
@@ -92,11 +85,6 @@ def configure(task: Task, config: FinetuneConfig) -> Task:
     """Train on a share of the windows without an answer (``finetune.mrc_empty_windows``)."""
     share = config.mrc_empty_windows
     return task if share == 1 else replace(task, featurize=partial(featurize, empty_share=share))
-
-
-def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-    """Baseline: no question has an answer, which is right for the unanswerable ones, 31 % of the reduced dev file."""
-    return [Prediction("") for _ in examples]
 
 
 def validate_text(example: Example, prediction: Prediction) -> str | None:
@@ -148,7 +136,7 @@ KLUE_MRC = Task(
     write=write,
     featurize=featurize,
     collate=collate,
-    model=build,
+    model=partial(build_head, "SpanFinder", cuts=CUTS),
     decode=decode,
     score=score,
     select_by="rouge_w",
@@ -161,7 +149,7 @@ KLUE_MRC = Task(
     ),
     inspection=Inspection(
         tables=tables,
-        trivial=predict_trivially,
+        trivial=lambda training, examples: [Prediction("") for _ in examples],  # right for the unanswerable ones
         validate=validate_text,
         show=show,
         differs=lambda row: score([row])["exact_match"] < 100,

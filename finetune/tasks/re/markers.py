@@ -19,7 +19,7 @@ from finetune.examples import Example, Feature, Prediction, Tokenizer
 from finetune.task import Inference, RawInput
 from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
 from finetune.tasks.re.metrics import RE_LABELS
-from finetune.tasks.text_input import certainty, parse_texts, share
+from finetune.tasks.text_input import certainty, parse_texts
 
 SUBJECT, SUBJECT_END, OBJECT, OBJECT_END = MARKERS = ("<subj>", "</subj>", "<obj>", "</obj>")
 SIDES = ("subject", "object")
@@ -186,7 +186,7 @@ def to_result(example: Example, prediction: Prediction) -> dict[str, Any]:
 def format_lines(result: Mapping[str, Any]) -> list[str]:
     """Relation, probability, the two entities and the sentence."""
     between = " → ".join(result[side]["text"] for side in SIDES)
-    return ["\t".join([result["prediction"], share(result), between, result["sentence"]])]
+    return ["\t".join([result["prediction"], f"{result['probability']:.2f}", between, result["sentence"]])]
 
 
 INFERENCE = Inference(parse_input, to_result, format_lines)

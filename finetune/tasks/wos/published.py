@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
+from finetune.tasks.labels import build_head
 from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, split_state
 from finetune.tasks.wos.reader import join_turns
 
@@ -73,29 +74,22 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
     the first context only; half of the batches use their own words; the sum of a slot's pieces includes padding up to
     the longest slot name; any special token ends a value, and so does the tenth step.
     """
-    from finetune.encoder.module import load_encoder
-    from finetune.heads.dialogue import Design, StateGenerator
-
     names = [slot.replace("-", " ") for slot in SLOTS]
     pieces = tokenizer(names, add_special_tokens=False)["input_ids"]
     longest = max(map(len, pieces))
     padded = [[*ids, *[int(tokenizer.pad_token_id)] * (longest - len(ids))] for ids in pieces]
-    return StateGenerator(
-        load_encoder(encoder, tokenizer),
+    return build_head(
+        "StateGenerator", encoder, tokenizer,
         slots=dict(zip(SLOTS, padded, strict=True)),
         gates=len(GATES),
         spell_gate=PTR,
         ends=tokenizer.all_special_ids,
         spell=make_published_speller(tokenizer),
-        design=Design(
-            starts_pooled=True, gate_sees_state=False, is_scaled=False, teacher_forcing=TEACHER_FORCING, max_steps=STEPS
-        ),
-    )
-
-
-def value_of(example: Example, feature: Feature, raw: Any, slot: str) -> str:
-    """The value of a slot as generated."""
-    return str(raw["values"][slot])
+        design={
+            "starts_pooled": True, "gate_sees_state": False, "is_scaled": False, "teacher_forcing": TEACHER_FORCING,
+            "max_steps": STEPS,
+        },
+    )  # fmt: skip
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:

@@ -17,6 +17,7 @@ from finetune.data.custom_files import nfc
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
 from finetune.hyperparameters import Hyperparameters
 from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
+from finetune.tasks.labels import build_head
 from finetune.tasks.wos import published
 from finetune.tasks.wos.metrics import score, tables
 from finetune.tasks.wos.ontology import FOLDER, GATES, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
@@ -63,20 +64,17 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
 
 def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """Encoder and dialogue state generator."""
-    from finetune.encoder.module import load_encoder
-    from finetune.heads.dialogue import Design, StateGenerator
-
     names = [slot.replace("-", " ") for slot in SLOTS]
     pieces = cut_readably(names, tokenizer)
-    return StateGenerator(
-        load_encoder(encoder, tokenizer),
+    return build_head(
+        "StateGenerator", encoder, tokenizer,
         slots={slot: pieces[name].ids for slot, name in zip(SLOTS, names, strict=True)},
         gates=len(GATES),
         spell_gate=PTR,
         ends=[int(tokenizer.sep_token_id)],
         spell=make_speller(tokenizer),
-        design=Design(max_steps=MAX_STEPS),
-    )
+        design={"max_steps": MAX_STEPS},
+    )  # fmt: skip
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -98,11 +96,6 @@ def value_of(example: Example, feature: Feature, raw: Any, slot: str) -> str:
     """The generated value of a slot, as ontology or dialogue write it."""
     known = example.inputs["ontology"].get(slot, {})
     return restore_value(raw["values"][slot], known, example.inputs["turns"], feature["unknown"])
-
-
-def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-    """An empty state at every turn."""
-    return [Prediction([]) for _ in examples]
 
 
 def validate_state(example: Example, prediction: Prediction) -> str | None:
@@ -187,12 +180,14 @@ WOS = Task(
         ),
         quirks={
             "featurize": published.featurize, "model": published.build, "decode": published.decode,
-            "ensembling": Ensembling(partial(merge, "none"), partial(to_records, published.value_of)),
+            "ensembling": Ensembling(
+                partial(merge, "none"), partial(to_records, lambda _, __, raw, slot: str(raw["values"][slot]))
+            ),
         },
     ),
     inspection=Inspection(
         tables=tables,
-        trivial=predict_trivially,
+        trivial=lambda training, examples: [Prediction([]) for _ in examples],
         validate=validate_state,
         show=show,
         differs=lambda row: set(row.gold) != set(row.prediction),

@@ -90,7 +90,7 @@ def test_records_get_what_the_official_file_gets(name: str, sample: Path, kept) 
     is_list = path.suffix == ".json" and name not in ("klue-mrc", "wos")
     raws = json.loads(path.read_text("utf-8")) if is_list else [None] * len(examples)
     records = [record_of(name, *pair) for pair in zip(examples[:24], raws, strict=False)]
-    for found, expected in zip(predict_texts(model, records, batch_size=5), official, strict=False):
+    for found, expected in zip(predict_texts(model, records), official, strict=False):
         assert is_same(found["prediction"], expected["prediction"])
         assert json.loads(json.dumps(found)).keys() == expected.keys()
 

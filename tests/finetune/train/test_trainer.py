@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -145,19 +144,6 @@ def test_nothing_is_evaluated_unless_asked_for(learn) -> None:
 def test_more_evaluations_than_steps_are_one_a_step(learn) -> None:
     done, _ = learn(SETTINGS.replaced(epochs=1), evaluations_per_epoch=50, score=lambda model: 1.0)
     assert done.selected == (1.0, 1, done.steps)
-
-
-@pytest.mark.parametrize("frozen_before", [True, False])
-def test_what_the_caller_froze_stays_frozen_and_nothing_else(frozen_before: bool, learn) -> None:
-    gc.unfreeze()
-    try:
-        few = gc.get_freeze_count()  # a few hundred in some Pythons
-        if frozen_before:
-            gc.freeze()
-        learn()
-        assert (gc.get_freeze_count() > few) == frozen_before
-    finally:
-        gc.freeze()  # as tests/conftest.py does
 
 
 @pytest.mark.parametrize("parts", [1, 2])

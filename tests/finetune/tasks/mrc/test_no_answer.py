@@ -7,11 +7,12 @@ import logging
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel
 
 from finetune.config import FinetuneConfig
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example, Prediction
-from finetune.heads.pretrained import SpanFinderModel, as_pretrained
+from finetune.heads.pretrained import as_pretrained
 from finetune.job import to_rows
 from finetune.registry import task_of
 from finetune.tasks.mrc.decoding import choose_threshold
@@ -141,4 +142,4 @@ def test_the_threshold_is_kept_with_the_model(tiny_encoder, tmp_path) -> None:
     model = KLUE_MRC.model(folder, tokenizer)
     model.threshold.fill_(1.75)
     as_pretrained(model).save_pretrained(tmp_path / "kept")
-    assert SpanFinderModel.from_pretrained(tmp_path / "kept").net.threshold.item() == 1.75
+    assert AutoModel.from_pretrained(tmp_path / "kept").net.threshold.item() == 1.75
