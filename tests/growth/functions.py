@@ -72,7 +72,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.building\.(?:pruning\.count_parts|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder\.\w+|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
-    r"finetune\.task_names\..*": NAMES,
+    r"finetune\.task_names\..*|finetune\.data\.files\.in_one_sentence": NAMES,
     r"finetune\.generative\.prompts\.(?:labels\.(?:make_label_prompt|fields_renderer)|prompt\.korean_texts)": NAMES,
     r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,
     r"finetune\.generative\.klue\..*|finetune\.generative\.(?:exports|kr_eval\.run)\..*": NAMES,
