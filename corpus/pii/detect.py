@@ -162,17 +162,19 @@ def _add_names(by_rules: list[Span], names: Sequence[NameSpan]) -> list[Span]:
 
 def _find_by_rules(text: str, types: Collection[str] | None, label: str) -> list[Span]:
     by_rules = types is not None and PERSON.name in types
-    if not by_rules and not (_CLUE_BUT_POINTS.search(text) or _CLUE_AT_POINT.search(text)):
+    first = _CLUE_BUT_POINTS.search(text)
+    if not (by_rules or first or _CLUE_AT_POINT.search(text)):
         return []
     front = f"{label[-40:]}: " if label else ""
-    found = _spans(front + text, by_rules)
+    found = _spans(front + text, by_rules, first.start() if first and not front else 0)
     if front:
         found = [replace(s, start=s.start - len(front), end=s.end - len(front)) for s in found if s.start >= len(front)]
     return found if types is None else [span for span in found if span.type in types]
 
 
-def _spans(text: str, by_rules: bool) -> list[Span]:
-    clues = list(_CLUE.finditer(text))
+def _spans(text: str, by_rules: bool, first: int) -> list[Span]:
+    """``first``: where to search for clues; an earlier point may be one too."""
+    clues = list(_CLUE.finditer(text, first if text.find(".", 0, first) < 0 else 0))
     if not (clues or by_rules):
         return []
     folded = Folded(text)

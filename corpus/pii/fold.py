@@ -160,7 +160,8 @@ def fold_signs(text: str) -> Folded:
     """
     read = ((*match.span(), _read_sign(match)) for match in _SIGN.finditer(text))
     folded = _rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
-    return _rewrite(folded, ((*match.span(), "-") for match in _EU.finditer(folded.text)))
+    hyphens = _EU.finditer(folded.text) if "ㅡ" in folded.text else ()
+    return _rewrite(folded, ((*match.span(), "-") for match in hyphens))
 
 
 # --- disguises
@@ -193,7 +194,7 @@ _COPULA = re.compile(f"(?<=[0-9])[이일](?: ?[{_HANGUL}])*$")
 def _read_run(match: re.Match[str]) -> list[Change]:
     """Replace words and letters that are used as digits; nothing if they are plain digits or words."""
     run = match[0]
-    has_letters, has_words = _LETTER.search(run), _WORD.search(run)
+    has_letters, has_words = _LETTER.search(run), _WORD.search(run) or run.count("에") > 1
     if not (has_letters or has_words):
         return []
     if has_letters and (sum(c.isdigit() or c in _HANGUL for c in run) < 6 or _PASSPORT.fullmatch(run)):
@@ -259,11 +260,12 @@ _BREAK = re.compile(
 
 _LOOSE_DOT = r"(?: \. ?|\. |\[\.\]|\(\.\))"
 _AFTER_DIGIT = (
-    rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷{_WORDS.replace('|', '')}{_HANGUL}])(?:"
+    rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷에{_WORDS.replace('|', '')}{_HANGUL}])(?:"
     # single digits separated by spaces
     r" ?[ \-] ?[0-9] ?[ \-] ?[0-9] ?[ \-] ?[0-9](?![0-9])"
     # letters, digits in Hangul, or words between digits
-    rf"|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}| ?(?:{_WORDS}) ?[0-9공영]"
+    rf"|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}"
+    rf"| ?(?:{_WORDS}) ?[0-9공영]|에 ?[0-9]{{3,4}}에 ?[0-9]{{4}}"
     # a line end next to a hyphen, dots as words or with spaces
     r"|(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)[0-9]| ?[점닷] ?[0-9]{1,3} ?[점닷]"
     rf"|{_LOOSE_DOT}[0-9]{{1,3}}{_LOOSE_DOT}[0-9])"
@@ -295,7 +297,7 @@ _AFTER_WORD = (
     r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
     rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[일1][공영육칠팔구0-9]"
     rf"|(?<=[공영육칠팔])[{_HANGUL}]{{0,3}} ?(?:{_WORDS}) ?[{_HANGUL}0-9]"
-    rf"|(?<=공)[-.~_/)]{{1,3}}[{_HANGUL}0-9]{{2}}"
+    rf"|(?<=공)(?:[-.~_/)]{{1,3}}[{_HANGUL}0-9]|[이삼사오육]{{1,2}}에 ?[{_HANGUL}])[{_HANGUL}0-9]"
     rf"|(?<=[{_HANGUL}][{_HANGUL}][육칠팔])|(?<=-)[ \t\r]*\n[ \t]*[A-Za-z0-9]"
     r"|(?<= [aA])[tT] |(?<= [dD])[oO][tT] |(?<=[(\[{<][aA])[tT][)\]}>]|(?<=[(\[{<][dD])[oO][tT][)\]}>]"
     r"|(?<=[(\[{<][점@])[)\]}>])"

@@ -61,7 +61,8 @@ def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
     is_private = a in (10, 127) or (a, b) in ((192, 168), (169, 254)) or (a == 172 and 16 <= b < 32)
     is_shared = a == 100 and 64 <= b < 128
     is_documentation = (a, b, c) in ((192, 0, 2), (198, 51, 100), (203, 0, 113))
-    if a in (0, 255) or 224 <= a < 240 or is_private or is_shared or is_documentation:
+    is_network = octets[1:] == [0, 0, 0]  # also a version: Chrome/126.0.0.0
+    if a in (0, 255) or 224 <= a < 240 or is_network or is_private or is_shared or is_documentation:
         return False
     if label == "IP" or min(octets) >= MIN_CLEAR_OCTET or _PORT.match(match.string, match.end()):
         return True

@@ -92,9 +92,10 @@ MENTION = PiiType(
         Format(MENTION_HANGUL, BY_LABEL, scope=_AROUND_AT),
         Format(MENTION_HYPHEN, BY_LABEL, scope=_AROUND_AT),
     ),
-    words(
-        "인스타 트위터 유튜브 멘션 디엠 팔로우 구독 페이스북 틱톡 스레드 계정 카톡 카카오톡 채널 제보 insta"
-        " instagram twitter youtube facebook tiktok"
+    (
+        *words("인스타 트위터 유튜브 멘션 디엠 팔로우 구독 페이스북 틱톡 스레드 계정 카톡 카카오톡 채널 제보 깃허브"),
+        *words("insta instagram twitter youtube facebook tiktok github gitlab"),
+        *("git hub", "git lab"),  # labels in camel case are split
     ),
     fake_mention,
     "@hong_0000",

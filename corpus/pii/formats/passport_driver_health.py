@@ -96,8 +96,9 @@ DRIVER = PiiType(
 HEALTH = PiiType(
     "HEALTH",
     (Format(HEALTH_NUMBER, BY_LABEL, digits=11, leads="123456789"),),
-    words(
-        "건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드 nhis healthinsurance health_insurance"
+    (
+        *words("건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드 nhis healthinsurance"),
+        *("health_insurance", "health insurance"),
     ),
     lambda rng, value: refill(value, rng.choice("12345678") + draw_digits(rng, 10)),
     "1-0000000000",

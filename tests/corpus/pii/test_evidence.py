@@ -58,6 +58,10 @@ MAC ⟦MAC:3c5ab4d71e2f⟧
 단말 MAC주소: ⟦MAC:3C5AB4D71E2F⟧
 ⟦RRN:870523*1234567⟧
 Shinhan Bank ⟦ACCOUNT:110-234-567890⟧
+제 번호는 ⟦TEL:010에 8879에 6145⟧번이에요
+⟦TEL:공삼일에 이칠삼에 오육칠팔⟧로 연락
+Health insurance no. ⟦HEALTH:1-2345678901⟧
+GitHub ⟦MENTION:@gildong-dev⟧
 """
 NOTHING = """
 자산번호 M12345678
@@ -66,6 +70,8 @@ Mail.net 서비스
 운송장번호 123-4567-8901
 특허 제10-1234567호
 접수번호 2024-1234-5678
+점수는 100에 2000에 3000에서
+Chrome/126.0.0.0 Safari
 """
 
 
