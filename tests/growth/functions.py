@@ -149,7 +149,7 @@ def _walk_broken(text: str) -> None:
     """A document that need not be JSON, in pieces."""
     for work in (HIDING, FINDING):
         with suppress(UnreadableRecord):
-            deque(change_document(_parts(text), EVERYTHING, work, True, _meet, waits=False), maxlen=0)
+            deque(change_document(_parts(text), EVERYTHING, work, True, _meet), maxlen=0)
 
 
 def _change_table(delimiter: str, text: str) -> None:
