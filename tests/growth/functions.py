@@ -275,6 +275,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         "[" + ",".join(_record(part, part) for part in _pieces(text)) + "]"
     ),
     "launch.pii.json_text.check_record": partial(_unless, UnreadableRecord, "launch.pii.json_text.check_record"),
+    "launch.pii.json_text.read_document": partial(_unless, UnreadableRecord, "launch.pii.json_text.read_document"),
     "launch.pii.json_text.change_record": partial(_walk, "text"),
     "launch.pii.json_text: change below a key": partial(_walk, "more.전화"),
     "launch.pii.json_text: find in a record": lambda text: change_record(
