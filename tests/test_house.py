@@ -49,9 +49,9 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_898,
+    "corpus": 11_905,
     "launch": 9_565,
-    "wheel": 47_566,
+    "wheel": 47_573,
 }
 
 FOLDERS = (*PACKAGES, "tests")

@@ -192,8 +192,8 @@ def test_a_setting_newer_than_the_checkpoint_had_its_default(tmp_path: Path) -> 
     save(saved, None)
     path = tmp_path / "checkpoints/step-000000010/loop.json"
     loop = json.loads(path.read_text("utf-8"))
-    del loop["config"]["optimizer"]["lr"], loop["sha256"]  # older checkpoints have no seal either
-    path.write_text(json.dumps(loop), "utf-8")
+    del loop["config"]["optimizer"]["lr"], loop["sha256"]
+    path.write_text(json.dumps(with_digest(loop)), "utf-8")
     assert saved.find()
     config = PretrainConfig(steps=100, saved=saved._config.saved, optimizer={"lr": 0.5})
     with pytest.raises(BadInput, match=r"pretrain\.optimizer\.lr: None -> 0\.5"):
