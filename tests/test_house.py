@@ -24,13 +24,13 @@ from launch.recipe import Recipe
 from tests.source_graph import PACKAGES, ROOT, WHEEL, cycles, imports, source_files
 
 MAX_LINES = {
-    "corpus": 10_800,
+    "corpus": 11_500,  # 700 more for quality rules of raw text, the audit and clear messages of the stage
     "tokenizer": 3_000,
     "pretrain": 8_000,
     "finetune": 15_500,
-    "launch": 9_500,
+    "launch": 9_600,  # 100 more for split columns and checks of the corpus inputs
     "benchmarks": 5_000,
-    "wheel": 46_000,
+    "wheel": 46_800,
 }
 MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 190, 230, 38
 MAX_DOCS_WORDS, MAX_PAGE_WORDS = 24_000, 1_800
@@ -50,7 +50,6 @@ SLIVERS = {
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
     "corpus": 11_905,
-    "launch": 9_565,
     "wheel": 47_573,
 }
 
