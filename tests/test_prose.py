@@ -69,7 +69,8 @@ def words_to_avoid(path: Path) -> list[str]:
 def files_of(place: str) -> list[Path]:
     path = ROOT / place
     files = [path] if path.is_file() else [f for f in path.rglob("*") if f.suffix in (".py", ".md", ".j2", ".yaml")]
-    return sorted(file for file in files if file.relative_to(ROOT).as_posix() not in QUOTATIONS)
+    own = [file for file in files if "node_modules" not in file.parts]
+    return sorted(file for file in own if file.relative_to(ROOT).as_posix() not in QUOTATIONS)
 
 
 @pytest.mark.parametrize("place", PLACES)
