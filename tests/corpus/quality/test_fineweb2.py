@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import time
@@ -165,8 +164,6 @@ def in_batches(texts: list[str], chars: int = 200_000) -> Iterator[list[str]]:
 
 @pytest.mark.slow
 def test_parity_with_datatrove(shared: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    if importlib.util.find_spec("datatrove") is None:
-        pytest.skip("datatrove is not installed: pip install datatrove")
     texts = real_documents(shared("data/corpora"))
     theirs_of = datatrove_filters(monkeypatch)
     class_table()
