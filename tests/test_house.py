@@ -49,8 +49,10 @@ SLIVERS = {
 
 # limits of lines that are not met yet
 NOT_YET: dict[str, int] = {
-    "corpus": 11_905,
-    "wheel": 47_573,
+    "corpus": 12_000,
+    "launch": 9_700,
+    "pretrain": 8_150,
+    "wheel": 47_900,
 }
 
 FOLDERS = (*PACKAGES, "tests")
