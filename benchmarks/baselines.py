@@ -1,8 +1,8 @@
 """The tools that the benchmarks compare with, each in its common use and fastest variant.
 
 Splitters and detectors take part if they are installed. The baseline vocabulary is mecab-ko over all text with the
-trainer of the tokenizers library. The baselines of training are the collator and Trainer of transformers, and for
-fine-tuning a loop in the manner of the published code. Heavy imports wait until a baseline is used.
+trainer of the tokenizers library. The baselines of training are the collator and Trainer of transformers. Heavy
+imports wait until a baseline is used.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.timing import timed
 from corpus.documents.shards import ShardPortion, iter_documents, shard_paths
@@ -25,11 +22,6 @@ from corpus.documents.units import map_units, unit_folder
 from launch.sample.unpack import Span
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from finetune.examples import Feature
-    from finetune.hyperparameters import Hyperparameters
-    from finetune.task import Task
     from pretrain.config import PretrainConfig
     from tokenizer.config import TokenizerConfig
 
@@ -38,7 +30,7 @@ Detect = Callable[[str], list[Span]]
 
 PLAIN_RULE = "[.!?] + blank"
 SPLITTERS = {"kiwi": "kiwipiepy", "kss": "kss"}
-DETECTORS = {"ko-pii": "ko_pii", "Presidio": "presidio_analyzer"}
+DETECTORS = {"ko-pii": "ko_pii"}
 
 
 # --- sentence splitters
@@ -75,64 +67,17 @@ KO_PII = {
     "ACCOUNT": "ACCOUNT", "PASSPORT": "PASSPORT", "DRIVER_LICENSE": "DRIVER", "BUSINESS_REG": "BRN",
     "MEDICAL_INSURANCE": "HEALTH", "CARD": "CARD", "VEHICLE": "PLATE", "URL": "URL",
 }  # fmt: skip
-PRESIDIO = {
-    "KrRrnRecognizer": "RRN", "KrFrnRecognizer": "FRN", "KrBrnRecognizer": "BRN", "KrPassportRecognizer": "PASSPORT",
-    "KrDriverLicenseRecognizer": "DRIVER", "PhoneRecognizer": "TEL", "EmailRecognizer": "EMAIL", "UrlRecognizer": "URL",
-    "IpRecognizer": "IP", "MacAddressRecognizer": "MAC", "CreditCardRecognizer": "CARD",
-}  # fmt: skip
-PRESIDIO_MIN_SCORE = 0.3
 
 
 def load_detectors() -> dict[str, Detect]:
     """The installed detectors by name."""
-    loaders = {"ko-pii": _ko_pii, "Presidio": _presidio}
-    return {name: loaders[name]() for name, package in DETECTORS.items() if find_spec(package)}
+    return {name: _ko_pii() for name, package in DETECTORS.items() if find_spec(package)}
 
 
 def _ko_pii() -> Detect:
     from ko_pii import detect_all
 
     return lambda text: [(f.start, f.end, KO_PII[f.label]) for f in detect_all(text) if f.label in KO_PII]
-
-
-def _presidio() -> Detect:
-    """Presidio with its five Korean and six general recognizers on plain words.
-
-    No language model is used: it would add names of people and places, which are not types of Table 29.
-    """
-    import presidio_analyzer.predefined_recognizers as recognizers
-    import spacy
-    import tldextract.tldextract as domains
-    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
-    from presidio_analyzer.nlp_engine import SpacyNlpEngine
-
-    # otherwise the e-mail recognizer downloads a list of domains that the package contains
-    domains.TLD_EXTRACTOR = domains.TLDExtract(suffix_list_urls=())
-    loaded, kinds = [], {}
-    for name, kind in PRESIDIO.items():
-        region = {"supported_regions": ("KR",)} if name == "PhoneRecognizer" else {}
-        loaded.append(getattr(recognizers, name)(supported_language="ko", **region))
-        kinds[loaded[-1].supported_entities[0]] = kind
-    words = spacy.blank("xx")
-    if not spacy.Language.has_factory("words_as_lemmas"):
-        spacy.Language.component("words_as_lemmas", func=_words_as_lemmas)
-    words.add_pipe("words_as_lemmas")
-    engine = SpacyNlpEngine()
-    engine.nlp = {"ko": words}
-    analyzer = AnalyzerEngine(
-        registry=RecognizerRegistry(recognizers=loaded, supported_languages=["ko"]),
-        nlp_engine=engine,
-        supported_languages=["ko"],
-        default_score_threshold=PRESIDIO_MIN_SCORE,
-    )
-    return lambda text: [(r.start, r.end, kinds[r.entity_type]) for r in analyzer.analyze(text, language="ko")]
-
-
-def _words_as_lemmas(document: Any) -> Any:
-    """Presidio searches its context words in the lemmas."""
-    for token in document:
-        token.lemma_ = token.text
-    return document
 
 
 # --- decontamination
@@ -263,64 +208,3 @@ def train_with_stock_steps(
         if step % config.watch.log_every == 0:
             marks.append((step, loss.item(), time.process_time()))
     return marks
-
-
-# --- fine-tuning in the manner of the published code: inputs padded to the maximum length of the task, a plain loop. To
-# its advantage, features come from our conversion, words of KLUE-DP are padded per batch, and there is no bookkeeping.
-
-
-def pad_fully(batch: dict[str, NDArray[Any]], max_tokens: int, pad_id: int) -> dict[str, NDArray[Any]]:
-    """Pad the token arrays of a batch to ``max_tokens``."""
-    fillers = {"input_ids": pad_id, "attention_mask": 0, "token_type_ids": 0, "labels": -100}
-    tokens = batch["input_ids"].shape[1]
-    return {
-        name: np.pad(array, ((0, 0), (0, max_tokens - tokens)), constant_values=fillers[name])
-        if name in fillers and array.shape[1:] == (tokens,)
-        else array
-        for name, array in batch.items()
-    }
-
-
-def fixed_batches(
-    task: Task, features: Sequence[Feature], order: Sequence[int], settings: Hyperparameters, pad_id: int
-) -> Iterator[dict[str, Tensor]]:
-    """Yield batches in the given order, padded to the maximum length of the task."""
-    from finetune.train.batched_prediction import to_tensors
-
-    for begin in range(0, len(order), settings.batch_size):
-        rows = [features[i] for i in order[begin : begin + settings.batch_size]]
-        yield to_tensors(pad_fully(task.collate(rows, pad_id), settings.max_tokens, pad_id))
-
-
-def train_plainly(
-    task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, seed: int, pad_id: int
-) -> None:
-    """Train one epoch with AdamW, a linear schedule and gradient clipping."""
-    import torch
-    from torch.nn.utils import clip_grad_norm_
-
-    order = np.random.default_rng(seed).permutation(len(features)).tolist()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
-    steps = -(-len(order) // settings.batch_size)
-    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
-    model.train()
-    for batch in fixed_batches(task, features, order, settings, pad_id):
-        loss = model(**batch)["loss"]
-        loss.backward()
-        clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        rate.step()
-        optimizer.zero_grad()
-        loss.item()  # logged every step
-
-
-def predict_plainly(
-    task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, pad_id: int
-) -> list[Any]:
-    """One raw output per feature, in order."""
-    import torch
-
-    model.eval()
-    with torch.inference_mode():
-        batches = fixed_batches(task, features, range(len(features)), settings, pad_id)
-        return [raw for batch in batches for raw in model.predict(**batch)]  # type: ignore[operator]

@@ -57,23 +57,6 @@ def bench_tokenizer(
     run_tokenizer_bench(texts or [], measure or [], gold or [], others or [], megabytes, workers, out)
 
 
-@bench_app.command("pack")
-def bench_pack(
-    tokenizers: Annotated[list[Path], typer.Argument(help="Folders with tokenizer.json.")],
-    texts: Annotated[list[str] | None, typer.Option(help="Raw text; repeatable. Default: the embedded sample.")] = None,
-    megabytes: Annotated[float, typer.Option(help="Megabytes of text, an equal share of each file.")] = 8.0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
-) -> None:
-    """Compare the speed of malmoi pack with the tokenizers library.
-
-    Example:  python -m benchmarks pack runs/smoke/tokenizer --texts wiki.jsonl
-    """
-    set_up_console()
-    from benchmarks.pack import run_pack_bench
-
-    run_pack_bench(tokenizers, texts or [], megabytes, json_file)
-
-
 @bench_app.command("pretrain")
 def bench_pretrain(
     only: Annotated[list[str] | None, typer.Option(help="Part to run: loader or trainer. Default: both.")] = None,
@@ -92,26 +75,20 @@ def bench_pretrain(
     run_pretrain_bench(only or [], size or ["4x256"], steps, rounds, out)
 
 
-@bench_app.command("finetune")
-def bench_finetune(
-    klue: Annotated[Path | None, typer.Option(help="Folder of the KLUE files. Default: the embedded sample.")] = None,
-    vocabulary: Annotated[
-        Path | None, typer.Option(help="WordPiece vocab.txt. Default: learned from the examples.")
-    ] = None,
-    task: Annotated[
-        list[str] | None, typer.Option(help="Task: ynat, klue-sts, klue-nli, klue-ner or klue-dp; repeatable.")
-    ] = None,
-    examples: Annotated[int | None, typer.Option(min=1, help="Number of examples per task. Default: all.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
+@bench_app.command("gpu")
+def bench_gpu(
+    minutes: Annotated[float, typer.Option(help="Time for all parts; the most important run first.")] = 9.0,
+    tiny: Annotated[bool, typer.Option("--tiny", help="Tiny models and rows, also for a CPU.")] = False,
+    out: Annotated[Path, typer.Option(help="Output folder for gpu.json and gpu.md.")] = Path("gpu"),
 ) -> None:
-    """Compare training and prediction speed with the published padding.
+    """Measure pretraining on a GPU: speed, MFU, memory, waits, stalls, resuming, and parity with the stock classes.
 
-    Example:  python -m benchmarks finetune --klue klue_benchmark --vocabulary vocab.txt --examples 500
+    Example:  python -m benchmarks gpu --out gpu-h100
     """
     set_up_console()
-    from benchmarks.finetune import run_finetune_bench
+    from benchmarks.gpu import run_gpu_bench
 
-    run_finetune_bench(klue, vocabulary, task or [], examples, json_file)
+    run_gpu_bench(minutes, out, is_tiny=tiny)
 
 
 @bench_app.command("speedrun")

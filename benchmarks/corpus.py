@@ -77,7 +77,7 @@ def run_corpus_bench(
             "decontamination": bench_decontamination(documents, items),
             "whole_stage": bench_whole_stage(documents, items, scratch),
             "rounds": ROUNDS,
-            "versions": versions_of((*SPLITTERS.values(), "ko-pii", "presidio-analyzer", "rank-bm25")),
+            "versions": versions_of((*SPLITTERS.values(), "ko-pii", "rank-bm25")),
         }
     console = PlainConsole()
     for table in _tables(results):
@@ -118,7 +118,7 @@ def _speeds(splitters: dict[str, Split], texts: list[str]) -> dict[str, float]:
 
 
 def bench_pii(documents: list[str], labelled: Labelled) -> dict[str, Any]:
-    """Scores on ``labelled`` of ours, and of ko-pii and Presidio if installed; speed of ours on ``documents``."""
+    """Scores on ``labelled`` of ours, and of ko-pii if installed; speed of ours on ``documents``."""
     from corpus.pii.detect import find_pii
     from corpus.sentences.split import split_sentences
 

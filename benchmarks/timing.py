@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryFile
-from threading import Event, Thread
+from threading import TIMEOUT_MAX, Event, Thread, Timer
 from typing import Any
 
 from corpus.documents.atomic_files import atomic_write
@@ -77,7 +78,9 @@ def fresh_in_turns(
     }
 
 
-def run_fresh(work: Work, order: Any, what: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+def run_fresh(
+    work: Work, order: Any, what: str, environment: Mapping[str, str] | None = None, seconds: float | None = None
+) -> dict[str, Any]:
     """Call ``work(order)`` in a fresh Python and measure it there.
 
     Log lines of the package of ``work`` are logged here too. The process ends when this one ends, even if killed.
@@ -85,21 +88,24 @@ def run_fresh(work: Work, order: Any, what: str, environment: Mapping[str, str] 
     Args:
         what: for the error message, for example "the corpus stage".
         environment: variables in addition to ours and one thread for numeric libraries.
+        seconds: limit, after which the process is killed.
 
     Returns:
         the result of ``work``, "wall_s", "cpu_s" (children included), "peak_mib" of the process and "peak_worker_mib"
         of the largest process below it.
 
     Raises:
-        LaunchError: the process failed.
+        LaunchError: the process failed, or took longer than ``seconds``.
     """
     root = str(Path(__file__).resolve().parents[1])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     variables = os.environ | ONE_THREAD | {"PYTHONPATH": path} | dict(environment or {})
     command = [sys.executable, "-m", __name__, work.__module__, work.__name__, json.dumps(order)]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    began = time.monotonic()
     with (
         TemporaryFile("w+") as errors,
-        _ended(subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=errors, text=True)) as process,
+        _ended(subprocess.Popen(command, env=variables, stderr=errors, **pipes), seconds) as process,
     ):
         line = ""
         for line in process.stdout or ():
@@ -108,18 +114,29 @@ def run_fresh(work: Work, order: Any, what: str, environment: Mapping[str, str] 
         if process.wait():
             errors.seek(0)
             last = (errors.read().strip().splitlines() or ["no message"])[-1]
+            if seconds and time.monotonic() - began >= seconds:
+                last = f"took longer than {seconds:.0f} s"
             raise LaunchError(f"{what} failed in its own process ({last}); run it alone with the same text")
     return dict(json.loads(line))
 
 
 @contextmanager
-def _ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Kill the process at the end of the block."""
+def _ended(process: subprocess.Popen[str], seconds: float | None) -> Iterator[subprocess.Popen[str]]:
+    """Kill the process and its children at the end of the block, or after ``seconds``."""
+
+    def kill() -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    timer = Timer(seconds or TIMEOUT_MAX, kill)
+    timer.daemon = True
     with process:
+        timer.start()
         try:
             yield process
         finally:
-            process.kill()
+            timer.cancel()
+            kill()
 
 
 def _be_fresh(module: str, function: str, sent: str) -> None:
