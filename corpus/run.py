@@ -41,6 +41,7 @@ from corpus.documents.units import map_units as map_in_processes
 from corpus.drops import Comparisons, find_near, reasons_of_documents, write_drops
 from corpus.duplicates.exact import find_repeats, split_ranges
 from corpus.final_check import check_folder
+from corpus.noise.remove import rules_except
 from corpus.pii.document import SECRET_NAME, DocumentHider, load_document_hider, load_name_model
 from corpus.pii.key import key_fingerprint, load_or_create_secret, read_key
 from corpus.quality.boilerplate import find_boilerplate
@@ -103,6 +104,8 @@ def run(
         BadInput: no documents were read or kept, or too many records are unreadable.
     """
     check_names(config.quality.rules_off)
+    for rules in config.noise_rules_off.values():
+        rules_except(tuple(rules))
     if config.toxicity.enabled:
         load_classifier(config.toxicity)  # report errors before the work starts
     if config.pii.mode != "keep":

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from corpus.documents.accelerator import DeviceName
-from corpus.documents.section import Section
+from corpus.documents.section import Section, problem_text
 from finetune.custom_config import CUSTOM_NAME, CustomTask
 from finetune.hyperparameters import Hyperparameters
 from finetune.task_names import PAPER_NAMES, SHORT_NAMES, TASK_NAMES, full_name, short_name
@@ -129,7 +129,7 @@ def _read_values(key: str, values: tuple[SearchValue, ...]) -> tuple[SearchValue
         try:
             read.append(getattr(Hyperparameters.model_validate({key: value}), key))
         except ValidationError as error:
-            raise ValueError(f"{key}: {value}: {error.errors()[0]['msg']}") from None
+            raise ValueError(f"{key}: {value}: {problem_text(error.errors()[0])}") from None
     if not read or len(set(read)) < len(read):
         raise ValueError(f"{key}: list at least one value, and each once, as {key}: [1, 2], or null to leave it out")
     return tuple(read)
@@ -272,7 +272,7 @@ class FinetuneConfig(Section):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, ("settings", name, *first["loc"])))
-            said = first["msg"].removeprefix("Value error, ")
+            said = problem_text(first)
             raise ValueError(f"{place}: {said}" if first["loc"] else f"{place}.{said}") from None
         return self.model_copy(update={key: getattr(checked, key) for key in changes})
 

@@ -62,6 +62,10 @@ REMOVED = {  # old verbs, and what to use instead
     "package": "pack the run's folder finetune with tar; `malmoi score RUN` recomputes its scores",
     "copy": "copy finished stages with the tool of your storage, such as rclone (docs/clusters.md)",
 }
+REMOVED_TOOLS = {  # old tools of stages, such as `malmoi corpus push`
+    "push": "use `malmoi push FOLDER NAME/REPOSITORY`",
+    "features": "removed; in a checkout, tests/finetune/records.py makes the same records of inputs and targets",
+}
 
 
 class Verbs(TyperGroup):
@@ -129,8 +133,8 @@ def _stage_command(verb: str) -> Callable[..., None]:
         verbose: Verbose = False,
     ) -> None:
         set_up_console(verbose=verbose)
-        if recipe == "push":
-            raise LaunchError(f"{verb} push: the command is now `malmoi push FOLDER NAME/REPOSITORY`")
+        if recipe in REMOVED_TOOLS:
+            raise LaunchError(f"{verb} {recipe}: {REMOVED_TOOLS[recipe]}")
         from launch.conduct import conduct
 
         conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)

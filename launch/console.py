@@ -124,6 +124,7 @@ def set_up_console(*, verbose: bool = False) -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("DS_LOG_LEVEL", "error")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     if not any(Path("/dev").glob("nvidia*")):
         os.environ.setdefault("DS_ACCELERATOR", "cpu")  # DeepSpeed then does not search for a GPU and warn
     warnings.formatwarning = _plain_warning

@@ -49,7 +49,8 @@ def error_message(error: BaseException) -> str:
         return f"no space left on the disk{where}; make room, then run the same command again to resume"
     if isinstance(error, OSError) and error.strerror:
         where = f"{file}: " if file else ""
-        return f"{where}{error.strerror.lower()}; check the path, its permissions and the free space"
+        advice = "the path" if isinstance(error, FileNotFoundError) else "the path and its permissions"
+        return f"{where}{error.strerror.lower()}; check {advice}"
     return str(error)
 
 

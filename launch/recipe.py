@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from corpus.config import CorpusConfig
-from corpus.documents.section import Section
+from corpus.documents.section import Section, problem_text
 from corpus.reading.hub import PREFIX as HUB_PREFIX
 from finetune.config import FRESH, FinetuneConfig
 from launch.config import LaunchConfig, SampleConfig
@@ -259,10 +259,10 @@ def read_value(text: str, kind: Any) -> Any:
     return [read_value(part.strip(), typing.get_args(lists[0])[0]) for part in text.split(",")] if text else []
 
 
-def kind_of(key: str) -> Any:
-    """The annotation of a key such as ``corpus.sources.NAME.inputs``; None if the recipe has no such key."""
-    kind: Any = Recipe
-    for part in key.split("."):
+def kind_of(key: str, model: type[BaseModel] = Recipe) -> Any:
+    """The annotation of a key such as ``corpus.sources.NAME.inputs``; None if the model has no such key."""
+    kind: Any = model
+    for part in filter(None, key.split(".")):
         kind = next(_kinds_inside(kind, part), None)
     return kind
 
@@ -298,19 +298,27 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any
 
 def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
     known = [key for key, _ in _fields(model)]
-    for problem in error.errors():
-        key = ".".join(map(str, problem["loc"]))
-        section, _, name = key.rpartition(".")
+    problems = error.errors()
+    for problem in problems:
+        place = [str(part) for part in problem["loc"] if part != "[key]"]
+        key = ".".join(place)
         if problem["type"] == "extra_forbidden":
-            siblings = [k for k in known if k.rpartition(".")[0] == section]
-            names = ", ".join(k.rpartition(".")[2] for k in siblings)
-            inside = [k for k in known if k.startswith(f"{section}.") and k.endswith(f".{name}")]
-            close = (
-                f"; did you mean {inside[0]}?" if inside else _did_you_mean(key, siblings) or _did_you_mean(key, known)
-            )
-            yield f"{key}: unknown key{close or f'; keys here are: {names}'}"
-        else:
+            yield f"{key}: unknown key; {_known_keys(place, known, model)}"
+        elif problem["type"] != "too_short" or not problem["input"]:  # the list is empty, not only its valid part
             text = "" if isinstance(problem["input"], dict | BaseModel) else repr(problem["input"])
             text = text if len(text) <= MAX_VALUE_CHARS else text[: MAX_VALUE_CHARS - 1] + "…"
-            got = f" (got {text})" if text else ""
-            yield f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{got}"
+            message = problem_text(problem)
+            is_named = problem["type"] == "value_error" and str(problem["input"]) in message
+            got = f" (got {text})" if text and not is_named else ""
+            yield f"{key + ': ' if key else ''}{message}{got}"
+
+
+def _known_keys(place: Sequence[str], known: Sequence[str], model: type[BaseModel]) -> str:
+    """The key that was probably meant at ``place``, or the keys of that section."""
+    *sections, name = place
+    section = ".".join(sections)
+    names = [field for option in _options(kind_of(section, model)) for field in getattr(option, "model_fields", ())]
+    if inside := [k for k in known if k.startswith(f"{section}.") and k.endswith(f".{name}")]:
+        return f"did you mean {inside[0]}?"
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {'.'.join((*sections, near[0]))}?" if near else f"keys here are: {', '.join(names)}"

@@ -128,7 +128,7 @@ def klue_fingerprints(names: Sequence[str | None]) -> Fingerprints:
         elif (copy := find_copy(name)) is not None:
             found[str(copy)] = partial(dataset_state, HubSet(copy.name, None, copy.revision, "train"))
         else:
-            raise LaunchError(f"{name}: no such file or folder; set finetune.data to the folder of the KLUE files")
+            raise LaunchError(f"{name}: no such file or folder; correct finetune.data or corpus.benchmarks")
     return found
 
 

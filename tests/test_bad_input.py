@@ -148,8 +148,8 @@ RECIPES: dict[str, tuple[bytes, str]] = {
     "Python object": (b"!!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
     "endless number": (b"pretrain: {steps: " + b"9" * 5000 + b"}\n", "4300 digits"),
     "number as key": (b"1: 2\n", "Keys should be strings"),
-    "section without content": (b"corpus:\n", "corpus: Input should be a valid dictionary"),
-    "half a character": (b'name: "\\ud800"\n', "name: Input should be a valid string"),
+    "section without content": (b"corpus:\n", "corpus: must be a section of keys and values"),
+    "half a character": (b'name: "\\ud800"\n', "name: must be text"),
     "thousands of problems": (b"corpus: {inputs: [" + b"1," * 3000 + b"]}\n", "and 2980 more"),
     "long value": (b"pretrain: {steps: " + b"x" * 3000 + b"}\n", "pretrain.steps"),
 }

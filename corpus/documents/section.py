@@ -1,15 +1,40 @@
-"""Base class of every recipe section: strict keys, renamed keys for one release, removed keys with a reason."""
+"""Base class of every recipe section: strict keys, renamed keys for one release, removed keys with a reason.
+
+``problem_text`` says in plain English what pydantic found, for recipes and every other file that it checks.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, model_validator
+from pydantic_core import ErrorDetails
 
 log = logging.getLogger(__name__)
+PLAIN = {  # pydantic's error types whose messages use words of Python
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a section of keys and values"),
+    **dict.fromkeys(("too_short", "string_too_short"), "must not be empty"),
+    **dict.fromkeys(("string_type", "string_unicode"), "must be text"),
+    "missing": "missing",
+}
+
+
+def problem_text(problem: ErrorDetails) -> str:
+    """One of ``ValidationError.errors()`` in plain English, without the value.
+
+    >>> problem_text({"type": "less_than", "loc": (), "msg": "Input should be less than 1", "input": 15})
+    'must be less than 1'
+    """
+    text = PLAIN.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+    return re.sub("^(Input|String) should ", "must ", text)
 
 
 class Section(BaseModel, frozen=True, extra="forbid"):

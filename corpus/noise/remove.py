@@ -26,7 +26,7 @@ def rules_except(names: Sequence[str], keep_hashtag_words: bool = False) -> tupl
     known = [rule.name for rule in NOISE_RULES]
     for name in names:
         if name not in known:
-            raise BadInput(f'no noise rule "{name}"; the rules are {", ".join(known)}')
+            raise BadInput(f'corpus.noise_rules_off: no noise rule "{name}"; the rules are {", ".join(known)}')
     rules = (rule for rule in NOISE_RULES if rule.name not in names)
     return tuple(HASHTAG_SIGN if keep_hashtag_words and rule.name == "hashtag" else rule for rule in rules)
 

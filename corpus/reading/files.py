@@ -67,7 +67,7 @@ def is_text_file(path: Path) -> bool:
 
 def find_texts(patterns: Sequence[str]) -> list[Path]:
     """Text files in the order of the patterns; folders and globs are sorted, each file appears once."""
-    expected = "text file (.txt, .jsonl, .ndjson, packed as .gz, .zst, .xz, .bz2 or not, or .parquet)"
+    expected = "text file (.parquet, or .txt, .jsonl, .ndjson, which may be compressed: .gz, .zst, .xz, .bz2)"
     return find_files(patterns, is_text_file, expected, HOW_TO_READ)
 
 
@@ -124,8 +124,8 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: M
             found = [p for p in _within(_fixed_part(path), _glob(path)) if p.is_file() and accepts(p)]
         else:
             raise BadInput(f"{pattern}: no such file or folder; expected a {expected}, a folder or a glob")
-    except OSError as error:
-        if is_local(path):
+    except Exception as error:  # every storage package has its own
+        if is_local(path) or isinstance(error, BadInput):
             raise
         raise BadInput(f"{pattern}: cannot be accessed ({error}); check the address and your permissions") from error
     if not found:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from corpus.documents.atomic_files import atomic_write, parse_json, read_bytes
 from corpus.documents.errors import BadInput, first_line
+from corpus.documents.section import problem_text
 
 Model = TypeVar("Model", bound=BaseModel)
 CUSTOM_HINT = "give the KLUE file, or describe your own data in finetune.custom (docs/custom-task.md)"
@@ -143,7 +144,7 @@ def validate(model: type[Model], value: Any, where: str) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "value"
-        problem = first["msg"].removeprefix("Value error, ")
+        problem = problem_text(first)
         found = "" if first["type"] == "missing" else f", found {first['input']!r:.60}"
         raise BadInput(f"{where}: {place}: {problem}{found}") from None
 

@@ -76,6 +76,8 @@ def load_config(name: str) -> PreTrainedConfig:
         refuse_links(Path(name), name)
     if Path(name).exists():
         check_sizes(Path(name), name)
+    elif name.count("/") > 1 or name.startswith((".", "/", "~")):
+        raise BadInput(f"{name}: no such folder; give the folder of a model, or its name on the Hub")
     with in_one_sentence(name, "not an encoder that transformers can load"):
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
     kind = config.model_type

@@ -18,6 +18,7 @@ from corpus.documents.accelerator import DeviceName, find_device
 from corpus.documents.atomic_files import file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, check_model_files, refuse_links
+from corpus.documents.section import problem_text
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
 from finetune.data.files import in_one_sentence
 from finetune.encoder.loading import load_config, load_tokenizer, read_weights
@@ -105,8 +106,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BadInput(
             f"{folder}: not a fine-tuned malmoi model ({MODEL_INFO_NAME} is missing)\n"
-            f"expected: a folder such as runs/…/finetune/TASK/MODEL/seed-N/{MODEL_NAME}\n"
-            f"to use another Hugging Face model whose labels are in KLUE order, add a {MODEL_INFO_NAME}: {NEEDED}"
+            f"  expected: a folder such as runs/…/finetune/TASK/MODEL/seed-N/{MODEL_NAME}\n"
+            f"  to use another Hugging Face model whose labels are in KLUE order, add a {MODEL_INFO_NAME}: {NEEDED}"
         )
     settings = {**DEFAULTS, **read_json_object(path, SAVE_AGAIN)}
     if settings.get("format") != FORMAT:
@@ -135,9 +136,8 @@ def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
         config = FinetuneConfig(tasks=(name,), **{key: settings[key] for key in OF_TASK})
     except ValidationError as error:
         wrong = error.errors()[0]
-        raise BadInput(
-            f"{folder / MODEL_INFO_NAME}: {wrong['loc'][0]} is {wrong['input']!r:.40} ({wrong['msg']}); {SAVE_AGAIN}"
-        ) from None
+        found = f"{wrong['loc'][0]} is {wrong['input']!r:.40} ({problem_text(wrong)})"
+        raise BadInput(f"{folder / MODEL_INFO_NAME}: {found}; {SAVE_AGAIN}") from None
     task = task_of(name, config)
     return task.with_learned(settings["learned"] or {}) if task.learn else task
 

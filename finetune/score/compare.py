@@ -211,7 +211,7 @@ def choose(trained: Sequence[Trained], name: str | None) -> list[Trained]:
     for names_of in (lambda one: one.name, lambda one: one.first["model"], lambda one: one.first.get("settings")):
         if found := [one for one in trained if names_of(one) == name]:
             return found
-    raise BadInput(f"no results of {name}; here are {_named(trained)}")
+    raise BadInput(f"no results of {name}; there are results of {_named(trained)}")
 
 
 def _named(trained: Sequence[Trained]) -> str:

@@ -26,7 +26,7 @@ def parse_texts(columns: Sequence[str], raw: RawInput, where: str) -> dict[str, 
     if not isinstance(raw, Mapping):
         if len(raw) != len(columns):
             names = ", a tab, ".join(columns)
-            raise BadInput(f"{where}: expected {names}; found {len(raw)} columns; for others give JSON lines")
+            raise BadInput(f"{where}: expected {names}, or a line of JSON; texts found: {len(raw)}")
         raw = dict(zip(columns, raw, strict=True))
     texts = {column: nfc(_text_under(column, raw, len(columns) == 1, where)) for column in columns}
     return texts if all(text.strip() for text in texts.values()) else None

@@ -135,7 +135,7 @@ def ensemble(
     if not plans:
         results = "; ".join(f"{m.result['model']}, seed {m.seed}" for m in members[:8]) or "no results"
         raise LaunchError(
-            f"{name}: nothing to average ({results}); an ensemble needs two results, of a seed or of a model"
+            f"{name}: nothing to average (found: {results}); an ensemble needs two models, or two seeds of a model"
         )
     scores = [
         {**m.result, "model": f"{m.out.parent.name}: {m.result['model']}" if len(outs) > 1 else m.result["model"]}

@@ -253,9 +253,9 @@ def load_tasks(
         recipe = load_recipe(names[0])
         config, data, out = recipe.finetune, data or recipe.finetune.data, out or runs / recipe.name
         names = names[1:] or config.tasks
+    chosen = dict.fromkeys(full_name(name) for name in names)
     if data is None or out is None:
         missing = "--data FOLDER (or malmoi:sample)" if data is None else "--out FOLDER"
-        raise LaunchError(f"malmoi llm {' '.join(names)}: {missing} is missing; a recipe has both")
-    chosen = dict.fromkeys(full_name(name) for name in names)
+        raise LaunchError(f"malmoi llm {' '.join(names)}: set {missing}, or name a recipe, which has data and output")
     folder = find_klue(data, out)
     return [load_prompted_task(name, folder, shots, limit, seed, config) for name in chosen], out

@@ -98,7 +98,7 @@ def test_noise_rules_and_limits_are_set_by_source(tmp_path: Path, clean: Clean) 
     clean(path, sources=sources, noise_rules_off={"code": ["hashtag"]}, min_sentence_chars={"rest": 99})
     assert sentences_of(tmp_path / "out") == [("값은 #include 처럼 쓴다.",), ("오늘은 했다.",)]
     with pytest.raises(BadInput, match=r"hash_tag.*hashtag"):
-        clean(path, sources=sources, noise_rules_off={"code": ["hash_tag"]}, out="wrong")
+        clean(path, sources=sources, noise_rules_off={"no such source": ["hash_tag"]}, out="wrong")
 
 
 def test_the_words_of_hashtags_can_stay(tmp_path: Path, clean: Clean) -> None:

@@ -72,7 +72,7 @@ def test_comma_separated_override_becomes_a_list() -> None:
         ("pretrain.step=7", "pretrain.step: unknown key; did you mean pretrain.steps?"),
         ("pretrain.lr=1.0e-4", "pretrain.lr: unknown key; did you mean pretrain.optimizer.lr?"),
         ("pretrain.masking.share=0.2", "pretrain.masking: unknown key; did you mean pretrain.rows.masking?"),
-        ("pretrain.engine=deepspeed", "pretrain.engine: Input should be a valid dictionary"),
+        ("pretrain.engine=deepspeed", "pretrain.engine: must be a section of keys and values"),
         ("pretrane.steps=7", "pretrane: unknown key; did you mean pretrain?"),
         ("pretrain.steps=many", "pretrain.steps: "),
         ("pretrain.rows.masking.share=15", "pretrain.rows.masking.share: "),

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
+from corpus.documents.section import problem_text
 from finetune.custom_config import CustomColumns, CustomTask
 from finetune.examples import ErrorView, Example, Row
 from finetune.metrics import pearson, spearman
@@ -73,7 +74,7 @@ def custom_task(definition: Any, place: str = "own task", files: Mapping[str, st
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(["own", *map(str, problem["loc"])])
-        raise BadInput(f"{place}: {key} cannot be used ({problem['msg']}); save the model again") from None
+        raise BadInput(f"{place}: {key} cannot be used ({problem_text(problem)}); save the model again") from None
     has_labels = bool(columns.labels) or columns.kind in ("similarity", "span")
     if not isinstance(name, str) or not labels.is_finite_number(scale) or not has_labels:
         raise BadInput(f"{place}: own has no name, or not the labels or the scale of its kind; save the model again")

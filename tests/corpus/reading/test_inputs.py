@@ -88,6 +88,16 @@ def test_a_data_set_without_the_column_or_that_is_not_there_is_bad_input(hub_fol
         records_of(find_inputs([f"hub:{hub_folder}#nothing"], {}, "text"))
 
 
+def test_errors_of_a_storage_package_are_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bucket:
+        def is_file(self) -> bool:
+            raise RuntimeError("Unable to locate credentials")
+
+    monkeypatch.setattr("corpus.reading.files.to_path", lambda name: Bucket())
+    with pytest.raises(BadInput, match=r"s3://a/b: cannot be accessed \(Unable to locate credentials\); check"):
+        find_inputs(["s3://a/b"], {}, "text")
+
+
 def test_names_of_data_sets_hold_configuration_revision_and_split() -> None:
     assert parse_hub_name("hub:wikimedia/wikipedia:20231101.ko@main#test") == HubSet(
         "wikimedia/wikipedia", "20231101.ko", "main", "test"

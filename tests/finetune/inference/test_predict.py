@@ -162,8 +162,8 @@ def test_tags_follow_their_words_through_odd_text() -> None:
     [
         ("ynat", {"headline": "비"}, ["input 2: no 'title'", "headline"]),
         ("ynat", {"title": 3}, ["'title' should be a text"]),
-        ("ynat", ["비", "눈"], ["expected title", "found 2 columns"]),
-        ("klue-nli", "비가 온다.", ["premise, a tab, hypothesis", "found 1 columns"]),
+        ("ynat", ["비", "눈"], ["expected title", "texts found: 2"]),
+        ("klue-nli", "비가 온다.", ["premise, a tab, hypothesis", "texts found: 1"]),
         ("klue-re", "<subj>가람</subj>은 대표다.", ["<obj>…</obj>"]),
         ("klue-re", "<subj>가</subj> <subj>나</subj> <obj>다</obj>", ["<subj> occurs twice"]),
         ("klue-re", "</subj>가<subj> <obj>다</obj>", ["two marked entities"]),

@@ -94,7 +94,9 @@ def test_within_one_run_all_models_stand_beside_the_first(write: Write, caplog: 
     assert [(one.name, other.name) for one, other in pair_up(trained, None, "slow", "a-model")] == [
         ("model, slow", "a-model")]  # fmt: skip
     assert [one.name for one in choose(trained, "model")] == ["model"]
-    with pytest.raises(BadInput, match="no results of none; here are model; model, published; model, slow; a-model"):
+    with pytest.raises(
+        BadInput, match="no results of none; there are results of model; model, published; model, slow; a-model"
+    ):
         choose(trained, "none")
     with pytest.raises(BadInput, match="another protocol"):
         compare(pair_up(trained, None, "model", "published"))

@@ -45,7 +45,7 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
         ("corpus.inputs=absent.jsonl", "absent.jsonl"),
         ("finetune.data=", "finetune.data: set the folder"),
         ("finetune.data=nowhere", "nowhere: no such file or folder"),
-        ("finetune.models=./nothing/here", "./nothing/here: not an encoder that transformers can load"),
+        ("finetune.models=./nothing/here", "./nothing/here: no such folder"),
         ("pretrain.steps=2000000000", "there is no GPU"),
         ("launch.engine=slurm", "launch.engine=slurm needs"),
     ],
@@ -165,7 +165,7 @@ def test_an_earlier_stage_that_is_missing_is_named_with_its_verb(tmp_path: Path)
 
 
 def test_a_run_with_problems_writes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match="not an encoder"):
+    with pytest.raises(LaunchError, match="no such folder"):
         conduct("run", "smoke", ["finetune.models=./nothing/here"], tmp_path / "runs", dry_run=False)
     assert not (tmp_path / "runs").exists()
 

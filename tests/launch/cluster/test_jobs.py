@@ -182,7 +182,7 @@ def test_one_job_does_all_stages_on_the_allocation_of_pretraining(tmp_path: Path
     [
         ("partition: gpu", "partition: unknown key"),
         ("pretrain: {node: 2}", "pretrain.node: unknown key; did you mean pretrain.nodes?"),
-        ("pretrain: {gpus: -1}", "pretrain.gpus: Input should be greater than or equal to 0 (got -1)"),
+        ("pretrain: {gpus: -1}", "pretrain.gpus: must be greater than or equal to 0 (got -1)"),
         ("- a", "a site is a mapping of sections, this file holds a list"),
         ("a: [", "not readable as YAML"),
         ("modules: ['x; rm -rf /']", "modules.0"),

@@ -161,7 +161,7 @@ def test_the_command_prints_one_row_per_metric(asked, files, tmp_path, capfd) ->
     [
         ("{", "broken JSON"),
         ("[]", "expected one JSON object"),
-        ('{"instruction": ""}', "Field required"),
+        ('{"instruction": ""}', "output_length: missing"),
     ],
 )
 def test_one_broken_file_stops_all_before_anything_is_asked(asked, files, tmp_path, capfd, change, said) -> None:

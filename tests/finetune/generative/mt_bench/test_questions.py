@@ -47,11 +47,11 @@ def test_decomposed_text_and_foreign_line_ends_read_as_the_same(tmp_path: Path) 
         ([ONE, {**TWO, "question_id": 81}], "line 2: question_id 81 also occurs in an earlier line"),
         ([{**ONE, "question_id": None}], "question_id: expected a number or a text, found None"),
         ([{**ONE, "question_id": True}], "question_id: expected a number or a text, found True"),
-        ([{**ONE, "category": ""}], "category: String should have at least 1 character"),
-        ([{**ONE, "turns": []}], "turns: Tuple should have at least 1 item"),
-        ([{**ONE, "turns": "글"}], "turns: Input should be a valid tuple, found '글'"),
-        ([{**ONE, "turns": ["글", 3]}], "turns.1: Input should be a valid string, found 3"),
-        ([{**ONE, "reference": {"a": 1}}], "reference: Input should be a valid tuple"),
+        ([{**ONE, "category": ""}], "category: must not be empty"),
+        ([{**ONE, "turns": []}], "turns: must not be empty"),
+        ([{**ONE, "turns": "글"}], "turns: must be a list, found '글'"),
+        ([{**ONE, "turns": ["글", 3]}], "turns.1: must be text, found 3"),
+        ([{**ONE, "reference": {"a": 1}}], "reference: must be a list"),
     ],
 )
 def test_a_broken_question_file_is_one_sentence(tmp_path: Path, records: list[Any], said: str) -> None:

@@ -205,7 +205,7 @@ def test_files_that_do_not_fit_are_one_sentence(playing, tmp_path, capfd) -> Non
     questions.write_text('{"question_id": 1, "category": "math"}\n', "utf-8")
     answers.write_text('{"question_id": 9, "choices": [{"turns": ["가", "나"]}]}\n', "utf-8")
     common = ("llm", "mt-bench", "--model", MODEL, "--judge", JUDGE, "--out", str(tmp_path / "out"))
-    run_command(capfd, *common, str(questions)).refused("q.jsonl, line 1", "turns: Field required")
+    run_command(capfd, *common, str(questions)).refused("q.jsonl, line 1", "turns: missing")
     run_command(capfd, *common, "--against", str(answers)).refused("answers none of the questions")
     run_command(capfd, *common, "--judge", JUDGE).refused("named twice")
 
