@@ -212,7 +212,10 @@ class OptimizerConfig(Section):
 class EngineConfig(Section):
     """How and where the computation runs. Apart from the precision, only rounding depends on it."""
 
-    removed: ClassVar[Mapping[str, str]] = {"offload": "use more devices or zero_stage 3"}
+    removed: ClassVar[Mapping[str, str]] = {
+        "offload": "use more devices or zero_stage 3",
+        "store_cache": "copy the folder tokens of the run to a local disk before training, and link to it",
+    }
 
     name: Literal["auto", "plain", "ddp", "deepspeed"] = Field(
         "auto",
@@ -229,9 +232,6 @@ class EngineConfig(Section):
         "on an accelerator, found by trial steps before training.",
     )
     zero_stage: int = Field(1, ge=0, le=3, description="Stage of DeepSpeed ZeRO: what is sharded over the devices.")
-    store_cache: str | None = Field(
-        None, description="Folder on the local disk of each node for a verified copy of the token store."
-    )
     compile: bool | Literal["auto"] = Field(
         "auto",
         description="Use torch.compile; needs a C++ compiler or a GPU. auto: on CUDA, if compiling succeeds.",
@@ -350,7 +350,7 @@ class PretrainConfig(Section):
 
 # These may change between the start and the end of a run: of what is trained, only rounding depends on them
 MACHINE_KEYS = {
-    "engine": {"name", "zero_stage", "micro_batch", "compile", "device", "store_cache"},
+    "engine": {"name", "zero_stage", "micro_batch", "compile", "device"},
     "watch": set(WatchConfig.model_fields),
     "saved": set(SavedConfig.model_fields),
 }

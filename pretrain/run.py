@@ -61,7 +61,6 @@ from pretrain.model.initialization import count_initial_values, write_initial_va
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
-from pretrain.pack.local_copy import cached_store
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
 from pretrain.schedule import phases
 
@@ -127,10 +126,7 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     requested, config = config, with_precision(config, world, earlier)
     fit_micro_batch(config, world.size)  # raises if the processes cannot share the batch
     store = open_store(inputs.tokens, inputs.tokenizer)
-    if config.engine.store_cache:
-        store = cached_store(store, inputs.tokenizer, Path(config.engine.store_cache).expanduser())
-    is_original = inputs.tokens == store.folder  # a copy was checked on its node
-    world.in_first(lambda: check_store(store, out / CHECKED_NAME) if is_original else None)
+    world.in_first(lambda: check_store(store, out / CHECKED_NAME))
     vocabulary = read_pieces(inputs.tokenizer)
     pieces = describe_pieces(vocabulary, store.meta["special_ids"])
     split = split_rows(store, config)

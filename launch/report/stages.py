@@ -25,7 +25,6 @@ PAPER_TABLE_35 = {
 HELD_OUT_COLUMNS = {  # key in the metrics: head, factor, digits; the objective decides which are there
     "mlm_loss": ("loss (nats)", 1, 3),
     "masked_accuracy": ("masked accuracy (%)", 100, 2),
-    "pseudo_perplexity": ("pseudo-perplexity", 1, 2),
     "causal_loss": ("next-token loss (nats)", 1, 3),
     "causal_accuracy": ("next-token accuracy (%)", 100, 2),
     "perplexity": ("perplexity", 1, 2),

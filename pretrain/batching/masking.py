@@ -28,7 +28,7 @@ UNUSED_SIGNS = ("[unused", "<unused")
 _LAST = np.uint64(2**64 - 1)  # after every draw
 _RANK_BITS = np.uint64(16)  # low bits of a draw that hold a word's rank in its row, so a row has at most 65,536 words
 _RANKS = (np.uint64(1) << _RANK_BITS) - np.uint64(1)
-_KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY = (derive_key(0, name) for name in ("kind", "replacement", "single"))
+_KIND_KEY, _REPLACEMENT_KEY = (derive_key(0, name) for name in ("kind", "replacement"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +102,6 @@ def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfi
     positions_BM[numbers, slots] = columns
     targets_BM[numbers, slots] = targets
     return Masked(masked_BL, positions_BM, targets_BM)
-
-
-def mask_single(rows: Rows, row_keys_B: Bits, pieces: Pieces) -> Masked:
-    """Mask one ordinary piece of each row, each with the same chance (for the pseudo-perplexity); M is 1.
-
-    The target of a row with special pieces only is ``IGNORED``.
-    """
-    ids_BL = rows.ids_BL
-    draws_BL = random_bits((row_keys_B ^ _SINGLE_KEY)[:, None], np.arange(ids_BL.shape[1])[None])
-    special_BL = pieces.special_V[ids_BL]
-    draws_BL[special_BL] = _LAST
-    columns_B1 = draws_BL.argmin(axis=1)[:, None]
-    has_none_B1 = special_BL.all(axis=1, keepdims=True)
-    targets_B1 = np.take_along_axis(ids_BL, columns_B1, 1)
-    masked_BL = ids_BL.copy()
-    np.put_along_axis(masked_BL, columns_B1, np.where(has_none_B1, targets_B1, pieces.mask_id), 1)
-    return Masked(masked_BL, np.where(has_none_B1, 0, columns_B1), np.where(has_none_B1, IGNORED, targets_B1))
 
 
 def _words_of(rows: Rows, pieces: Pieces) -> tuple[Numbers, Numbers]:

@@ -16,7 +16,6 @@ CARD_NAME = "README.md"
 FIGURES = {
     "mlm_loss": "MLM loss",
     "masked_accuracy": "masked accuracy, %",
-    "pseudo_perplexity": "pseudo-perplexity",
     "causal_loss": "next-token loss",
     "causal_accuracy": "next-token accuracy, %",
     "perplexity": "perplexity",

@@ -1,4 +1,4 @@
-"""Loss, accuracy and perplexity on held-out text (``pretrain.batching.held_out_split``), in total and by source.
+"""Loss and accuracy on held-out text (``pretrain.batching.held_out_split``), in total and by source.
 
 A small source gets more rows than its share, and its rows have less weight in the total. The masks are always those of
 epoch 0, so two measurements differ by the model only.
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from pretrain.batching.batches import Batch, as_batch, causal_batch
-from pretrain.batching.masking import IGNORED, Pieces, mask_rows, mask_single, row_keys
+from pretrain.batching.masking import IGNORED, Pieces, mask_rows, row_keys
 from pretrain.batching.sources import Numbers, Rows, RowSource
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
@@ -28,8 +28,8 @@ from pretrain.rng import Bits, derive_key, permute
 MAX_SOURCES = 16  # the largest sources have their own figures, all others share one set
 OTHERS = "all other sources"
 MIN_ROWS = 16  # every source gets this many before any gets more: about 1,200 predictions in rows of 512
-# counts of rows, masked pieces, next tokens or pairs, and single masked pieces; then sums
-_COLUMNS = ("rows", "predictions", "others", "singles", *Sums._fields, "single_loss")
+# counts of rows, masked pieces, and next tokens or pairs; then sums
+_COLUMNS = ("rows", "predictions", "others", *Sums._fields)
 
 
 class Chosen(NamedTuple):
@@ -46,9 +46,8 @@ def measure(
 ) -> dict[str, Any]:  # fmt: skip
     """Figures on held-out rows, without dropout, equal for any number of processes; all processes must call it.
 
-    Losses are in nats, accuracies 0..1; "sources" has the same figures by source. Pseudo-perplexity (Salazar et al.
-    2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces, estimated from one piece per row. ``sign``
-    is called regularly, for the watchdog. BadInput: there is nothing to predict.
+    Losses are in nats, accuracies 0..1; "sources" has the same figures by source. ``sign`` is called regularly, for the
+    watchdog. BadInput: there is nothing to predict.
     """
     chosen = choose_rows(source, config)
     sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=widest_float(world.device), device=world.device)
@@ -57,16 +56,11 @@ def measure(
     try:
         with torch.no_grad():
             for place, rows_B, count in _parts_of_rank(chosen, micro_batch, world):
-                batches, singles = _batches(source, rows_B, count, pieces, config)
-                targets = [sum(b.predictions for b in batches), sum(b.others for b in batches)]
-                counts = [count, *targets, sum(b.predictions for b in singles)]
-                counts_4 = torch.tensor(counts, dtype=widest_float(world.device))
-                sums_KC[place, :4] += counts_4.to(world.device, non_blocking=True)
-                for batch in batches:
-                    sums_KC[place, 4:-1] += torch.stack([*engine(*batch.to(world.device))])
+                batch = _batch(source, rows_B, count, pieces, config)
+                counts_3 = torch.tensor([count, batch.predictions, batch.others], dtype=widest_float(world.device))
+                sums_KC[place, :3] += counts_3.to(world.device, non_blocking=True)
+                sums_KC[place, 3:] += torch.stack([*engine(*batch.to(world.device))])
                 sign()
-                for batch in singles:
-                    sums_KC[place, -1] += engine(*batch.to(world.device)).mlm_loss
     finally:
         engine.module.train(was_training)
     sums_KC = world.total(sums_KC).cpu()
@@ -137,25 +131,18 @@ def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iter
     yield from parts[world.rank :: world.size]
 
 
-def _batches(
-    source: RowSource, rows_B: Numbers, count: int, pieces: Pieces, config: PretrainConfig
-) -> tuple[list[Batch], list[Batch]]:
-    """The rows as batches, and batches with a single masked piece; targets only in the first ``count`` rows."""
+def _batch(source: RowSource, rows_B: Numbers, count: int, pieces: Pieces, config: PretrainConfig) -> Batch:
+    """The rows as a batch, with targets only in the first ``count`` rows."""
     rows = source.gather(np.zeros_like(rows_B), rows_B)
     fills_B = np.arange(len(rows_B)) >= count
     if rows.is_random_BS is not None:
         rows = rows._replace(is_random_BS=np.where(fills_B[:, None], IGNORED, rows.is_random_BS))
-    keys_B = held_out_keys(config, rows)
-
-    def without_fills(batch: Batch) -> Batch:
-        batch.targets_BM[torch.from_numpy(fills_B)] = IGNORED
-        return batch
-
     if config.is_causal:
-        return [without_fills(causal_batch(rows))], []
-    masks = (mask_rows(rows, keys_B, pieces, config.rows.masking), mask_single(rows, keys_B, pieces))
-    words, single = (without_fills(as_batch(rows, masked)) for masked in masks)
-    return [words], [single]
+        batch = causal_batch(rows)
+    else:
+        batch = as_batch(rows, mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking))
+    batch.targets_BM[torch.from_numpy(fills_B)] = IGNORED
+    return batch
 
 
 def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
@@ -165,8 +152,6 @@ def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
     if sums["predictions"]:
         figures["mlm_loss"] = (sums["mlm_loss"] / sums["predictions"]).item()
         figures["masked_accuracy"] = (sums["mlm_hits"] / sums["predictions"]).item()
-    if sums["singles"]:
-        figures["pseudo_perplexity"] = torch.exp(sums["single_loss"] / sums["singles"]).item()
     if config.model.nsp:
         figures["nsp_loss"] = (sums["other_loss"] / sums["rows"]).item()
         figures["nsp_accuracy"] = (sums["other_hits"] / sums["rows"]).item()

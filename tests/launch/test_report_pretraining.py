@@ -14,7 +14,7 @@ from launch.report.stages import pretraining_section
 
 def scores_on(accuracy: float, loss: float, **more: Any) -> dict[str, Any]:
     return {
-        "rows": 20, "predictions": 1540, "mlm_loss": loss, "masked_accuracy": accuracy, "pseudo_perplexity": 12.5,
+        "rows": 20, "predictions": 1540, "mlm_loss": loss, "masked_accuracy": accuracy,
         **more,
     }  # fmt: skip
 
@@ -45,7 +45,7 @@ def test_pretraining_shows_held_out_scores_and_baselines_by_source(tmp_path: Pat
         ("all", "40.00"), ("수필", "50.00"), ("일기", "25.00"),
         ("all, unigram baseline", "3.10"), ("all, bigram baseline", "11.20"),
     ]  # fmt: skip
-    assert table.rows[1] == ["수필", "20", "1,540", "2.000", "50.00", "12.50"]
+    assert table.rows[1] == ["수필", "20", "1,540", "2.000", "50.00"]
 
 
 def test_held_out_measurements_are_points_over_the_steps(tmp_path: Path) -> None:
@@ -82,5 +82,5 @@ def test_sentence_pairs_get_a_column(tmp_path: Path) -> None:
     )
     write_training(tmp_path, held_out, mlm_loss=6.5, nsp_accuracy=0.6)
     table = next(block for block in pretraining_section(tmp_path).blocks if isinstance(block, Table))
-    assert [row[6] for row in table.rows] == ["70.00", "75.00", "–"]
+    assert [row[5] for row in table.rows] == ["70.00", "75.00", "–"]
     assert all(len(row) == len(table.heads) for row in table.rows)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pretrain.batching.masking import IGNORED, Masked, Pieces, describe_pieces, mask_rows, mask_single, row_keys
+from pretrain.batching.masking import IGNORED, Masked, Pieces, describe_pieces, mask_rows, row_keys
 from pretrain.batching.sources import Rows
 from pretrain.config import MaskingConfig
 from pretrain.rng import random_bits
@@ -138,11 +138,10 @@ def test_shown_pieces_keep_to_80_10_10_and_no_special_or_unused_piece_is_drawn(
 def test_a_row_is_masked_the_same_in_any_company(pieces: Pieces) -> None:
     rows = draw_rows(20, 64, seed=7)
     some = [13, 2, 7]
-    for mask in (lambda *given: mask_rows(*given, MaskingConfig()), mask_single):
-        together = mask(rows, keys_of(rows), pieces)
-        alone = mask(pick(rows, some), keys_of(rows)[some], pieces)
-        for of_some, of_all in zip(alone, together, strict=True):
-            assert (of_some == of_all[some]).all()
+    together = mask_rows(rows, keys_of(rows), pieces, MaskingConfig())
+    alone = mask_rows(pick(rows, some), keys_of(rows)[some], pieces, MaskingConfig())
+    for of_some, of_all in zip(alone, together, strict=True):
+        assert (of_some == of_all[some]).all()
 
 
 def test_a_block_that_opens_inside_a_word_has_a_word_there(pieces: Pieces) -> None:
@@ -155,23 +154,10 @@ def test_a_block_that_opens_inside_a_word_has_a_word_there(pieces: Pieces) -> No
 
 def test_rows_of_special_pieces_alone_predict_nothing(pieces: Pieces) -> None:
     rows = Rows(np.array([[0, 2, 1, 1], [0, 7, 2, 1]]), np.arange(2), lengths_BS=np.array([[2], [3]]))
-    for masked in (mask_rows(rows, keys_of(rows), pieces, MaskingConfig()), mask_single(rows, keys_of(rows), pieces)):
-        assert masked.targets_BM.tolist() == [[IGNORED], [7]]
-        assert masked.positions_BM.tolist() == [[0], [1]]
-        assert masked.ids_BL[0].tolist() == [0, 2, 1, 1]
-
-
-def test_a_single_mask_takes_each_ordinary_piece_equally_often(pieces: Pieces) -> None:
-    ids_BL = np.tile([0, 9, 3, FIRST_CONTINUATION, 2, 12, 2, 1], (9_000, 1))  # ordinary at 1, 3 and 5
-    rows = Rows(ids_BL, np.arange(9_000), lengths_BS=np.full((9_000, 1), 7))
-    masked = mask_single(rows, keys_of(rows), pieces)
-    places, counts = np.unique(masked.positions_BM, return_counts=True)
-    assert places.tolist() == [1, 3, 5] and counts == pytest.approx(3_000, rel=0.05)
-    every = np.arange(9_000)[:, None]
-    assert masked.positions_BM.shape == (9_000, 1) and (masked.targets_BM == ids_BL[every, masked.positions_BM]).all()
-    expected_BL = ids_BL.copy()
-    expected_BL[every, masked.positions_BM] = SPECIAL_IDS["mask"]
-    assert (masked.ids_BL == expected_BL).all()
+    masked = mask_rows(rows, keys_of(rows), pieces, MaskingConfig())
+    assert masked.targets_BM.tolist() == [[IGNORED], [7]]
+    assert masked.positions_BM.tolist() == [[0], [1]]
+    assert masked.ids_BL[0].tolist() == [0, 2, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from corpus.documents.errors import BadInput
 from pretrain.batching.held_out_split import split_rows
-from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows, mask_single
+from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows
 from pretrain.batching.sources import Rows, RowSource
 from pretrain.config import PretrainConfig
 from pretrain.metrics.held_out import MAX_SOURCES, MIN_ROWS, choose_rows, held_out_keys, measure
@@ -88,24 +87,19 @@ def setup(made: Path, tiny) -> Callable[..., Setup]:
 
 
 def slow_sums(setup: Setup, row: int) -> dict[str, float]:
-    """What transformers says of one row: sums over its predictions, and the loss of its single masked piece."""
+    """What transformers says of one row: sums over its predictions."""
     rows = setup.held_out.gather(np.zeros(1, np.int64), np.array([row]))
-    keys = held_out_keys(setup.config, rows)
-    sums: dict[str, float] = {"rows": 1}
-    for name, masked in (
-        ("", mask_rows(rows, keys, setup.pieces, setup.config.rows.masking)),
-        ("single_", mask_single(rows, keys, setup.pieces)),
-    ):
-        output, labels_L, loss = slow_forward(setup, rows, masked)
-        is_target_L = labels_L != IGNORED
-        logits = output["prediction_logits" if setup.config.model.nsp else "logits"][0]
-        sums[f"{name}predictions"] = int(is_target_L.sum())
-        sums[f"{name}mlm_loss"] = loss * int(is_target_L.sum()) if is_target_L.any() else 0.0
-        sums[f"{name}hits"] = int((logits.argmax(-1) == labels_L)[is_target_L].sum())
-        if setup.config.model.nsp:
-            label = torch.from_numpy(rows.is_random_BS[0])
-            sums[f"{name}nsp_loss"] = cross_entropy(output["seq_relationship_logits"], label).item()
-            sums[f"{name}nsp_hits"] = int(output["seq_relationship_logits"].argmax() == label)
+    masked = mask_rows(rows, held_out_keys(setup.config, rows), setup.pieces, setup.config.rows.masking)
+    output, labels_L, loss = slow_forward(setup, rows, masked)
+    is_target_L = labels_L != IGNORED
+    logits = output["prediction_logits" if setup.config.model.nsp else "logits"][0]
+    sums: dict[str, float] = {"rows": 1, "predictions": int(is_target_L.sum())}
+    sums["mlm_loss"] = loss * int(is_target_L.sum()) if is_target_L.any() else 0.0
+    sums["hits"] = int((logits.argmax(-1) == labels_L)[is_target_L].sum())
+    if setup.config.model.nsp:
+        label = torch.from_numpy(rows.is_random_BS[0])
+        sums["nsp_loss"] = cross_entropy(output["seq_relationship_logits"], label).item()
+        sums["nsp_hits"] = int(output["seq_relationship_logits"].argmax() == label)
     return sums
 
 
@@ -133,7 +127,6 @@ def slow_figures(weighted_sums: list[tuple[float, dict[str, float]]], nsp: bool)
     figures = {
         "mlm_loss": total["mlm_loss"] / total["predictions"],
         "masked_accuracy": total["hits"] / total["predictions"],
-        "pseudo_perplexity": math.exp(total["single_mlm_loss"] / total["single_predictions"]),
         "rows": len(weighted_sums),
         "predictions": sum(sums["predictions"] for _, sums in weighted_sums),
     }
@@ -179,7 +172,7 @@ def test_every_rank_calls_the_model_equally_often_with_equal_shapes(setup) -> No
         world: Any = OneOfMany(rank, 3, [])
         measure(case.engine, case.held_out, case.names, case.pieces, case.config, world, 4)
         calls.append(case.engine.shapes)
-    assert calls[0] == calls[1] == calls[2] and set(calls[0]) == {(4, 5), (4, 1)}
+    assert calls[0] == calls[1] == calls[2] and set(calls[0]) == {(4, 5)}
 
 
 def test_measuring_leaves_dropout_as_it_was_and_does_not_use_it(setup) -> None:
