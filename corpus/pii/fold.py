@@ -85,6 +85,7 @@ def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
 
 # --- single signs
 
+_HANGUL = "공영빵일이삼사오육륙칠팔구"  # dictated digits
 # the zero of the digits of every script, and invisible characters
 _ZEROS = [chr(code) for code in range(0x660, 0x1FC00) if unicodedata.decimal(chr(code), -1) == 0]
 _UNSEEN = (
@@ -122,7 +123,7 @@ SIGNS = (
 )
 AFTER_SIGN = (
     rf"(?:(?<=\x1b)\[[0-9;]{{0,12}}[A-Za-z]|(?<=\r)(?=\n)|(?<=\\)(?<!\\\\)[nrt/]|(?<=&)(?:#(?:[0-9]{{1,5}}|[xX][0-9A-Fa-f]{{1,4}})|{one_of(_ENTITIES)});"
-    r"|(?<=[0-9]ㅡ)(?=[0-9])|(?<=[0-9] ㅡ)(?= [0-9])"
+    rf"|(?<=[0-9{_HANGUL}]ㅡ)(?=[0-9{_HANGUL}])|(?<=[0-9] ㅡ)(?= [0-9])"
     rf"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[0-9⓪①-⑨][①-⑨])|(?<=[^\x1b\r\\&ㅡ\u1100-\u1112{_DOTS}①-⑨])"
     # a middle dot matters only next to values
     rf"|(?<=[{_DOTS}])(?:(?=[0-9A-Za-z@+(\[\"'])|(?<=[0-9A-Za-z)\]\"'][{_DOTS}])))"
@@ -131,8 +132,8 @@ AFTER_SIGN = (
 _SIGN = re.compile(f"[{SIGNS}]{AFTER_SIGN}")
 
 
-# ㅡ (the vowel eu) is a hyphen between digits only
-_EU = re.compile("(?<=[0-9])ㅡ(?=[0-9])|(?<=[0-9] )ㅡ(?= [0-9])")
+# ㅡ (the vowel eu) is a hyphen between digits only, dictated ones included
+_EU = re.compile(f"(?<=[0-9{_HANGUL}])ㅡ(?=[0-9{_HANGUL}])|(?<=[0-9] )ㅡ(?= [0-9])")
 
 
 def _read_sign(match: re.Match[str]) -> str | None:
@@ -170,7 +171,6 @@ _SPOKEN = {
     "공": "0", "영": "0", "빵": "0", "일": "1", "이": "2", "삼": "3", "사": "4", "오": "5",
     "육": "6", "륙": "6", "칠": "7", "팔": "8", "구": "9", "O": "0", "o": "0", "ㅇ": "0", "l": "1", "I": "1",
 }  # fmt: skip
-_HANGUL = "공영빵일이삼사오육륙칠팔구"
 _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
 # between the digits: words for hyphens (다시, 대시), 에 as in dictation, signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
@@ -181,6 +181,19 @@ _MOBILE_RUN = re.compile(
 )
 _RUN = re.compile(rf"{_FREE}(?:(?<![가-힣])|(?=[0-9]))\(?{_DIGIT}(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])")
 _SPACED_RUN = re.compile(r"(?<![0-9])(?<![0-9] )[0-9](?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}")
+_PLATE_LETTER = "[가나다라마거너더러머버서어저고노도로모보소조누두루무부수우주바아자배하허호]"  # but 구, 사 and 오
+# 이팔더 공공육오; 5 1 다 0 0 2 7
+_PLATE_RUN = re.compile(
+    rf"(?<![0-9가-힣])(?:[0-9{_HANGUL}]{{2,3}} ?{_PLATE_LETTER} ?[0-9{_HANGUL}]{{4}}"
+    rf"|(?<![0-9] )[0-9](?: [0-9]){{1,2}} {_PLATE_LETTER}(?: [0-9]){{4}}(?! [0-9](?![0-9])))(?![0-9{_HANGUL}])"
+)
+# 010 다음에 0123 그리고 4567 (then, and), 앞자리 000101이고 뒷자리는 3970000 (the second part is)
+_THEN = "(?:이?고|에|,)? ?(?:그 ?)?(?:다음(?:에|은|이)?|그리고|하고|띄고|뒤에|가운데는?|중간은?|[끝뒷]자리는?|끝은) ?"
+_SECOND_PART = "(?:이?고|이며|에|,)?[ /]{0,3}(?:뒷|뒤 ?)(?:자리|번호)[는가은이]? ?:? ?"
+_PARTED = re.compile(
+    rf"(?<![0-9])(?:01[016-9]{_THEN}[0-9]{{3,4}}(?:{_THEN}|[- ])[0-9]{{4}}|[0-9]{{6}}{_SECOND_PART}[1-8][0-9]{{6}})"
+    "(?![0-9])"
+)
 _PART = re.compile(rf"({_DIGIT})|{_BETWEEN}|[(]")
 _LETTER = re.compile(f"[{_HANGUL}OoㅇlI]")
 _LATIN_DIGIT = re.compile("[OoㅇlI]")
@@ -189,6 +202,9 @@ _PASSPORT = re.compile("O[0-9]{8}")
 PLATE_PARTS = 10
 """Digits, letter and spaces of a number plate: 123 구 4567."""
 _COPULA = re.compile(f"(?<=[0-9])[이일](?: ?[{_HANGUL}])*$")
+_SPOKEN_COPULA = re.compile("이(?=[고며라니야]|에요|거든)|이구(?=[요여])")
+WHOLE = (10, 13, 16)
+"""Numbers of digits of a landline, a registration number and a card: a last 이 is a digit."""
 
 
 def _read_run(match: re.Match[str]) -> list[Change]:
@@ -202,6 +218,10 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     parts = list(_PART.finditer(match.string, match.start(), match.end()))
     if copula := _COPULA.search(run):  # …5678이구요: a verb ending, not digits
         parts = parts[: -len(copula[0])]
+    elif sum(bool(part[1]) for part in parts) not in WHOLE and not _MOBILE_RUN.fullmatch(run):
+        copula = _SPOKEN_COPULA.search(match.string, match.end() - 2, match.end() + 2)
+        if copula and copula.end() == match.end():  # 삼이오팔이고
+            parts = parts[: -len(copula[0])]
     is_plate = len(parts) <= PLATE_PARTS and sum(part[0] in _HANGUL for part in parts) == 1
     if is_plate and not (_LATIN_DIGIT.search(run) or has_words):
         return []  # the letter of a number plate: 123구 4567
@@ -215,6 +235,17 @@ def _read_part(part: re.Match[str]) -> str:
     if not bare:
         return " "
     return bare[0] if bare[0] in "-.~_/)(," else "-"
+
+
+def _read_plate(match: re.Match[str]) -> list[Change]:
+    """Write dictated digits as digits, and remove the spaces if every sign is apart."""
+    signs = re.compile(f"[{_HANGUL}]" + "| " * (match[0][1] == " ")).finditer(match.string, *match.span())
+    return [(*sign.span(), _SPOKEN.get(sign[0], "")) for sign in signs]
+
+
+def _read_parted(match: re.Match[str]) -> list[Change]:
+    """Replace the words between the parts of a value by hyphens."""
+    return [(*words.span(), "-") for words in re.compile("[^0-9]+").finditer(match.string, *match.span())]
 
 
 def _read_spaced(match: re.Match[str]) -> list[Change]:
@@ -260,17 +291,17 @@ _BREAK = re.compile(
 
 _LOOSE_DOT = r"(?: \. ?|\. |\[\.\]|\(\.\))"
 _AFTER_DIGIT = (
-    rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷에{_WORDS.replace('|', '')}{_HANGUL}])(?:"
+    rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷에이고그띄뒤뒷끝,{_WORDS.replace('|', '')}{_HANGUL}])(?:"
     # single digits separated by spaces
     r" ?[ \-] ?[0-9] ?[ \-] ?[0-9] ?[ \-] ?[0-9](?![0-9])"
     # letters, digits in Hangul, or words between digits
     rf"|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}"
-    rf"| ?(?:{_WORDS}) ?[0-9공영]|에 ?[0-9]{{3,4}}에 ?[0-9]{{4}}"
+    rf"| ?(?:{_WORDS}) ?[0-9공영]|에 ?[0-9]{{2,6}}에 ?[0-9]{{2,8}}|{_THEN}[0-9]|{_SECOND_PART}[0-9]"
     # a line end next to a hyphen, dots as words or with spaces
     r"|(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)[0-9]| ?[점닷] ?[0-9]{1,3} ?[점닷]"
     rf"|{_LOOSE_DOT}[0-9]{{1,3}}{_LOOSE_DOT}[0-9])"
     # the digit is after letters
-    r"|(?<=[1lI][0-9])(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ]1)[-Ooㅇ]"
+    r"|(?<=[Oo]2)[)-]|(?<=[Oo][3-6][1-5])[)-]|(?<=[1lI][0-9])(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ]1)[-Ooㅇ]"
     rf"|(?<=[-.~_ )][0-9])(?<=[Ooㅇ0{_HANGUL}][-.~_ )][0-9])"
     rf"(?:(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])|(?<=[{_HANGUL}]{{2}}[-.~_ ][0-9]))"
 )
@@ -283,8 +314,10 @@ def _read_octets(match: re.Match[str]) -> list[Change]:
 
 _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]], ...] = (
     (_SPACED_RUN, _read_spaced),
+    (_PARTED, _read_parted),
     (_MOBILE_RUN, _read_run),
     (_RUN, _read_run),
+    (_PLATE_RUN, _read_plate),
     (_ADDRESS, _read_host),
     (_SITE, _read_host),
     (_OCTETS, _read_octets),

@@ -31,7 +31,7 @@ _OTHERS = words(
     "issn doi 학번 수험번호 의안 모델 부품 품번 사건번호 게시물 게시글 글번호 바코드 고객번호 회원번호 승인번호 "
     "거래번호 제품번호 상품번호 상품코드 제조번호 인증번호 예약번호 증권번호 허가번호 공고번호 문의번호 민원번호 "
     "신청번호 자산번호 파일 버전 커밋 해시 서명 uuid serial tracking order invoice commit 로또 당첨번호 좌표 "
-    "우체국택배 사서함 조합원번호"
+    "우체국택배 사서함 조합원번호 라벨 장비 비품 기자재"
 )
 _OTHERS += ("우체국 택배", "우체국 등기", "우체국등기", "조합원 번호")
 # 운송장 번호는: 1234, 특허 제10-…
@@ -42,6 +42,7 @@ _HAS_DIGIT = re.compile("[0-9]")
 _DIGIT_NEXT = re.compile(" ?[0-9]")
 _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
 _HANGUL = re.compile("[가-힣]")
+_SPACED = re.compile("(?<![가-힣])(?:[가-힣] ){2,}[가-힣](?![가-힣])")
 # the account holder may be between bank and number: 신한 홍길동 110-…
 _PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
 _IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
@@ -119,8 +120,8 @@ class Labels:
 
 
 def _words_apart(text: str) -> str:
-    """Lower case, with ``custTel`` split into two words."""
-    return _CAMEL.sub(" ", text).lower()
+    """Lower case, with ``custTel`` split into two words and the spaces of ``계 좌 번 호`` removed."""
+    return _SPACED.sub(lambda spaced: spaced[0].replace(" ", ""), _CAMEL.sub(" ", text).lower())
 
 
 def _same_line(window: str) -> str:

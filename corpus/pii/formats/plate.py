@@ -10,7 +10,7 @@ import re
 from random import Random
 
 from corpus.pii.formats.regions import COUNTY_STEM_PATTERN, DISTRICTS, REGIONS, SHORT_REGION_PATTERN
-from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
 
 _PRIVATE = "가나다라마거너더러머버서어저고노도로모보소오조구누두루무부수우주"
 _LETTERS = f"[{_PRIVATE}바사아자배하허호국합육해공]"
@@ -39,9 +39,12 @@ REGIONAL = re.compile(rf"{_START}{SHORT_REGION_PATTERN}{_GAP}[0-9]{{1,2}}{_GAP}{
 MOTORCYCLE = re.compile(
     rf"{_START}{SHORT_REGION_PATTERN} ?{COUNTY_STEM_PATTERN}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}"
 )
+PARTED = re.compile(rf"(?<![0-9A-Za-z])[0-9]{{2,3}} ?{_LETTERS} ?[0-9]{{2}} [0-9]{{2}}{_NO_MORE}")
 _IN_NUMBER = re.compile("[0-9][,:]$")
 _CASE_NUMBER = re.compile("[7-9][0-9][가-힣] ?[1-9][0-9]{3}")
-_SCOPE = Scope("0-9", f"(?:(?<={_LETTERS}[0-9])|(?<={_LETTERS}[ \\-][0-9]))[0-9]{{3}}", before=16, after=8)
+_SCOPE = Scope(
+    "0-9", f"(?:(?<={_LETTERS}[0-9])|(?<={_LETTERS}[ \\-][0-9]))[0-9](?:[0-9]{{2}}| [0-9]{{2}})", before=16, after=8
+)
 
 
 def _is_plate(match: re.Match[str], label: str | None) -> bool:
@@ -81,12 +84,14 @@ _WORDS = (
         " 앞차 옆차 뒷차 뒤차 상대차 렌트 소나타 쏘나타 그랜저 아반떼 카니발 쏘렌토 스포티지 모닝 블랙박스"
     ),
     "차 번호",
+    "차번",
 )
 PLATE = PiiType(
     "PLATE",
     (
         Format(TIGHT, CLEAR, _is_plate, _SCOPE),
         Format(MODERN, LIKELY, _is_plate, _SCOPE),
+        Format(PARTED, BY_LABEL, scope=_SCOPE),
         Format(REGIONAL, CERTAIN, scope=_SCOPE),
         Format(MOTORCYCLE, CERTAIN, scope=_SCOPE),
     ),

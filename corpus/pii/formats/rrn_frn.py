@@ -11,7 +11,7 @@ from random import Random
 
 from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill, resident_check_digit
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LIKELY, WEAK, Format, PiiType
+from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LIKELY, OTHER, WEAK, Format, PiiType
 
 
 def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
@@ -30,7 +30,19 @@ def _registration_formats(century_digits: str) -> tuple[Format, ...]:
 
 
 def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
-    return label != COMPANY and is_birth_date(match["date"], match["century"])
+    return label != COMPANY and is_birth_date(match["date"], match["century"]) and not _is_serial(match, label)
+
+
+def _is_serial(match: re.Match[str], label: str | None) -> bool:
+    """``문의번호 250914-1203847``: this century's date and a serial number; who was born in 1925 has a check digit."""
+    is_number = label == OTHER or match.string[max(0, match.start() - 1) : match.start()] == "#"
+    digits = digits_of(match[0])
+    return (
+        is_number
+        and match["century"] in "12"
+        and digits[:2] < "30"
+        and resident_check_digit(digits[:12]) != int(digits[12])
+    )
 
 
 def _is_likely_age(match: re.Match[str], label: str | None) -> bool:
