@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -148,14 +148,25 @@ def export_task_predictions(
 
 @model_app.command("export")
 def export_model(
-    folder: Annotated[str, typer.Argument(help="Fine-tuned model that labels texts or tokens: folder or Hub name.")],
-    out: Annotated[Path, typer.Argument(help="New folder for model.onnx, configuration and tokenizer.")],
+    folder: Annotated[
+        str, typer.Argument(help="Fine-tuned model that labels texts or tokens, or encoder: folder or Hub name.")
+    ],
+    out: Annotated[Path, typer.Argument(help="New folder for model.onnx, configuration, tokenizer and card.")],
+    int8: Annotated[
+        Literal["no", "dynamic", "weights"],
+        typer.Option(help="8-bit weights; dynamic: also 8-bit matrix products, faster on a processor."),
+    ] = "no",
+    dev: Annotated[
+        Path | None, typer.Option(help="Labelled file of the task: scores and speeds of all forms go to the card.")
+    ] = None,
 ) -> None:
-    """Export a fine-tuned model of YNAT, STS, NLI, NER or RE as ONNX and check that its outputs are the same.
+    """Export an encoder, or a fine-tuned model of YNAT, STS, NLI, NER or RE, as ONNX and check that its outputs are the
+    same.
 
-    Example:  malmoi model export runs/smoke/finetune/ynat/model/seed-1/model topics-onnx
+    Example:  malmoi model export runs/smoke/finetune/ynat/model/seed-1/model topics-onnx --int8 dynamic
     """
     set_up_console()
-    from finetune.saved_models.export import export_onnx
+    from finetune.inference.export import export_onnx
 
-    typer.echo(f"{out}: outputs differ by {export_onnx(folder, out):.1e} at most")
+    difference = export_onnx(folder, out, int8, dev)
+    typer.echo(f"{out}: outputs differ by {difference:.1e} at most{'' if int8 == 'no' else ', before INT8'}")
