@@ -116,7 +116,7 @@ def _network(name: str, source: Path, saved: SavedModel | None) -> Any:
 
 
 class _OneOutput(nn.Module):
-    """A network of which only one output is wanted."""
+    """A network with one output."""
 
     def __init__(self, net: Any, output: str) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ def quantize(path: Path, mode: Literal["dynamic", "weights"]) -> None:
 
 
 def measure_forms(saved: SavedModel | None, source: Path, dev: Path | None, path: Path, int8: Int8) -> list[Measured]:
-    """Make ``path`` INT8 if wanted; what torch, ONNX and INT8 do with the labelled file, nothing without one."""
+    """Make ``path`` INT8 as ``int8`` says. What torch, ONNX and INT8 do with the labelled file; empty without one."""
     forms = []
     if saved is not None and dev is not None:
         size = sum(file.stat().st_size for file in source.glob("*.safetensors"))
