@@ -220,11 +220,12 @@ class EngineConfig(Section):
     name: Literal["auto", "plain", "ddp", "deepspeed"] = Field(
         "auto",
         description="plain: one process. ddp: several processes with torch. deepspeed: ZeRO stages 0 to 3. auto: plain "
-        "for one process, ddp for several up to 400 M parameters, deepspeed above that and for fp16.",
+        "for one process, ddp for several up to 400 M parameters, deepspeed above that.",
     )
     precision: PrecisionName = Field(
         "auto",
-        description="Precision of matrix products; weights are fp32. auto: bf16 if it is clearly faster, else fp32.",
+        description="Precision of matrix products; weights are fp32. auto: bf16 if it is clearly faster, else fp16 "
+        "with loss scaling on V100 and T4, else fp32.",
     )
     micro_batch: int | Literal["auto"] = Field(
         "auto",
@@ -247,9 +248,7 @@ class EngineConfig(Section):
     def _settings_agree(self) -> EngineConfig:
         if self.max_sequences < 1:
             raise ValueError(f"micro_batch must be auto or greater than 0 (got {self.micro_batch})")
-        if self.precision == "fp16" and self.name not in ("auto", "deepspeed"):
-            raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
-        if self.precision == "fp16" and self.zero_stage == 0:
+        if self.precision == "fp16" and self.name == "deepspeed" and self.zero_stage == 0:
             raise ValueError("precision fp16 needs zero_stage 1 or more: stage 0 keeps no exact weights")
         return self
 

@@ -58,7 +58,7 @@ from pretrain.metrics.watchdog import Watchdog
 from pretrain.model.existing_model import NewRows, check_init_from, read_new_rows
 from pretrain.model.families import sizes_of
 from pretrain.model.initialization import count_initial_values, write_initial_values
-from pretrain.model.isolation import isolate_documents
+from pretrain.model.isolation import has_kernel, isolate_documents, isolate_pairs
 from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
@@ -131,7 +131,7 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     pieces = describe_pieces(vocabulary, store.meta["special_ids"])
     split = split_rows(store, config)
     new_rows = read_new_rows(inputs.tokenizer, store.meta["vocab_size"])
-    network = _network(config, store, new_rows)
+    network = _network(config, store, new_rows, world)
     parameters = sum(parameter.numel() for parameter in network.parameters())
     config = config.replaced("engine", name=choose_engine(config, world, parameters))
     trial_batch = partial(_trial_batch, split, pieces, config, world)
@@ -221,10 +221,12 @@ def _write_result(prepared: Prepared) -> dict[str, Any]:
     return result
 
 
-def _network(config: PretrainConfig, store: TokenStore, new_rows: NewRows) -> PreTrainedModel:
+def _network(config: PretrainConfig, store: TokenStore, new_rows: NewRows, world: World) -> PreTrainedModel:
     network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"], new_rows)
     if config.rows.packing == "documents":
         isolate_documents(network)
+    elif config.model.nsp and has_kernel(world.device, config.engine.precision):
+        isolate_pairs(network)
     return network
 
 

@@ -53,7 +53,7 @@ class GpuPlan(NamedTuple):
         config, usable = self.recipe.pretrain, MAX_FILL * GPUS[self.gpu][1] * GIB
         share = config.global_batch // self.devices
         for name, engine in ENGINES.items():
-            if self.precision == "fp16" and not engine.get("zero_stage"):
+            if self.precision == "fp16" and engine.get("zero_stage") == 0:
                 continue  # training refuses it
             settings = config.replaced("engine", **engine, precision=self.precision)
             needed = {
@@ -114,5 +114,3 @@ def show_gpu_plan(plan: GpuPlan) -> None:
     heads = ("engine", "weights", "gradients", "moments", "buffers", "a sequence", "fit")
     note = f"fit: most sequences at once; in a step, each GPU has {config.global_batch // plan.devices:,}"
     print_table(number_table("Memory of each GPU, GiB", heads, rows, note), console)
-    if config.engine.precision == "auto" and plan.precision == "fp16":
-        console.print(f"{plan.gpu} has no bf16: set pretrain.engine.precision=fp16; auto would train in fp32")

@@ -107,8 +107,8 @@ def needs_deepspeed(recipe: Recipe, processes: int) -> bool:
     from pretrain.engine.start import MAX_PARAMETERS_OF_DDP
 
     engine = recipe.pretrain.engine
-    if engine.name != "auto" or engine.precision == "fp16":
-        return engine.name in ("auto", "deepspeed")
+    if engine.name != "auto":
+        return engine.name == "deepspeed"
     parameters = count_parameters(recipe.pretrain.model, recipe.tokenizer.vocab_size)
     return processes > 1 and parameters > MAX_PARAMETERS_OF_DDP
 

@@ -84,6 +84,7 @@ def _training_lines(training: Mapping[str, Any]) -> Iterator[str]:
         parts += [f"norm {last['grad_norm']:.2f}" if "grad_norm" in last else "norm not finite"]
         parts += [f"{last['tokens_per_second'] / 1000:.1f}k tok/s"] if "tokens_per_second" in last else []
         parts += [f"mfu {100 * last['mfu']:.1f} %"] if "mfu" in last else []
+        parts += ["eager and slower: torch stopped compiling"] if "eager" in last else []
         if "slowest_rank" in last:
             parts += [f"slowest rank {last['slowest_rank']} ({last['slowest_factor']:.2f} times the others)"]
         yield f"last line   {', '.join(parts)}; {_ago(last)}"

@@ -12,6 +12,7 @@ import operator
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,11 +65,15 @@ class Batch(NamedTuple):
         fields: list[Any] = [change(field) if isinstance(field, Tensor) else field for field in self]
         return Batch(*fields)
 
+    def with_borders(self) -> Batch:
+        """With what attention with variable lengths needs; called where the lengths are on the host."""
+        if self.lengths_BS is None or self.borders_N is not None:
+            return self
+        borders_N, longest = compact_borders(self.lengths_BS, self.ids_BL.shape[1])
+        return self._replace(borders_N=borders_N, longest=longest)
+
     def to(self, device: torch.device) -> Batch:
-        batch = self
-        if device.type == "cuda" and self.lengths_BS is not None and self.lengths_BS.shape[1] > 1:
-            borders_N, longest = compact_borders(self.lengths_BS, self.ids_BL.shape[1])
-            batch = self._replace(borders_N=borders_N, longest=longest)
+        batch = self.with_borders() if device.type == "cuda" else self
         return batch.each(lambda field: field.to(device, non_blocking=True))
 
     def split(self, size: int) -> list[Batch]:
@@ -219,9 +224,11 @@ def ready_steps(batches: TrainingBatches, first: int, last: int, device: torch.d
 
     def prepare(step: int) -> list[Batch]:
         found = batches.of_step(step)
-        return [batch.each(Tensor.pin_memory) for batch in found] if device.type == "cuda" else found
+        return [batch.with_borders().each(Tensor.pin_memory) for batch in found] if device.type == "cuda" else found
 
-    thread = ThreadPoolExecutor(1, "batches")
+    # a new thread uses the first GPU, and would allocate there; a thread, as CUDA does not survive a fork
+    own = None if device.index is None else partial(torch.accelerator.set_device_index, device)
+    thread = ThreadPoolExecutor(1, "batches", own)
     try:
         coming = {step: thread.submit(prepare, step) for step in range(first, min(first + STEPS_AHEAD, last + 1))}
         for step in range(first, last + 1):

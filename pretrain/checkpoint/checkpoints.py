@@ -109,7 +109,7 @@ class Checkpoints:
             return
         weights, moments = engine.state(keep=self._world.is_first)
         if self._world.is_first:
-            self._start_thread(self._write_gathered, _copied(weights), _copied(moments), loop)
+            self._start_thread(self._write_gathered, weights, moments, loop)
 
     @property
     def has_failed(self) -> bool:
@@ -237,11 +237,6 @@ def _finish(folder: Path, loop: dict[str, Any], known: Digests) -> None:
     loop["files"] = {name: known.get(name) or file_digest(folder / name) for name in names}
     fsync_tree(folder)
     atomic_write(folder / LOOP_NAME, json.dumps(with_digest(loop), ensure_ascii=False))
-
-
-def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Copies of tensors, which an engine on a CPU continues to train; the given dict is emptied one by one."""
-    return {name: tensors.pop(name).to("cpu", copy=True) for name in list(tensors)}
 
 
 def require_disk_space(

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from corpus.documents.accelerator import choose_precision, device_name
+from corpus.documents.accelerator import PrecisionChoice, PrecisionName, choose_precision, device_name
 from corpus.documents.atomic_files import digest_matches, read_json_object
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
@@ -37,6 +37,7 @@ SETTINGS_KEY = "settled"  # of engine.json
 MIN_SPEEDUP = 1.03  # that makes twice the memory worth it
 MAX_FILL = 0.9  # of a device's memory: the rest is for buffers of several processes and for fragmentation
 TIMED_STEPS = 3
+FIRST_WITH_TENSOR_CORES = (7, 0)  # compute capability of V100; the first with bf16 is 8.0
 REUSED_KEYS = ("micro_batch", "compile")  # taken from an earlier start of the run on the same machine
 BatchOf = Callable[[int], Any]  # a batch of N sequences
 SecondsOf = Callable[[int], float | None]  # seconds of a micro-batch of N sequences; None if it does not fit
@@ -54,21 +55,26 @@ def read_earlier_settings(path: Path) -> dict[str, Any]:
 
 def with_precision(config: PretrainConfig, world: World, earlier: Mapping[str, Any]) -> PretrainConfig:
     """The configuration with its precision resolved; all processes call it and get the same."""
-    choice = world.in_first(lambda: choose_precision(config.engine.precision, PRECISION_KEY, world.device))
+    choice = world.in_first(lambda: _choose_precision(config.engine.precision, world.device))
     resolved = config.replaced("engine", precision=choice.precision)
     choose_engine(resolved, world, 0)  # raises if the processes cannot do it
     precision = resolved.engine.precision
     log.info("precision %s: %s", precision, choice.reason)
     if world.is_first and choice.warning:
         log.warning("%s", choice.warning)
-    if world.is_first and world.device.type == "cuda" and config.engine.precision == "auto" and precision == "fp32":
-        log.warning(
-            "THIS GPU HAS NO BF16: training runs in float32, at about an eighth of its speed in fp16; set %s=fp16 "
-            "(needs DeepSpeed, which scales the loss)", PRECISION_KEY
-        )  # fmt: skip
     if earlier.get("precision", precision) != precision:
         log.info("precision changed from %s to %s; resuming in %s", earlier["precision"], precision, precision)
     return resolved
+
+
+def _choose_precision(requested: PrecisionName, device: torch.device) -> PrecisionChoice:
+    """As for fine-tuning, but fp16 on V100 and T4, whose tensor cores have fp16 only."""
+    choice = choose_precision(requested, PRECISION_KEY, device)
+    if device.type != "cuda" or requested != "auto" or choice.precision != "fp32":
+        return choice
+    if torch.cuda.get_device_capability(device) < FIRST_WITH_TENSOR_CORES:
+        return choice
+    return PrecisionChoice("fp16", f"{choice.reason}, so fp16 with loss scaling, not float32")
 
 
 def describe_settings(config: PretrainConfig, world: World) -> dict[str, Any]:
@@ -150,8 +156,9 @@ def _fit_by_estimate(config: PretrainConfig, network: PreTrainedModel, world: Wo
 def _compiles(config: PretrainConfig, network: PreTrainedModel, batch_of: BatchOf, world: World) -> bool:
     """Whether a compiled step works in every process; the reason is logged if not."""
     cause = ""
-    if world.device.type != "cuda" or config.engine.name == "deepspeed":
-        cause = f"not tried for {config.engine.name} on {world.device.type}"
+    is_stage_3 = config.engine.name == "deepspeed" and config.engine.zero_stage == 3
+    if world.device.type != "cuda" or is_stage_3:
+        cause = f"not tried for {'ZeRO stage 3' if is_stage_3 else world.device.type}"
     else:
         try:
             with trial(config.replaced("engine", compile=True), network, batch_of, world.device) as seconds_of:
@@ -170,7 +177,6 @@ def trial(
     config: PretrainConfig, network: PreTrainedModel, batch_of: BatchOf, device: torch.device
 ) -> Iterator[SecondsOf]:
     """Train a copy of the network inside the block; the function it yields times a micro-batch."""
-    precision = "fp32" if config.engine.precision == "fp32" else "bf16"
     alone, engine = World(0, 1, device), None
     devices, kind = ([], "cuda") if device.type == "cpu" else ([device], device.type)
 
@@ -178,7 +184,7 @@ def trial(
         nonlocal engine
         try:
             if engine is None:
-                plain = config.replaced("engine", name="plain", precision=precision)
+                plain = config.replaced("engine", name="plain")
                 engine = start_engine(plain, PretrainingModule(copy.deepcopy(network)), alone)
             seconds = median(_time_steps(engine, batch_of(size), config, device))
         except (MemoryError, RuntimeError) as error:

@@ -53,7 +53,8 @@ def needed_memory(
     """For ``sequences`` at once in the heaviest phase of a run of ``ranks`` processes, in a resolved precision."""
     engine, model = config.engine, config.model
     stage = engine.zero_stage if engine.name == "deepspeed" else 0
-    full = (2.0 if engine.precision == "fp16" and stage else 4.0) * parameters
+    precision = "bf16" if engine.precision == "fp16" and not stage else engine.precision  # both by autocast
+    full = (2.0 if precision == "fp16" else 4.0) * parameters
     # ZeRO shards moments from stage 1 on, gradients from 2, weights from 3
     weights, gradients = (full / ranks if is_sharded else full for is_sharded in (stage == 3, stage > 1))
     weights += 4 * parameters / ranks if stage else 0  # DeepSpeed updates a float32 copy of its part of the weights
@@ -62,8 +63,8 @@ def needed_memory(
     predictions = max(phase.length * phase.share for phase in phases(config)) * sequences
     most = min(tokens * vocab_size, MAX_CAUSAL_SCORES) if config.is_causal else predictions * vocab_size
     scores = most * SCORE_BYTES
-    activations = 1.0 * tokens * model.hidden * model.layers * ACTIVATION_BYTES[engine.precision]
-    copies = 2.0 * parameters if engine.precision == "bf16" else 0.0  # of each matrix, made by autocast
+    activations = 1.0 * tokens * model.hidden * model.layers * ACTIVATION_BYTES[precision]
+    copies = 2.0 * parameters if precision == "bf16" else 0.0  # of each matrix, made by autocast
     buffers = copies + (BUCKET * full / parameters if stage else 0)
     if is_cpu:
         activations, backward = (tokens * size for size in cpu_activations(config))

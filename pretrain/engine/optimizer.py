@@ -13,6 +13,7 @@ from pretrain.config import PretrainConfig
 MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's moments, by the names of torch
 EPSILON = 1e-6  # RoBERTa, Table 9
 UPDATES = "updates"  # key of a checkpoint: how many steps changed the weights
+SCALE = "cur_scale"  # key of a checkpoint: the factor of the loss in fp16
 MODEL = "model"  # kind of the slices that become the model
 
 
@@ -41,6 +42,11 @@ def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim
         eps=EPSILON,
         fused=True,
     )
+
+
+def on_host(tensor: Tensor) -> Tensor:
+    """A float32 copy in the memory of the CPU."""
+    return tensor.to("cpu", torch.float32, copy=True)
 
 
 def skip_unless_finite(optimizer: torch.optim.Optimizer, norm: Tensor) -> None:

@@ -46,9 +46,9 @@ class Engine(Protocol):
         """
 
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Weights by name and moments by "moment/name", float32 on the CPU; every process must call it.
+        """Copies of weights by name and of moments by "moment/name", float32 on the CPU; every process must call it.
 
-        Write or copy them before the next update. Without ``keep`` it returns nothing and only helps to gather.
+        Without ``keep`` it returns nothing and only helps to gather.
         """
 
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
@@ -78,8 +78,10 @@ def start_engine(config: PretrainConfig, module: PretrainingModule, world: World
     name = choose_engine(config, world, sum(p.numel() for p in module.parameters()))
     if world.device.type == "cpu":
         keep_freed_memory()
-    if config.engine.precision == "bf16":
-        _use_autocast(module, world.device)
+    is_cast = name == "deepspeed" and config.engine.precision == "fp16"  # by DeepSpeed, all of the module
+    if config.engine.precision != "fp32" and not is_cast:
+        dtype = torch.bfloat16 if config.engine.precision == "bf16" else torch.float16
+        _use_autocast(module, world.device, dtype)
     if config.engine.compile is True:  # "auto" has been resolved before (pretrain.engine.auto_settings)
         _require_compiler(name, config, world)
         # a graph for each phase, training and measuring, and for the sizes of ``compact_borders``
@@ -87,7 +89,8 @@ def start_engine(config: PretrainConfig, module: PretrainingModule, world: World
         torch._dynamo.config.recompile_limit = max(8, shapes * (2 * len(phases(config)) + 2))
         _DYNAMO_LOG.setLevel(logging.WARNING)  # the console hides warnings of torch
         _DYNAMO_LOG.addFilter(_report_eager_code)
-        module.compile(dynamic=False)
+        if name != "deepspeed":
+            module.compile(dynamic=False)  # for DDP, torch cuts the graph at the buckets of the all-reduce
     return ENGINES[name](config, module, world)
 
 
@@ -98,6 +101,11 @@ def _report_eager_code(record: logging.LogRecord) -> bool:
     log.warning("the rest of the run is eager and slower: torch stopped compiling after too many graph shapes")
     _DYNAMO_LOG.setLevel(logging.ERROR)
     return False
+
+
+def is_partly_eager() -> bool:
+    """Whether torch gave up compiling in this run; ``_report_eager_code`` has set the level."""
+    return _DYNAMO_LOG.level == logging.ERROR
 
 
 def ready_for_engine(config: PretrainConfig, world: World) -> AbstractContextManager[None]:
@@ -120,7 +128,7 @@ def choose_engine(config: PretrainConfig, world: World, parameters: int) -> str:
     if name == "auto":
         is_large = world.size > 1 and parameters > MAX_PARAMETERS_OF_DDP
         small = "plain" if world.size == 1 else "ddp"
-        name = "deepspeed" if precision == "fp16" or is_large else small
+        name = "deepspeed" if is_large else small
     return name
 
 
@@ -134,15 +142,15 @@ def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:
     return settings | (zero_settings(config, world.size) if settings["engine"] == "deepspeed" else {})
 
 
-def _use_autocast(module: nn.Module, device: torch.device) -> None:
-    """Run matrix products in bf16. Inside ``forward``, because DeepSpeed disables an autocast around it."""
+def _use_autocast(module: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+    """Run matrix products in ``dtype``. Inside ``forward``, because DeepSpeed disables an autocast around it."""
     forward = module.forward
 
-    def in_bf16(*fields: Any) -> Any:
-        with torch.autocast(device.type, torch.bfloat16):
+    def in_half_precision(*fields: Any) -> Any:
+        with torch.autocast(device.type, dtype):
             return forward(*fields)
 
-    module.forward = in_bf16
+    module.forward = in_half_precision
 
 
 def _require_compiler(name: str, config: PretrainConfig, world: World) -> None:

@@ -1,8 +1,8 @@
 """Training with torch alone: in one process, or in many with a copy of the model in each (DDP).
 
 In bf16, only matrix products are bf16 (torch autocast), so the error of the gradient against float64 is a fifth of that
-of a pure bf16 model (docs/pretrain.md). DDP sums the float32 gradients of all processes once per step, with the last
-micro-batch, and needs 16 bytes per parameter on every device.
+of a pure bf16 model (docs/pretrain.md); fp16 is the same with a scaled loss. DDP sums the float32 gradients of all
+processes once per step, with the last micro-batch, and needs 16 bytes per parameter on every device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import MOMENTS, UPDATES, adamw, fit_micro_batch, skip_unless_finite
+from pretrain.engine.optimizer import MOMENTS, SCALE, UPDATES, adamw, fit_micro_batch, on_host, skip_unless_finite
 from pretrain.engine.world import World
 from pretrain.model.loss import PretrainingModule, Sums
 from pretrain.model.sizes import SHORT_ROW
@@ -38,6 +38,7 @@ class PlainEngine:
         self.module: nn.Module = module.to(world.device)
         self._weights = dict(module.network.named_parameters())
         self._optimizer = adamw(config, list(self._weights.values()))
+        self._scaler = torch.amp.GradScaler(world.device.type, enabled=config.engine.precision == "fp16")
         self._clip = config.optimizer.clip
         self._is_compiled = config.engine.compile is True  # compiled code has its own attention
         self._reset_moments(0.0)
@@ -47,9 +48,10 @@ class PlainEngine:
             return self._forward(*fields)
 
     def backward(self, loss: Tensor) -> None:
-        loss.backward()
+        self._scaler.scale(loss).backward()
 
     def update(self, rate: float) -> Tensor:
+        self._scaler.unscale_(self._optimizer)
         weights = [p for p in self._weights.values() if p.grad is not None]
         norm = get_total_norm([p.grad for p in weights if p.grad is not None])
         if self._clip:
@@ -57,7 +59,8 @@ class PlainEngine:
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         skip_unless_finite(self._optimizer, norm)
-        self._optimizer.step()
+        self._optimizer.step()  # not by the scaler, which would wait for the norm
+        self._scaler.update()
         for p in self._weights.values():
             p.grad = None
         return norm
@@ -65,11 +68,12 @@ class PlainEngine:
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         if not keep:
             return {}, {}
-        weights = {name: p.detach().cpu() for name, p in self._weights.items()}
+        weights = {name: on_host(p.detach()) for name, p in self._weights.items()}
         moments = {
-            f"{key}/{name}": self._optimizer.state[p][key].cpu() for name, p in self._weights.items() for key in MOMENTS
-        }
-        return weights, moments | {UPDATES: next(iter(self._optimizer.state.values()))["step"].cpu()}
+            f"{key}/{name}": on_host(self._optimizer.state[p][key])
+            for name, p in self._weights.items() for key in MOMENTS
+        }  # fmt: skip
+        return weights, moments | {UPDATES: on_host(next(iter(self._optimizer.state.values()))["step"])}
 
     @torch.no_grad()
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
@@ -81,10 +85,15 @@ class PlainEngine:
                     self._optimizer.state[p][key].copy_(moments[f"{key}/{name}"])
 
     def scaling(self) -> dict[str, float]:
-        return {}
+        state = self._scaler.state_dict()
+        return {SCALE: state["scale"], "growth_tracker": state["_growth_tracker"]} if state else {}
 
     def restore_scaling(self, scaling: Mapping[str, float]) -> None:
-        """Without fp16 there is no loss scaling."""
+        if SCALE in scaling:
+            tracker = int(scaling.get("growth_tracker", 0))
+            self._scaler.load_state_dict(
+                self._scaler.state_dict() | {"scale": scaling[SCALE], "_growth_tracker": tracker}
+            )
 
     def _forward(self, *fields: Any) -> Sums:
         sums: Sums = self.module(*fields)

@@ -6,6 +6,7 @@ backend of the device; small numbers are sent by gloo on GPU machines too, so th
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import resource
@@ -26,6 +27,8 @@ from corpus.documents.accelerator import DeviceName, find_device
 from corpus.documents.errors import BadInput
 from pretrain.interruption import ProcessLost
 
+log = logging.getLogger(__name__)
+
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 MIN_TIMEOUT_MINUTES = 30.0  # the default of gloo
 # messages of gloo (with an address) and nccl if another process has ended
@@ -33,6 +36,13 @@ LOST = re.compile(
     r"(?:\S+ error )?\[\S+\]:\d+: (?:Connection reset|Broken pipe|Connection timed out|No route to host)[\w ]*|"
     r"Connection closed by peer \[\S+\]:\d+|Timed out waiting \d+ms|remote process exited[\w ]*"
 )
+
+# variables that undo what training relies on, and their effect; the first one is set otherwise
+HARMFUL = {
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING=0": "the other processes wait forever for one that has ended",
+    "TORCH_NCCL_BLOCKING_WAIT=1": "each step waits for its all-reduce instead of computing meanwhile",
+    "CUDA_LAUNCH_BLOCKING=1": "each kernel waits for the one before",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,8 @@ def join_world(requested: DeviceName = "auto", hang_minutes: float = 0.0) -> Ite
         # deepspeed, unlike torchrun, sets no number of threads
         processes = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ["WORLD_SIZE"]
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(processes)))
+    if device.type == "cuda":
+        prepare_nccl()
     if launched:
         name_interface(os.environ["MASTER_ADDR"])
         timeout = timedelta(minutes=max(MIN_TIMEOUT_MINUTES, 2 * hang_minutes))
@@ -145,6 +157,15 @@ def join_world(requested: DeviceName = "auto", hang_minutes: float = 0.0) -> Ite
         torch.set_float32_matmul_precision(before)
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def prepare_nccl() -> None:
+    """Make an all-reduce that takes longer than the time-out end its process; warn of variables that do harm."""
+    os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "3")  # the default of torch; 0 in old job scripts
+    for setting, effect in HARMFUL.items():
+        name, _, value = setting.partition("=")
+        if os.environ.get(name) == value:
+            log.warning("%s: %s; unset it", setting, effect)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ slices, so checkpoints do not depend on the stage or the number of processes.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,11 +19,21 @@ from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import MODEL, MOMENTS, UPDATES, Slice, adamw, fit_micro_batch, skip_unless_finite
+from pretrain.engine.optimizer import (
+    MODEL,
+    MOMENTS,
+    SCALE,
+    UPDATES,
+    Slice,
+    adamw,
+    fit_micro_batch,
+    on_host,
+    skip_unless_finite,
+)
 from pretrain.engine.world import World
 from pretrain.model.loss import PretrainingModule, Sums
 
-SCALER_NAMES = ("cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis")
+SCALER_NAMES = (SCALE, "cur_iter", "last_overflow_iter", "cur_hysteresis")
 
 
 def zero_settings(config: PretrainConfig, ranks: int) -> dict[str, Any]:
@@ -90,6 +101,8 @@ class ZeroEngine:
             config=settings,
             dist_init_required=False,
         )
+        if config.engine.compile is True:
+            self._engine.compile(compile_kwargs={"dynamic": False})
         self.module: nn.Module = module
         self._named = dict(module.network.named_parameters())
         self._stage, self._is_exact = config.engine.zero_stage, config.engine.precision != "fp16"
@@ -111,7 +124,7 @@ class ZeroEngine:
             group["lr"] = rate
         if self._checks_itself:
             self._engine.step()
-            return self._engine.get_global_grad_norm()
+            return self._engine.get_global_grad_norm() if self._engine.was_step_applied() else math.inf
         if self._stage:  # private: the parts with which this process updates
             gradients = [part for group in self._engine.optimizer.averaged_gradients.values() for part in group]
         else:
@@ -135,10 +148,10 @@ class ZeroEngine:
             whole = self._gather(p, None)
             averages = {f"{key}/{name}": self._gather(p, key) for key in MOMENTS}
             if keep:
-                weights[name] = whole.cpu()
-                moments |= {key: value.cpu() for key, value in averages.items()}
+                weights[name] = on_host(whole)
+                moments |= {key: on_host(value) for key, value in averages.items()}
         if keep:
-            moments[UPDATES] = next(iter(self._base.state.values()))["step"].cpu()
+            moments[UPDATES] = on_host(next(iter(self._base.state.values()))["step"])
         return weights, moments
 
     def slices(self) -> Iterator[Slice]:
@@ -170,8 +183,9 @@ class ZeroEngine:
         return {name: getattr(scaler, name) for name in SCALER_NAMES if hasattr(scaler, name)}
 
     def restore_scaling(self, scaling: Mapping[str, float]) -> None:
-        for name, value in scaling.items():
-            setattr(self._engine.optimizer.loss_scaler, name, value)
+        for name in SCALER_NAMES:
+            if name in scaling:
+                setattr(self._engine.optimizer.loss_scaler, name, scaling[name])
 
     @property
     def _base(self) -> torch.optim.Optimizer:
@@ -187,7 +201,7 @@ class ZeroEngine:
             whole = self._utils.safe_get_full_fp32_param(p)
         else:
             whole = self._utils.safe_get_full_optimizer_state(p, key)
-        return whole.reshape(p.ds_shape if hasattr(p, "ds_shape") else p.shape).float()
+        return whole.reshape(p.ds_shape if hasattr(p, "ds_shape") else p.shape)
 
     def _slice(self, p: Any, key: str | None) -> tuple[int, Tensor]:
         """Start and values of this process's part of a parameter, or of its moment ``key``; from stage 1 on."""

@@ -27,6 +27,7 @@ from corpus.documents.atomic_files import atomic_write, locate_errors
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.memory import GIB
+from pretrain.engine.start import is_partly_eager
 from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
 from pretrain.metrics.device_speed import Speed, peak_flops
 from pretrain.metrics.forecast import Forecast, OwnTime
@@ -38,7 +39,7 @@ log = logging.getLogger(__name__)
 
 # the only values that may differ between equal runs
 TIMING_KEYS = ("seconds", "tokens_per_second", "mfu", "data_wait_share", "memory_gib", "rank_seconds_least",
-               "rank_seconds_median", "rank_seconds_most", "slowest_rank", "slowest_factor")  # fmt: skip
+               "rank_seconds_median", "rank_seconds_most", "slowest_rank", "slowest_factor", "eager")  # fmt: skip
 
 
 class Meter:
@@ -203,6 +204,8 @@ class Meter:
         }
         if self._peak is not None:
             timing["mfu"] = round(speed * self._flops_of_step(step) / (self._peak * self._world.size), 4)
+        if self._config.engine.compile is True and is_partly_eager():
+            timing["eager"] = 1
         return timing | (spread(own) if self._world.size > 1 else {})
 
 
@@ -236,6 +239,8 @@ def _averages(steps: list[StepSums], tokens: int, config: PretrainConfig) -> dic
     norms = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
     if norms:
         line["grad_norm"] = max(norms)
+    if skipped := sum(step.grad_norm == math.inf for step in steps):
+        line["skipped_steps"] = skipped
     if config.model.nsp:
         line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "nsp_accuracy": sums.other_hits / max(sums.others, 1)}
     return line
@@ -246,10 +251,11 @@ def _readable(line: dict[str, float], config: PretrainConfig, timed_steps: int, 
     norm = f" norm {line['grad_norm']:.2f}" if "grad_norm" in line else ""
     mfu = f" mfu {100 * line['mfu']:.1f} %" if "mfu" in line else ""
     accuracy = line.get("masked_accuracy", line.get("causal_accuracy", 0.0))
+    skipped = f" skipped {line['skipped_steps']}" if "skipped_steps" in line else ""
     slowest = f" slowest rank {line['slowest_rank']} x {line['slowest_factor']:.2f}" if "slowest_rank" in line else ""
     return (
         f"step {line['step']}/{config.steps} loss {line['loss']:.3f} accuracy {accuracy:.3f} "
-        f"lr {line['lr']:.1e}{norm} {line['tokens_per_second'] / 1000:.1f}k tok/s{mfu} "
+        f"lr {line['lr']:.1e}{norm}{skipped} {line['tokens_per_second'] / 1000:.1f}k tok/s{mfu} "
         f"data wait {100 * line['data_wait_share']:.1f} % mem {line['memory_gib']:.1f} GiB"
         f"{slowest} "
         f"eta {timedelta(seconds=round(left))}{' (start-up included)' if is_first else ''}"

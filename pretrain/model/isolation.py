@@ -23,6 +23,7 @@ from transformers.masking_utils import sdpa_mask
 
 NAME = "isolated_segments"
 NAME_OF_WINDOWS = "near_tokens"
+NAME_OF_PAIRS = "padded_pairs"
 NAME_WITHOUT_MASKS = "sdpa_without_masks"
 OUTSIDE = -1  # segment number of the places before and after a row
 FIRST_WITH_FLASH = (8, 0)  # compute capability that the kernel needs (Ampere)
@@ -47,6 +48,24 @@ def isolate_documents(network: PreTrainedModel) -> None:
     _attend_by(network, NAME)
 
 
+def isolate_pairs(network: PreTrainedModel) -> None:
+    """The same for padded rows of one pair, with attention dropout; for GPUs with the kernel (``has_kernel``).
+
+    A mask of the padding would exclude the fast kernels.
+    """
+    _attend_by(network, NAME_OF_PAIRS)
+
+
+def is_isolated(config: Any) -> bool:
+    """Whether the model with this configuration needs ``borders``."""
+    return config._attn_implementation in (NAME, NAME_OF_PAIRS)
+
+
+def has_kernel(device: torch.device, precision: str) -> bool:
+    """Whether attention with variable lengths has its kernel."""
+    return device.type == "cuda" and precision != "fp32" and _find_kernel() is not None
+
+
 def attend_in_windows(network: PreTrainedModel) -> None:
     """Make the local layers of a model (ModernBERT) compare near tokens only, instead of masking all others."""
     _attend_by(network, NAME_OF_WINDOWS)
@@ -62,7 +81,9 @@ def make_no_masks(network: PreTrainedModel) -> None:
 
 
 def _attend_by(network: PreTrainedModel, name: str) -> None:
-    AttentionInterface.register(name, partial(attend_within_segments, kernel=_find_kernel()))
+    AttentionInterface.register(
+        name, partial(attend_within_segments, kernel=_find_kernel(), drops=name == NAME_OF_PAIRS)
+    )
     AttentionMaskInterface.register(name, _mask_of_padding)
     network.set_attn_implementation(name)
 
@@ -97,7 +118,9 @@ def attend_within_segments(
     attention_mask: Tensor | None,
     *,
     kernel: Callable[..., Any] | None,
+    drops: bool = False,
     scaling: float | None = None,
+    dropout: float = 0.0,
     borders: Borders | None = None,
     sliding_window: int | None = None,
     is_causal: bool = False,
@@ -108,6 +131,7 @@ def attend_within_segments(
     Args:
         attention_mask: for calls without borders; includes the window of a local layer.
         kernel: torch's ``varlen_attn`` if the GPU can run it.
+        drops: whether there is attention dropout; only the kernel has it.
         sliding_window: of a local layer: the number of tokens on each side, plus one.
     """
     heads = (query_BALD, key_BALD, value_BALD)
@@ -118,7 +142,8 @@ def attend_within_segments(
     reach = None if sliding_window is None else sliding_window - 1
     if kernel is not None and query_BALD.is_cuda and query_BALD.dtype in (torch.bfloat16, torch.float16):
         window = (reach, reach) if reach is not None else (-1, 0) if is_causal else None
-        return _attend_by_kernel(heads, borders, scaling, kernel, window), None
+        return _attend_by_kernel(heads, borders, scaling, kernel, window, dropout if drops else 0.0), None
+    assert not (drops and dropout)
     if reach is not None:
         return attend_nearby(heads, reach, scaling, None if borders is None else borders.segments_BL), None
     assert borders is not None
@@ -133,16 +158,20 @@ def _attend_by_kernel(
     scaling: float | None,
     kernel: Callable[..., Any],
     window: tuple[int, int] | None = None,
+    dropout: float = 0.0,
 ) -> Tensor:
-    """``window``: number of visible tokens before and after a token, -1 for all."""
+    """``window``: number of visible tokens before and after a token, -1 for all; not with dropout."""
     count, _, length, _ = heads[0].shape
     query, key, value = (head_BALD.transpose(1, 2).flatten(0, 1) for head_BALD in heads)
     if borders is None:
         longest, starts = length, torch.arange(0, (count + 1) * length, length, dtype=torch.int32, device=query.device)
     else:
         longest, starts = borders.longest, borders.cumulative_N
-    more = {} if window is None else {"window_size": window}
-    attended: Tensor = kernel(query, key, value, starts, starts, longest, longest, scale=scaling, **more)
+    packed = (query, key, value, starts, starts, longest, longest)
+    if dropout:  # the public function fixes it at 0; this is the operation below it
+        attended: Tensor = torch.ops.aten._flash_attention_forward(*packed, dropout, False, False, scale=scaling)[0]
+    else:
+        attended = kernel(*packed, scale=scaling, **({} if window is None else {"window_size": window}))
     return attended.unflatten(0, (count, length))  # from B * L x A x D
 
 

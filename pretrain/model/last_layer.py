@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from pretrain.model.isolation import NAME as ISOLATED
-from pretrain.model.isolation import Heads
+from pretrain.model.isolation import Heads, is_isolated
 from pretrain.model.rotary import turned
 
 
@@ -49,7 +49,7 @@ def _forward(
         return whole
     attention = layer.attention.self
     picked_BPH = pick(hidden_BLH, places_BP)
-    if _keeps_segments_apart(attention):
+    if is_isolated(attention.config):
         attended_BPH = pick(attention(hidden_BLH, attention_mask, **extra)[0], places_BP)
     else:
         attended_BPH = _ask_from(attention, hidden_BLH, picked_BPH, attention_mask, layer.training)
@@ -100,7 +100,7 @@ def _forward_modern(
     query_BALD, key_BALD, value_BALD = mixed_BLH.unflatten(-1, (3, -1, attention.head_dim)).permute(2, 0, 3, 1, 4)
     query_BALD, key_BALD = (turned(part, *position_embeddings) for part in (query_BALD, key_BALD))
     heads = (query_BALD, key_BALD, value_BALD)
-    if _keeps_segments_apart(attention):
+    if is_isolated(attention.config):
         attend = ALL_ATTENTION_FUNCTIONS[ISOLATED]
         reach = {"scaling": attention.head_dim**-0.5, "sliding_window": attention.sliding_window}
         attended_BPH = pick(attend(attention, *heads, attention_mask, **reach, **extra)[0].flatten(2), places_BP)
@@ -126,7 +126,3 @@ def _ask_from_modern(attention: Any, heads: Heads, places_BP: Tensor, attention_
         query_BALD.gather(2, index_BAPD), key_BALD, value_BALD, attn_mask=mask_B1PL, scale=attention.head_dim**-0.5
     )
     return attended_BAPD.transpose(1, 2).flatten(2)
-
-
-def _keeps_segments_apart(attention: Any) -> bool:
-    return bool(attention.config._attn_implementation == ISOLATED)

@@ -18,8 +18,7 @@ from transformers import PreTrainedModel
 
 from pretrain.batching.masking import IGNORED
 from pretrain.model.families import family_of, first_position
-from pretrain.model.isolation import NAME as ISOLATED
-from pretrain.model.isolation import find_borders, make_no_masks
+from pretrain.model.isolation import find_borders, is_isolated, make_no_masks
 from pretrain.model.last_layer import narrow_last_layer
 from pretrain.model.rotary import turn_in_fewer_passes
 from pretrain.model.sizes import MAX_CAUSAL_SCORES
@@ -51,7 +50,7 @@ class PretrainingModule(nn.Module):
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__()
         self.network: Any = network  # the names of its parts differ by family
-        self.is_isolated = network.config._attn_implementation == ISOLATED  # by ``isolate_documents``
+        self.is_isolated = is_isolated(network.config)
         self.family = family_of(network.config)
         self.is_narrow = not self.family.is_causal
         if self.is_narrow:

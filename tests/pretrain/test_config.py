@@ -42,7 +42,7 @@ MODERN = {"architecture": "modernbert", "embedding_init": "cooccurrence"}
         (EngineConfig, {"micro_batch": 0}, "greater than 0"),
         (EngineConfig, {"precision": "fp16", "name": "deepspeed", "zero_stage": 1}, None),
         (EngineConfig, {"precision": "fp16", "name": "auto", "zero_stage": 1}, None),
-        (EngineConfig, {"precision": "fp16", "name": "plain", "zero_stage": 1}, "needs name deepspeed"),
+        (EngineConfig, {"precision": "fp16", "name": "ddp", "zero_stage": 0}, None),
         (EngineConfig, {"precision": "fp16", "name": "deepspeed", "zero_stage": 0}, "zero_stage 1 or more"),
         (EngineConfig, {"precision": "bf16", "name": "plain"}, None),
         (PretrainConfig, {"rows": {"sequence_length": 128}, "model": {"positions": 128}}, None),

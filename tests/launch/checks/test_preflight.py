@@ -59,12 +59,12 @@ def test_each_problem_is_one_sentence(tmp_path: Path, override: str, words: str)
     [
         ("kiwipiepy", "tokenizer.analyser=kiwi", "tokenizer.analyser=kiwi needs kiwipiepy: pip install 'malmoi[kiwi]'"),
         ("peft", "finetune.lora.rank=8", "finetune.lora needs peft: pip install 'malmoi[lora]'"),
-        *(
-            ("deepspeed", f"pretrain.engine.{setting}", "pretrain.engine.name=deepspeed needs deepspeed: pip install")
-            for setting in ("name=deepspeed", "precision=fp16")
+        (
+            "deepspeed", "pretrain.engine.name=deepspeed",
+            "pretrain.engine.name=deepspeed needs deepspeed: pip install",
         ),
     ],
-)
+)  # fmt: skip
 def test_a_missing_extra_stops_only_the_recipes_that_need_it(
     module: str, override: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

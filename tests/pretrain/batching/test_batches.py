@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Batch, RowOrder, TrainingBatches
+from pretrain.batching.batches import Batch, RowOrder, TrainingBatches, ready_steps
 from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
@@ -104,6 +107,28 @@ def test_a_corpus_smaller_than_two_blocks_is_refused(made: Path, tiny) -> None:
     store = open_store(made / "tokens", made / "tokenizer")
     with pytest.raises(BadInput, match="1 blocks of 5002; training needs at least 2"):
         split_rows(store, tiny(positions=6000, sequence_length=len(store.tokens) // 5000 * 5000 + 2))
+
+
+def test_steps_are_prepared_in_pinned_memory_by_a_thread_of_the_own_gpu(
+    made: Path, tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CUDA does not survive a fork, a new thread uses the first GPU, and other memory is copied with a wait."""
+    used: list[tuple[str, Any]] = []
+    monkeypatch.setattr(
+        torch.accelerator, "set_device_index", lambda device: used.append((threading.current_thread().name, device))
+    )
+    pinned: set[int] = set()
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pinned.add(id(self)) or self)
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("the loader forks"))
+    gpu = torch.device("cuda", 3)
+    steps = list(ready_steps(batches_of(made, tiny(packing="documents"), 0, 1, 4), 1, 3, gpu))
+    assert [step.step for step in steps] == [1, 2, 3]
+    assert used == [("batches_0", gpu)]
+    fields = [field for step in steps for batch in step.batches for field in batch if isinstance(field, torch.Tensor)]
+    assert all(id(field) in pinned for field in fields)
+    assert all(batch.borders_N is not None for step in steps for batch in step.batches)
+    list(ready_steps(batches_of(made, tiny(), 0, 1, 4), 1, 1, torch.device("cpu")))
+    assert len(used) == 1
 
 
 def test_epochs_of_different_sizes_follow_each_other() -> None:

@@ -17,6 +17,7 @@ from corpus.documents.errors import BadInput
 from pretrain.checkpoint import checkpoints as module
 from pretrain.checkpoint.checkpoints import Checkpoints
 from pretrain.config import PretrainConfig
+from pretrain.engine.optimizer import on_host
 from pretrain.interruption import Interrupted
 from pretrain.metrics.meter import Meter
 from tests.pretrain.checkpoint.test_checkpoints import StandIn, checkpoints_in, names
@@ -45,13 +46,14 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 
 class Live(StandIn):
-    """An engine that gives the very tensors it trains, as one on a CPU may."""
+    """An engine that trains on after it has given copies of its tensors."""
 
     def __init__(self) -> None:
         self.weights, self.moments = {"weight": torch.ones(3)}, {"average": torch.ones(3)}
 
     def state(self, keep: bool) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        return dict(self.weights), dict(self.moments)
+        weights, moments = ({name: on_host(x) for name, x in part.items()} for part in (self.weights, self.moments))
+        return weights, moments
 
 
 def test_a_checkpoint_holds_its_step_though_training_went_on_while_it_was_written(tmp_path: Path, gate: Gate) -> None:

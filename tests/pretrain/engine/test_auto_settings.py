@@ -103,6 +103,16 @@ def test_a_compiler_that_fails_is_left_alone_and_its_words_are_told(left_open, a
     assert "compile: off, Cannot find a working triton installation\n" in caplog.text
 
 
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_deepspeed_is_compiled_except_where_parameters_are_gathered(left_open, a_gpu, caplog, stage: int) -> None:
+    a_gpu({1: 1, 2: 2})
+    sharded = left_open.replaced("engine", name="deepspeed", zero_stage=stage)
+    with caplog.at_level(logging.INFO):
+        found = with_device_settings(sharded, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, {})
+    assert found.engine.compile is (stage < 3)
+    assert ("compile: off, not tried for ZeRO stage 3" in caplog.text) == (stage == 3)
+
+
 def test_the_smallest_answer_of_all_processes_is_taken(left_open, a_gpu, monkeypatch) -> None:
     a_gpu({1: 1, 2: 1, 4: 1, 8: 1, 16: 1, 32: 1})
     monkeypatch.setattr(World, "least", lambda self, number: min(number, 4))

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partialmethod
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -22,6 +24,7 @@ from pretrain.engine import start
 from pretrain.engine.optimizer import adamw, fit_micro_batch
 from pretrain.engine.start import Engine, choose_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World
+from pretrain.engine.zero import ZeroEngine
 from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.schedule import learning_rate
@@ -36,7 +39,7 @@ ALL = [PLAIN, DDP, ZERO_0, ZERO_1, ZERO_2, ZERO_3]
 @contextmanager
 def started(config: PretrainConfig, weights: dict[str, Tensor] | None = None) -> Iterator[Engine]:
     network = build_network(config, 60, SPECIAL_IDS)
-    config = config.replaced("engine", name=choose_engine(config, ALONE, 0))
+    config = config.replaced("engine", name=start.choose_engine(config, ALONE, 0))
     if weights:
         network.load_state_dict(weights, strict=False)
     with ready_for_engine(config, ALONE):
@@ -159,6 +162,58 @@ def gloo_threads() -> int:
     return sum("gloo" in name for name in names)
 
 
+@pytest.fixture
+def fp16_on_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused there, because it is slow; the scaler of torch works as on a GPU."""
+    monkeypatch.setattr(start, "choose_engine", lambda config, world, parameters: config.engine.name)
+
+
+@pytest.mark.parametrize("change", [PLAIN, DDP])
+def test_fp16_scales_the_loss_and_resumes_bit_for_bit(settings, fp16_on_cpus, change: dict) -> None:
+    """The scale halves at an overflow, and scale and its counter are part of the state."""
+    config = settings(precision="fp16", zero_stage=1, **change)
+    with started(config) as engine:
+        assert engine.scaling() == {"cur_scale": 65536.0, "growth_tracker": 0}
+        norms = train(engine, config, 1, 2)
+        poisoned(engine, config)
+        assert engine.scaling() == {"cur_scale": 32768.0, "growth_tracker": 0}
+        train(engine, config, 4, 4)
+        weights, moments = engine.state(keep=True)
+        scaling = engine.scaling()
+        assert scaling == {"cur_scale": 32768.0, "growth_tracker": 1} and moments["updates"] == 3
+        later = train(engine, config, 5, 6)
+        expected, _ = engine.state(keep=True)
+    assert norms == pytest.approx(norms_with(settings(**change)), rel=0.02)
+    with started(config, weights) as engine:
+        engine.restore(weights, moments, 4)
+        engine.restore_scaling(scaling)
+        assert train(engine, config, 5, 6) == later and engine.scaling()["growth_tracker"] == 3
+        again, _ = engine.state(keep=True)
+    assert all(torch.equal(again[name], expected[name]) for name in expected)
+
+
+def test_the_loss_scale_moves_between_torch_and_deepspeed(settings, fp16_on_cpus) -> None:
+    zero = SimpleNamespace(_engine=SimpleNamespace(optimizer=SimpleNamespace(loss_scaler=SimpleNamespace(cur_scale=0))))
+    with started(settings(precision="fp16", zero_stage=1, **PLAIN)) as engine:
+        engine.restore_scaling({"cur_scale": 1024.0, "cur_iter": 7, "last_overflow_iter": 3, "cur_hysteresis": 2})
+        assert engine.scaling() == {"cur_scale": 1024.0, "growth_tracker": 0}
+        ZeroEngine.restore_scaling(cast(Any, zero), engine.scaling())
+    assert vars(zero._engine.optimizer.loss_scaler) == {"cur_scale": 1024.0}
+
+
+@pytest.mark.parametrize("change", ALL)
+def test_a_state_is_a_copy_that_later_steps_do_not_change(settings, change: dict) -> None:
+    """The only one on its way to the file: a checkpoint is written while training continues."""
+    config = settings(**change)
+    with started(config) as engine:
+        train(engine, config, 1, 1)
+        state = engine.state(keep=True)
+        before = [{name: value.clone() for name, value in part.items()} for part in state]
+        train(engine, config, 2, 3)
+        for part, kept in zip(state, before, strict=True):
+            assert all(torch.equal(part[name], kept[name]) for name in kept)
+
+
 def test_nothing_of_zero_3_is_left_behind(settings) -> None:
     linear = torch.nn.functional.linear
     with started(settings(**ZERO_3)):
@@ -210,13 +265,35 @@ def norms_with(config: PretrainConfig) -> list[float]:
         return train(engine, config, 1, 2)
 
 
-def test_a_compiled_model_is_one_graph_and_makes_the_same_updates(settings, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("change", [PLAIN, ZERO_0, ZERO_1, ZERO_2])
+def test_a_compiled_model_is_one_graph_and_makes_the_same_updates(
+    settings, monkeypatch: pytest.MonkeyPatch, change: dict
+) -> None:
     """Without the C++ compiler, which takes half a minute."""
-    compile_module = torch.nn.Module.compile
+    torch._dynamo.reset()
+    compile_module, compiled = torch.nn.Module.compile, []
     whole = {"backend": "aot_eager", "fullgraph": True}
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **given: compile_module(self, **given | whole))
-    found = norms_with(settings(compile=True, **PLAIN))
-    assert found == pytest.approx(norms_with(settings(**PLAIN)), rel=1e-5)
+
+    def compile_(self: nn.Module, **given: Any) -> None:
+        compiled.append(type(self))
+        compile_module(self, **given | whole)
+
+    monkeypatch.setattr(torch.nn.Module, "compile", compile_)
+    found = norms_with(settings(compile=True, **change))
+    assert compiled == [PretrainingModule]
+    assert found == pytest.approx(norms_with(settings(**change)), rel=1e-5)
+
+
+def test_the_compiled_graph_of_ddp_is_cut_at_the_buckets(settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the all-reduce of the last layers runs while the first ones still compute; 8 M parameters, 32 MB."""
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    monkeypatch.setattr(PretrainingModule, "compile", partialmethod(nn.Module.compile, backend=counter))
+    large = {"hidden": 512, "intermediate": 2048, "layers": 3, "heads": 4}
+    config = settings(compile=True, **large, **DDP)
+    norms = norms_with(config)
+    assert counter.frame_count >= 3
+    assert norms == pytest.approx(norms_with(settings(**large, **PLAIN)), rel=1e-5)
 
 
 def test_engines_are_chosen_by_processes_size_and_precision(settings) -> None:
@@ -225,7 +302,7 @@ def test_engines_are_chosen_by_processes_size_and_precision(settings) -> None:
     assert choose_engine(settings(), two, 4 * 10**8) == "ddp"
     assert choose_engine(settings(), two, 4 * 10**8 + 1) == "deepspeed"
     half = settings(precision="fp16", zero_stage=1)
-    assert choose_engine(half, World(0, 1, torch.device("cuda")), 1) == "deepspeed"
+    assert choose_engine(half, World(0, 1, torch.device("cuda")), 1) == "plain"
     with pytest.raises(BadInput, match="fp16 needs a GPU; choose bf16 or fp32"):
         choose_engine(half, ALONE, 1)
     with pytest.raises(BadInput, match="plain is for one process, but there are 2"):

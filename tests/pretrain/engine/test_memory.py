@@ -52,6 +52,8 @@ def test_fp16_takes_what_the_zero_paper_counts(tiny, stage: int, published: floa
         tiny(engine="deepspeed", precision="fp16", zero_stage=stage, global_batch=64), 100, 7_500_000_000, 1, 64
     )
     assert sum(found[:3]) / 1e9 == pytest.approx(published, rel=0.003)
+    halves = (needed_memory(tiny(engine="ddp", precision=name), 100, 10**9, 8, 1) for name in ("fp16", "bf16"))
+    assert next(halves) == next(halves)  # both by autocast
     assert sum(needed_memory(tiny(engine="ddp"), 100, 7_500_000_000, 1, 1)[:3]) == 120e9
 
 

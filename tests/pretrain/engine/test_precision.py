@@ -38,16 +38,26 @@ def test_the_default_leaves_the_precision_to_the_machine(tiny, bf16_runs_at) -> 
         assert settled == config.replaced("engine", precision=chosen)
 
 
-def test_a_gpu_without_bf16_is_one_loud_line(tiny, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
-    gpu = World(0, 1, torch.device("cuda"))
-    for chosen, requested in (("fp32", "auto"), ("bf16", "auto"), ("fp32", "fp32")):
-        answer = device.PrecisionChoice(chosen, "Tesla T4 has no instructions for bf16")
-        monkeypatch.setattr(auto_settings, "choose_precision", lambda *_, answer=answer: answer)
-        caplog.clear()
-        with_precision(tiny(precision=requested), gpu, {})
-        is_loud = (chosen, requested) == ("fp32", "auto")
-        assert ("THIS GPU HAS NO BF16: training runs in float32" in caplog.text) == is_loud
-        assert ("set pretrain.engine.precision=fp16" in caplog.text) == is_loud
+@pytest.mark.parametrize(
+    ("capability", "requested", "chosen"),
+    [
+        ((7, 0), "auto", "fp16"),  # V100
+        ((7, 5), "auto", "fp16"),  # T4
+        ((7, 5), "fp32", "fp32"),
+        ((6, 1), "auto", "fp32"),  # no tensor cores
+        ((8, 0), "auto", "bf16"),  # A100
+    ],
+)
+def test_gpus_without_bf16_but_with_tensor_cores_train_in_fp16(
+    tiny, monkeypatch: pytest.MonkeyPatch, caplog, capability: tuple[int, int], requested: str, chosen: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: capability >= (8, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device=None: "a GPU")
+    with caplog.at_level(logging.INFO):
+        settled = with_precision(tiny(precision=requested), World(0, 1, torch.device("cuda")), {})
+    assert settled.engine.precision == chosen
+    assert ("so fp16 with loss scaling" in caplog.text) == (chosen == "fp16")
 
 
 def test_the_first_process_decides_for_all(tiny, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,21 @@ def test_two_processes_train_like_one(made: Path, tmp_path: Path, tiny) -> None:
 
 
 @pytest.mark.slow
+def test_two_compiled_processes_train_like_one(made: Path, tmp_path: Path, tiny) -> None:
+    """The compiled module inside DDP, with accumulated micro-batches; code by aot_eager, which needs no compiler."""
+    config = tiny(steps=4, dropout=0.0, log_every=1, micro_batch=2)
+    train(config, made, tmp_path / "one")
+    variables = {"OMP_NUM_THREADS": "1", "MALMOI_TEST_BACKEND": "aot_eager"}
+    finish(launch(config.replaced("engine", compile=True), made, tmp_path / "many", TORCHRUN, **variables))
+    one, many = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("one", "many"))
+    assert max(abs(one[name] - many[name]).max() for name in one) < 1e-5
+    pairs = zip(lines_without_timing(tmp_path / "one"), lines_without_timing(tmp_path / "many"), strict=True)
+    for a, b in pairs:
+        assert numbers_of(a) == pytest.approx(numbers_of(b), rel=1e-6)
+    assert json.loads((tmp_path / "many" / "engine.json").read_text("utf-8"))["settled"]["compile"] is True
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine", [{"name": "ddp"}, pytest.param({"name": "deepspeed", "zero_stage": 2}, marks=pytest.mark.matrix)]
 )

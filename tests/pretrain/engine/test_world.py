@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from corpus.documents.errors import BadInput
 from pretrain.engine import world
-from pretrain.engine.world import World, explained_loss, join_world, peak_memory, wait_for_device
+from pretrain.engine.world import (
+    HARMFUL,
+    World,
+    explained_loss,
+    join_world,
+    peak_memory,
+    prepare_nccl,
+    wait_for_device,
+)
 from pretrain.interruption import ProcessLost
 
 
@@ -29,6 +39,32 @@ def test_float32_is_multiplied_as_tf32_on_cuda_while_training_lasts(monkeypatch:
     with join_world() as alone:
         assert alone.device == torch.device("cuda", 0) and torch.get_float32_matmul_precision() == "high"
     assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_variables_that_do_harm_are_named(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.delenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", raising=False)
+    prepare_nccl()
+    assert os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3" and not caplog.messages
+    for setting in HARMFUL:
+        monkeypatch.setenv(*setting.split("="))
+    prepare_nccl()
+    assert os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "0"  # the choice of the user
+    assert [message.partition(": ")[0] for message in caplog.messages] == list(HARMFUL)
+    assert all(message.endswith("; unset it") for message in caplog.messages)
+
+
+@pytest.mark.parametrize(("hang_minutes", "minutes"), [(0.0, 30), (15.0, 30), (60.0, 120)])
+def test_collectives_time_out_after_the_watchdog(
+    monkeypatch: pytest.MonkeyPatch, hang_minutes: float, minutes: int
+) -> None:
+    given = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    asked: list[float] = []
+    monkeypatch.setattr(dist, "init_process_group", lambda backend, timeout: asked.append(timeout.total_seconds()))
+    monkeypatch.setattr(dist, "get_world_size", lambda: 1)
+    with join_world("cpu", hang_minutes):
+        assert asked == [60 * minutes]
 
 
 def test_more_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

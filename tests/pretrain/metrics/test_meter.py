@@ -286,7 +286,7 @@ def test_a_norm_that_is_not_finite_is_no_largest_norm(
 ) -> None:
     caplog.set_level(logging.WARNING)
     go(open_meter(tmp_path, tiny(steps=4, log_every=4)), range(1, 5), norm=lambda step: bad if step == 2 else 1.5)
-    assert lines_of(tmp_path)[0]["grad_norm"] == 1.5
+    assert lines_of(tmp_path)[0]["grad_norm"] == 1.5 and lines_of(tmp_path)[0]["skipped_steps"] == 1
     assert [message[:8] for message in caplog.messages] == ["step 2: "]
 
 
@@ -340,8 +340,20 @@ def test_the_slowest_rank_is_compared_with_the_median_of_the_others() -> None:
     assert spread([0.0, 0.0])["slowest_rank"] == 0
 
 
+def test_eager_code_in_a_compiled_run_is_part_of_the_line(
+    tmp_path: Path, tiny: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter = open_meter(tmp_path, tiny(steps=2, log_every=1, compile=True))
+    monkeypatch.setattr("pretrain.metrics.meter.is_partly_eager", lambda: False)
+    go(meter, [1])
+    monkeypatch.setattr("pretrain.metrics.meter.is_partly_eager", lambda: True)
+    go(meter, [2])
+    assert [line.get("eager") for line in lines_of(tmp_path, keep_timing=True)] == [None, 1]
+
+
 def test_the_log_line_names_the_slowest_rank() -> None:
     line = {"step": 4, "loss": 2.0, "lr": 1e-3, "seconds": 1.0, "tokens_per_second": 9000, "data_wait_share": 0.0,
             "memory_gib": 1.0}  # fmt: skip
     assert " slowest rank 1 x 1.60 eta" in _readable(line | spread([0.1, 0.16]), PretrainConfig(), 2, False)
     assert "slowest" not in _readable(line, PretrainConfig(), 2, False)
+    assert " lr 1.0e-03 skipped 3 9.0k tok/s" in _readable(line | {"skipped_steps": 3}, PretrainConfig(), 4, False)

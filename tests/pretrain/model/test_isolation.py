@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from pretrain.batching.batches import Batch, compact_borders
 from pretrain.batching.masking import IGNORED
 from pretrain.model import isolation
-from pretrain.model.isolation import NAME, find_borders, isolate_documents
+from pretrain.model.isolation import NAME, find_borders, has_kernel, isolate_documents, isolate_pairs
 from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
 
@@ -248,6 +248,64 @@ def test_the_kernel_still_takes_what_it_is_given() -> None:
     others = {"scale": 0.5, "window_size": (-1, 0)}
     bound = inspect.signature(varlen.varlen_attn).bind(tensor, tensor, tensor, tensor, tensor, 4, 4, **others)
     assert list(bound.arguments)[3:] == ["cu_seq_q", "cu_seq_k", "max_q", "max_k", "scale", "window_size"]
+
+
+PADDED = ([40], [31], [48], [13])
+
+
+def test_padded_pairs_without_a_mask_learn_what_masked_ones_do(tiny) -> None:
+    """Losses and gradients by lengths equal those by the mask of the padding."""
+    lone, masked, ids = two_networks(tiny, "nsp")
+    isolate_pairs(lone)
+    batch = [None if field is None else field.clone() for field in packed_batch(PADDED, ids, nsp=True)]
+    batch[4:] = [field[:, :1] for field in batch[4:] if field is not None]
+    found = []
+    for network in (lone, masked):
+        sums = PretrainingModule(network)(*Batch(*batch).with_borders())
+        (sums.mlm_loss / 8 + sums.other_loss / 4).backward()
+        found.append((sums.mlm_loss.item(), sums.other_loss.item(), gradients(network)))
+    assert found[0][:2] == pytest.approx(found[1][:2], rel=1e-6)
+    assert (found[0][2] - found[1][2]).norm() <= 2e-6 * found[1][2].norm()
+
+
+def test_only_pairs_have_attention_dropout_and_only_in_the_kernel(monkeypatch) -> None:
+    monkeypatch.setattr(isolation, "_attend_by_kernel", lambda *given: given[-1])
+    query: Any = SimpleNamespace(is_cuda=True, dtype=torch.bfloat16, device=SimpleNamespace(type="cuda"))
+    kernel: Any = len
+    heads = (torch.nn.Module(), query, query, query, None)
+    borders = find_borders(torch.tensor([[2]]), 2)
+    for drops, expected in ((True, 0.1), (False, 0.0)):
+        dropout, _ = isolation.attend_within_segments(*heads, kernel=kernel, drops=drops, dropout=0.1, borders=borders)
+        assert dropout == expected
+    with pytest.raises(AssertionError):
+        isolation.attend_within_segments(*heads, kernel=None, drops=True, dropout=0.1, borders=borders)
+
+
+def test_the_kernel_with_dropout_is_differentiable() -> None:
+    """Without a GPU, on tensors without values: the private operation below the public function takes what it gets."""
+    heads: Any = tuple(
+        torch.empty(2, 4, 64, 32, dtype=torch.bfloat16, device="meta", requires_grad=True) for _ in range(3)
+    )
+    borders = find_borders(torch.tensor([[40], [64]], device="meta"), 64, torch.empty(5, device="meta"), 64)
+    attended = isolation._attend_by_kernel(heads, borders, 0.3, len, None, 0.1)
+    assert attended.shape == (2, 64, 4, 32) and attended.dtype == torch.bfloat16
+    attended.sum().backward()
+    assert all(head.grad.shape == (2, 4, 64, 32) for head in heads)
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "capability", "expected"),
+    [
+        ("cuda", "bf16", (8, 0), True), ("cuda", "fp32", (8, 0), False), ("cuda", "fp16", (7, 5), False),
+        ("cpu", "bf16", (8, 0), False),
+    ],
+)  # fmt: skip
+def test_the_kernel_needs_half_precision_and_ampere(
+    monkeypatch, device: str, precision: str, capability: tuple[int, int], expected: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert has_kernel(torch.device(device), precision) is expected
 
 
 def test_attention_drops_nothing(tiny) -> None:
