@@ -85,7 +85,7 @@ def start_engine(config: PretrainConfig, module: PretrainingModule, world: World
     if config.engine.compile is True:  # "auto" has been resolved before (pretrain.engine.auto_settings)
         _require_compiler(name, config, world)
         # a graph for each phase, training and measuring, and for the sizes of ``compact_borders``
-        shapes = 8 if config.rows.packing == "documents" else 1
+        shapes = 8 if config.rows.packing == "documents" or config.model.nsp else 1
         torch._dynamo.config.recompile_limit = max(8, shapes * (2 * len(phases(config)) + 2))
         _DYNAMO_LOG.setLevel(logging.WARNING)  # the console hides warnings of torch
         _DYNAMO_LOG.addFilter(_report_eager_code)

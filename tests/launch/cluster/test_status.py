@@ -104,6 +104,10 @@ def test_a_running_run_is_shown_with_its_process_and_progress(
         "complete (file sizes checked)",
     ):
         assert words in output.output, output.output
+    assert "eager" not in output.output
+    with (run / "pretrain" / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write("\n" + line(120, eager=1))
+    assert "eager and slower: torch stopped compiling" in run_command(capfd, "status", str(run)).output
 
 
 def test_a_killed_run_differs_from_a_running_one(running: subprocess.Popen, tmp_path: Path) -> None:
