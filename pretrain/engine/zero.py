@@ -179,12 +179,14 @@ class ZeroEngine:
                 self._scatter(p, weights[name].to(p.device), None)
 
     def scaling(self) -> dict[str, float]:
-        scaler = getattr(self._engine.optimizer, "loss_scaler", None)
+        if self._is_exact:  # its scale is 1
+            return {}
+        scaler = self._engine.optimizer.loss_scaler
         return {name: getattr(scaler, name) for name in SCALER_NAMES if hasattr(scaler, name)}
 
     def restore_scaling(self, scaling: Mapping[str, float]) -> None:
         for name in SCALER_NAMES:
-            if name in scaling:
+            if name in scaling and not self._is_exact:
                 setattr(self._engine.optimizer.loss_scaler, name, scaling[name])
 
     @property

@@ -193,12 +193,17 @@ def test_fp16_scales_the_loss_and_resumes_bit_for_bit(settings, fp16_on_cpus, ch
 
 
 def test_the_loss_scale_moves_between_torch_and_deepspeed(settings, fp16_on_cpus) -> None:
-    zero = SimpleNamespace(_engine=SimpleNamespace(optimizer=SimpleNamespace(loss_scaler=SimpleNamespace(cur_scale=0))))
+    optimizer = SimpleNamespace(loss_scaler=SimpleNamespace(cur_scale=0))
+    zero = SimpleNamespace(_engine=SimpleNamespace(optimizer=optimizer), _is_exact=False)
     with started(settings(precision="fp16", zero_stage=1, **PLAIN)) as engine:
         engine.restore_scaling({"cur_scale": 1024.0, "cur_iter": 7, "last_overflow_iter": 3, "cur_hysteresis": 2})
         assert engine.scaling() == {"cur_scale": 1024.0, "growth_tracker": 0}
         ZeroEngine.restore_scaling(cast(Any, zero), engine.scaling())
-    assert vars(zero._engine.optimizer.loss_scaler) == {"cur_scale": 1024.0}
+    assert vars(optimizer.loss_scaler) == {"cur_scale": 1024.0}
+    for change in (PLAIN, DDP, ZERO_0, ZERO_1, ZERO_3):  # a run that moves to a GPU with bf16 leaves the scale behind
+        with started(settings(precision="bf16", **change)) as engine:
+            engine.restore_scaling({"cur_scale": 1024.0})
+            assert engine.scaling() == {}
 
 
 @pytest.mark.parametrize("change", ALL)
