@@ -21,7 +21,7 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import Data, hold_out, load_data
-from finetune.encoder.loading import load_config, load_tokenizer, most_tokens
+from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens
 from finetune.ensemble.member_scores import RECORDS_NAME, write_records
 from finetune.examples import Example, Prediction, Row
 from finetune.heads.shape import shape_model
@@ -102,7 +102,7 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
             f"finetune.overrides.{task.name}: average=swa starts after epoch {START_EPOCHS}, but epochs is "
             f"{settings.epochs}; raise epochs"
         )
-    most = most_tokens(encoder_config)
+    most = max_input_tokens(encoder_config)
     return settings.replaced(max_tokens=min(settings.max_tokens, most or settings.max_tokens))
 
 

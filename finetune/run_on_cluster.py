@@ -21,7 +21,7 @@ from finetune.job import find_result, finetune_one, origin_of, settings_of
 from finetune.queue.attempts import Outcome
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import FAILED_NAME, Job, named
-from finetune.queue.pool import MOST_DEATHS, finish, slots_of
+from finetune.queue.pool import MAX_DEATHS, finish, slots_of
 from finetune.queue.progress import describe
 from finetune.registry import task_of
 from finetune.saved_models.save import keep_best
@@ -85,7 +85,7 @@ def finish_on_cluster(
     failed: dict[Job, str] = {}
     reasons: list[str] = []
     work = partial(work_off, share=share, cores=cluster.cores, gpus=cluster.gpus)
-    for _ in range(MOST_DEATHS):
+    for _ in range(MAX_DEATHS):
         open_jobs = len(left) - len(results) - len(failed)
         reasons = cluster.run(work, open_jobs, share.out.absolute() / FOLDER_NAME)
         for reason in reasons:

@@ -23,7 +23,7 @@ MIN_LEARNED = 4  # characters may take half of them, and each takes two: with an
 class TokenizerConfig(Section):
     """How a WordPiece vocabulary is built and exported."""
 
-    renamed: ClassVar[Mapping[str, str]] = {"hardened": "jamo_fallback"}
+    renamed: ClassVar[Mapping[str, str]] = {"hardened": "jamo_fallback", "most_types": "max_types"}
     removed: ClassVar[Mapping[str, str]] = {
         "max_crossing_share": "builder malmoi drops pieces with more than half of their uses across morphemes",
         "pruning_rounds": "builder malmoi drops pieces in 4 rounds",
@@ -56,7 +56,7 @@ class TokenizerConfig(Section):
         "so that no Hangul is [UNK]. Works in every reader of BERT vocabularies. Tokens and decoded text are in NFD.",
     )
     min_frequency: int = Field(2, ge=1, description="Smallest count of a merged pair (trainer of KLUE's authors).")
-    most_types: int = Field(
+    max_types: int = Field(
         2_000_000,
         gt=0,
         description="Largest number of eojeol types for training, most frequent first; 800,000 cover 90 % of 200 MB.",

@@ -130,7 +130,7 @@ def weigh_types(
     types: Sequence[Path], frequencies: Mapping[int, int], config: TokenizerConfig, work: Path, do: MapUnits
 ) -> tuple[list[Path], dict[str, int]]:
     """Folders of segmented words and units, one per partition, and the number of types in them."""
-    lowest = lowest_frequency(frequencies, config.most_types)
+    lowest = lowest_frequency(frequencies, config.max_types)
     weigh = partial(
         weigh_partition,
         builder=config.builder,

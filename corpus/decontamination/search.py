@@ -76,7 +76,7 @@ def search(index: ContaminationIndex, batch: Batch) -> Ratios:
                 whole.setdefault(item, set()).add(sentence)
         for place in places:
             across.add(place, *_search_across(index, place, whole.get(place.item, ())))
-    for pair, ratio in across.that_go(index):
+    for pair, ratio in across.sentences_to_drop(index):
         within[pair] = max(ratio, within.get(pair, 0.0))
     return within
 
@@ -199,7 +199,7 @@ def _mix(token: np.ndarray, block: np.ndarray, shift: np.ndarray | int) -> np.nd
 
 
 def _search_within(index: ContaminationIndex, place: Place) -> Iterator[tuple[int, float]]:
-    """Sentences that hold the item within a window of their own, with the weight of it."""
+    """Sentences that contain the item in one of their windows, with its weight in the window."""
     inner = [n for n, (first, last) in enumerate(zip(place.first, place.last, strict=True)) if first == last]
     least, width = index.min_weight(place.item, index.threshold), int(index.window_D[place.item])
     for _, newest, covered in _windows(place, inner, place.first, width, least):
@@ -259,8 +259,8 @@ class _Across:
             borne = self.borne.setdefault((place.first[n], place.item), {})
             borne[place.token[n]] = place.weights[place.token[n]]
 
-    def that_go(self, index: ContaminationIndex) -> Iterator[tuple[tuple[int, int], float]]:
-        """Pairs whose sentence is ``COVERED_SHARE`` covered by items, or bears ``BORNE_SHARE`` of its item."""
+    def sentences_to_drop(self, index: ContaminationIndex) -> Iterator[tuple[tuple[int, int], float]]:
+        """Pairs whose sentence is covered by items to ``COVERED_SHARE``, or contains ``BORNE_SHARE`` of its item."""
         if not self.ratios:
             return
         sizes_S = self.batch.sizes_S

@@ -65,7 +65,7 @@ class Block(NamedTuple):
 
 @contextmanager
 def in_one_sentence(name: str, problem: str, advice: str = "") -> Iterator[None]:
-    """``BadInput`` with the first line of whatever a library raises for a file that it cannot read."""
+    """``BadInput`` with the first line of any error that a library raises for a file that it cannot read."""
     try:
         yield
     except Exception as error:  # the libraries raise what they like

@@ -255,7 +255,7 @@ def has_segments(config: PreTrainedConfig) -> bool:
     return int(getattr(config, "type_vocab_size", 0) or 0) > 1
 
 
-def most_tokens(config: PreTrainedConfig) -> int | None:
+def max_input_tokens(config: PreTrainedConfig) -> int | None:
     """Maximum input length in tokens; None without a limit. With relative or rotary positions: the configured
     length."""
     positions = int(getattr(config, "max_position_embeddings", None) or 0)

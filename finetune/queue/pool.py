@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 VISIBLE = {"cuda": "CUDA_VISIBLE_DEVICES", "xpu": "ZE_AFFINITY_MASK"}  # the variable that shows devices to a process
 START = "spawn"  # a forked process cannot use a GPU that its parent has looked at
 POLL_SECONDS = 2.0  # until a job that another command is at is looked at again
-MOST_DEATHS = 2
+MAX_DEATHS = 2
 KILLED_TWICE = f"the process that trained it was killed twice, most likely because memory ran out; {MORE_MEMORY}"
 
 
@@ -148,7 +148,7 @@ def _is_taken(outcome: Outcome) -> bool:
 
 
 def _after_death(job: Job, deaths: Counter[Job], waiting: deque[Job]) -> Outcome:
-    if deaths[job] >= MOST_DEATHS:
+    if deaths[job] >= MAX_DEATHS:
         return Outcome(job, failure=KILLED_TWICE)
     log.warning("%s: the process that trained it was killed; taking it again", job)
     waiting.appendleft(job)

@@ -144,8 +144,8 @@ def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
 
 def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:
     """``files``: size and sha256 of each file that predictions depend on; a stock model lists none."""
-    for name, seal in files.items():
-        if file_digest(folder / Path(name).name) != seal:
+    for name, digest in files.items():
+        if file_digest(folder / Path(name).name) != digest:
             raise BadInput(
                 f"{folder / name}: changed since it was saved (see {MODEL_INFO_NAME}); copy the folder again"
             )

@@ -99,15 +99,15 @@ def keep_best(folder: Path, config: FinetuneConfig) -> None:
     with hold_lock(folder.parent / LOCK_NAME, waits=True):
         finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
         own = finished.get(folder)
-        rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
-        kept = [place for place in rivals if (place / MODEL_NAME / MODEL_INFO_NAME).is_file()]
-        best = max(kept, key=lambda place: _rank(rivals[place]), default=None)
-        for place in rivals.keys() - {best}:
+        alike = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
+        kept = [place for place in alike if (place / MODEL_NAME / MODEL_INFO_NAME).is_file()]
+        best = max(kept, key=lambda place: _rank(alike[place]), default=None)
+        for place in alike.keys() - {best}:
             _remove(place / MODEL_NAME)
         if best is None:
             log.warning("%s: finished without a saved model; delete this folder to train it again", folder)
-        elif len(rivals) > 1:
-            seeds = {result["seed"]: result["scores"][result["headline"]] for result in rivals.values()}
+        elif len(alike) > 1:
+            seeds = {result["seed"]: result["scores"][result["headline"]] for result in alike.values()}
             _write_card(best / MODEL_NAME, dict(sorted(seeds.items())))
 
 

@@ -22,7 +22,7 @@ from finetune.score.significance import ALPHA, EXAMPLES_ONLY, Difference, Estima
 log = logging.getLogger(__name__)
 
 Pair = tuple[Trained, Trained]
-MOST_TIMES = 100  # the examples that a verdict asks for; beyond, the difference is next to nothing
+MAX_TIMES = 100  # the examples that a verdict asks for; beyond, the difference is next to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class Tested:
         times = found.examples_needed(ALPHA / self.family)
         if times <= 1:
             return "not shown; more than 1,000 seeds would be needed"
-        if times >= MOST_TIMES:
-            return f"not shown; neither more seeds nor {MOST_TIMES} times the examples would show it"
+        if times >= MAX_TIMES:
+            return f"not shown; neither more seeds nor {MAX_TIMES} times the examples would show it"
         return f"not shown; more seeds do not help, {times:,.{0 if times >= 10 else 1}f} times the examples would"
 
     def as_json(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from finetune.task import Task
 
 log = logging.getLogger(__name__)
 
-MOST_ERRORS = 10  # of one task, encoder and seed, in errors.json
+MAX_ERRORS = 10  # of one task, encoder and seed, in errors.json
 LONGEST_TEXT = 400  # characters
 
 
@@ -208,7 +208,7 @@ REMARKS: tuple[tuple[str, Callable[[Any], int], str], ...] = (
 
 
 def find_errors(
-    task: Task, examples: Sequence[Example], rows: Sequence[Row], most: int = MOST_ERRORS, seed: int = 42
+    task: Task, examples: Sequence[Example], rows: Sequence[Row], most: int = MAX_ERRORS, seed: int = 42
 ) -> dict[str, Any]:
     """The content of ``errors.json``, independent of the order of the rows; ``seed`` draws where nothing sorts.
 

@@ -27,7 +27,7 @@ ALPHA = 0.05
 POWER = 0.8
 POINTS = 20_001  # of the quadrature of Student's t
 FAR = 40.0  # standard deviations, beyond which nothing is left
-MOST_SEEDS = 1_000
+MAX_SEEDS = 1_000
 MANY = 1e6  # degrees of freedom, where t is normal
 PAIRED, UNPAIRED = "t over paired seeds and examples", "t over seeds and examples"
 EXAMPLES_ONLY = "randomisation over examples"
@@ -72,8 +72,8 @@ class Difference:
         """The number of seeds per model that detects this difference with power 0.8; None above 1,000."""
         if self.seed_variance is None or not self.value:
             return None
-        found = bisect_left(range(MOST_SEEDS + 1), POWER, lo=2, key=lambda seeds: self._power(seeds, alpha))
-        return found if found <= MOST_SEEDS else None
+        found = bisect_left(range(MAX_SEEDS + 1), POWER, lo=2, key=lambda seeds: self._power(seeds, alpha))
+        return found if found <= MAX_SEEDS else None
 
     def examples_needed(self, alpha: float = ALPHA) -> float:
         """The factor by which the examples must grow for the same power with any number of seeds."""

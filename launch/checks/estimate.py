@@ -94,13 +94,13 @@ class Machine:
 class Cost:
     """Seconds, bytes left on disk and bytes of memory; None if they are not known.
 
-    ``least_memory``: the minimum for any settings of the engine.
+    ``min_memory``: the minimum for any settings of the engine.
     """
 
     seconds: float | None = None
     disk: float | None = None
     memory: float | None = None
-    least_memory: float = 0
+    min_memory: float = 0
 
 
 def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
@@ -186,7 +186,7 @@ def _training(recipe: Recipe, machine: Machine) -> Cost:
         seconds=machine.training_speed(settings, vocab_size).seconds(planned_flops(recipe), settings.steps),
         disk=(settings.saved.keep_checkpoints + 2) * CHECKPOINT_BYTES * size,  # with the best and a partial one
         memory=PROCESS_WITH_TORCH + sum(needed),
-        least_memory=TRAINING_BYTES * size / (machine.devices if engine.zero_stage else 1),
+        min_memory=TRAINING_BYTES * size / (machine.devices if engine.zero_stage else 1),
     )
 
 

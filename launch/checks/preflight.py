@@ -201,9 +201,9 @@ def _check_resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machin
             f"pretraining: {planned_tokens(recipe):,} tokens would take about {duration(training.seconds)} on this "
             "processor and there is no GPU; use a machine with a GPU, or lower pretrain.steps or pretrain.global_batch"
         )
-    if training and training.least_memory > machine.memory:
+    if training and training.min_memory > machine.memory:
         yield (
-            f"pretraining: weights and optimizer alone need {training.least_memory / GIB:.1f} GiB, this machine has "
+            f"pretraining: weights and optimizer alone need {training.min_memory / GIB:.1f} GiB, this machine has "
             f"{machine.memory / GIB:.1f}; choose a smaller model"
         )
     needed = sum(cost.disk or 0 for cost in costs.values())

@@ -314,10 +314,10 @@ def fill_masks(model: Any, tokenizer: Tokenizer, text: str) -> list[list[tuple[s
     """The most likely tokens for each ``[MASK]``, with probabilities; ``BadInput`` if the text is too long."""
     import torch
 
-    from finetune.encoder.loading import has_segments, most_tokens
+    from finetune.encoder.loading import has_segments, max_input_tokens
 
     batch = tokenizer(text.replace(MASK, tokenizer.mask_token), return_tensors="pt")
-    length, limit = batch["input_ids"].shape[1], most_tokens(model.config)
+    length, limit = batch["input_ids"].shape[1], max_input_tokens(model.config)
     if limit is not None and length > limit:
         raise BadInput(f"the text has {length} tokens; this model reads at most {limit}")
     if not has_segments(model.config):

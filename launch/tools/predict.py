@@ -27,7 +27,7 @@ from launch.console import set_up_console
 from launch.tools.score import TaskName
 
 Form = Literal["plain", "records", "official"]
-MOST_CHARACTERS = 1 << 20  # of a line, and of what is looked at for the form
+MAX_CHARACTERS = 1 << 20  # of a line, and of what is looked at for the form
 LINES_AT_ONCE = 4_096
 OWN_TABLES = (".csv", ".conll", ".conllu", ".bio", ".iob", ".iob2")  # of own tasks, never plain text
 
@@ -120,7 +120,7 @@ def look_at(blocks: Iterator[str]) -> tuple[str, Iterator[str]]:
     for block in blocks:
         seen.append(block)
         head = "".join(seen).lstrip()
-        if "\n" in head or len(head) > MOST_CHARACTERS:
+        if "\n" in head or len(head) > MAX_CHARACTERS:
             break
     return "".join(seen).lstrip(), chain(seen, blocks)
 
@@ -183,8 +183,8 @@ def line_blocks(blocks: Iterable[str], name: str) -> Iterator[list[str]]:
     rest, done = "", 0
     for block in chain(blocks, [None]):
         *lines, rest = (rest + block).split("\n") if block is not None else [*([rest] if rest else []), ""]
-        if len(rest) > MOST_CHARACTERS:
-            raise BadInput(f"{name}, line {done + len(lines) + 1}: longer than {MOST_CHARACTERS:,} characters")
+        if len(rest) > MAX_CHARACTERS:
+            raise BadInput(f"{name}, line {done + len(lines) + 1}: longer than {MAX_CHARACTERS:,} characters")
         for begin in range(0, len(lines), LINES_AT_ONCE):
             yield [line.removesuffix("\r") for line in lines[begin : begin + LINES_AT_ONCE]]
         done += len(lines)

@@ -140,8 +140,8 @@ class Packed:
         return np.append(0, np.cumsum(counts)), np.concatenate(parts), row_lengths
 
 
-def pack_histogram(histogram: list[int], length: int, most_segments: int) -> list[RowLayout]:
-    """Fill rows of ``length`` tokens with ``histogram[n]`` segments of n tokens; a row of ``most_segments`` is closed.
+def pack_histogram(histogram: list[int], length: int, max_segments: int) -> list[RowLayout]:
+    """Fill rows of ``length`` tokens with ``histogram[n]`` segments of n tokens; a row of ``max_segments`` is closed.
 
     Segments A to F, the longest first, each into the fullest row of 8 tokens that still holds it:
 
@@ -158,19 +158,19 @@ def pack_histogram(histogram: list[int], length: int, most_segments: int) -> lis
         left = histogram[size]
         for space in range(size, length):  # the fullest first
             if left and open_rows[space]:
-                left = _place(open_rows, space, size, left, most_segments)
+                left = _place(open_rows, space, size, left, max_segments)
         if left:
-            together = min(length // size, most_segments)
+            together = min(length // size, max_segments)
             open_rows[length].append(RowLayout(-(-left // together), ()))
-            _place(open_rows, length, size, left, most_segments)
+            _place(open_rows, length, size, left, max_segments)
     return [layout for layouts in open_rows for layout in layouts]
 
 
-def _place(open_rows: list[list[RowLayout]], space: int, size: int, left: int, most_segments: int) -> int:
+def _place(open_rows: list[list[RowLayout]], space: int, size: int, left: int, max_segments: int) -> int:
     """Put up to ``left`` segments into the rows with ``space``; returns how many did not fit."""
     layouts, open_rows[space] = open_rows[space], []
     for rows, lengths in layouts:
-        together = min(space // size, most_segments - len(lengths))
+        together = min(space // size, max_segments - len(lengths))
         filled = min(rows, left // together) if together else 0
         last = min(together, left - filled * together) if filled < rows else 0  # of one row that is not full
         shares = ((filled, together), (int(last > 0), last), (rows - filled - (last > 0), 0))

@@ -99,20 +99,20 @@ def lay_out_pass(
     shorter target, uniform from 2 to the longest. ``slab_sentences`` bounds the memory and changes no pair.
     """
     key = derive_key(seed, "pairs", number)
-    most_pieces = length - SPECIAL_PIECES
-    chunked = (_chunk(sentences, slots, most_pieces, short_share, key) for slots in sentences.slabs(slab_sentences))
-    parts = list(zip(*(_pair(sentences, chunks, most_pieces) for chunks in chunked), strict=True))
+    max_pieces = length - SPECIAL_PIECES
+    chunked = (_chunk(sentences, slots, max_pieces, short_share, key) for slots in sentences.slabs(slab_sentences))
+    parts = list(zip(*(_pair(sentences, chunks, max_pieces) for chunks in chunked), strict=True))
     # popped, so that at most one field is in memory twice
     return Layout(*(np.concatenate(parts.pop(0)) for _ in Layout._fields))
 
 
-def _chunk(sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share: float, key: np.uint64) -> _Chunks:
+def _chunk(sentences: Sentences, slots_D: Numbers, max_pieces: int, short_share: float, key: np.uint64) -> _Chunks:
     """Round i makes the i-th chunk of every document that still has sentences."""
     origins_D, stops_D = sentences.bounds(slots_D)
     document_keys_D = random_bits(key, sentences.documents_D[slots_D])
     is_short_D = as_uniform(_draw(document_keys_D, IS_SHORT)) < short_share
-    short_D = 2 + _draw_below(document_keys_D, SHORT_TARGET, np.int64(most_pieces - 1))
-    targets_D = np.where(is_short_D, short_D, most_pieces)
+    short_D = 2 + _draw_below(document_keys_D, SHORT_TARGET, np.int64(max_pieces - 1))
+    targets_D = np.where(is_short_D, short_D, max_pieces)
     rounds: list[_Chunks] = []
     alive = np.flatnonzero(stops_D > origins_D)
     firsts = origins_D[alive]
@@ -130,8 +130,8 @@ def _chunk(sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share
     return _Chunks(*(np.concatenate(parts)[by_document_P] for parts in zip(*rounds, strict=True)))
 
 
-def _pair(sentences: Sentences, chunks: _Chunks, most_pieces: int) -> Layout:
-    """A and B of every chunk, shortened to ``most_pieces``."""
+def _pair(sentences: Sentences, chunks: _Chunks, max_pieces: int) -> Layout:
+    """A and B of every chunk, shortened to ``max_pieces``."""
     _, stops_P = sentences.bounds(chunks.slots_P)
     a_begins_P, a_lengths_P = sentences.stretch(chunks.firsts_P, chunks.cuts_P, stops_P)
     b_begins_P, b_lengths_P = sentences.stretch(chunks.cuts_P, chunks.lasts_P, stops_P)
@@ -139,7 +139,7 @@ def _pair(sentences: Sentences, chunks: _Chunks, most_pieces: int) -> Layout:
     b_begins_P[at], b_lengths_P[at] = _stretch_elsewhere(
         sentences, chunks.slots_P[at], chunks.targets_P[at] - a_lengths_P[at], chunks.keys_P[at]
     )
-    a_losses_P, b_losses_P = split_losses(a_lengths_P, b_lengths_P, most_pieces)
+    a_losses_P, b_losses_P = split_losses(a_lengths_P, b_lengths_P, max_pieces)
     return Layout(
         a_begins_P + _front_losses(a_losses_P, chunks.keys_P, FLIPS_A),
         (a_lengths_P - a_losses_P).astype(np.int32),
@@ -162,8 +162,8 @@ def _stretch_elsewhere(
     return sentences.stretch(firsts_P, sentences.reach(firsts_P, targets_P, stops_P), stops_P)
 
 
-def split_losses(a_lengths_P: Numbers, b_lengths_P: Numbers, most_pieces: int) -> tuple[Numbers, Numbers]:
-    """Pieces that A and B must lose to have ``most_pieces`` together.
+def split_losses(a_lengths_P: Numbers, b_lengths_P: Numbers, max_pieces: int) -> tuple[Numbers, Numbers]:
+    """Pieces that A and B must lose to have ``max_pieces`` together.
 
     The longer side loses one piece at a time, and B at a tie. For example, 7 and 4 pieces are shortened to 6 in total:
     A loses three (4 and 4 are left), then B one and A one.
@@ -171,7 +171,7 @@ def split_losses(a_lengths_P: Numbers, b_lengths_P: Numbers, most_pieces: int) -
     >>> split_losses(np.array([7]), np.array([4]), 6)
     (array([4]), array([1]))
     """
-    excess_P = np.maximum(a_lengths_P + b_lengths_P - most_pieces, 0)
+    excess_P = np.maximum(a_lengths_P + b_lengths_P - max_pieces, 0)
     a_alone_P = np.minimum(excess_P, np.maximum(a_lengths_P - b_lengths_P, 0))
     b_alone_P = np.minimum(excess_P, np.maximum(b_lengths_P - a_lengths_P, 0))
     in_turn_P = excess_P - a_alone_P - b_alone_P

@@ -2,7 +2,7 @@
 
 On an accelerator, micro-batch and compilation are found by trial steps on a copy of the model, so the run itself does
 not change; all processes use the smallest micro-batch. The identity of a run keeps the "auto" of the recipe, so a run
-may move to another machine. The values are written to engine.json.
+may move to another machine. The values are written to engine.json. ``pretrain.engine.start`` chooses the engine.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def test_rare_eojeols_are_counted_and_teach_nothing(
     tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]
 ) -> None:
     corpus = make_corpus([*documents, Document("rare", "뉴스", ("희귀낱말 희귀낱말",))])
-    everything, frequent = train(corpus, tmp_path / "a"), train(corpus, tmp_path / "b", most_types=30)
+    everything, frequent = train(corpus, tmp_path / "a"), train(corpus, tmp_path / "b", max_types=30)
     counts = json.loads(frequent["statistics.json"])["corpus"]
 
     assert "희귀낱말" not in frequent["vocab.txt"].decode().splitlines()

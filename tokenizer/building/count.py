@@ -23,9 +23,9 @@ from corpus.documents.shards import Document, ShardPortion, row_group_sizes, spl
 
 LEFT_NEIGHBOUR, RIGHT_NEIGHBOUR = 4, 3  # characters; text further away decides one boundary in 2,000
 BATCH_BYTES = 8 << 20
-MOST_TYPES = 2_000_000  # in memory of a process, about 1 GB; a run is written above
+MAX_TYPES = 2_000_000  # in memory of a process, about 1 GB; a run is written above
 SMALLEST_PORTION, LARGEST_PORTION = 4 << 20, 64 << 20  # bytes of text
-MOST_PORTIONS = 64  # until portions have their largest size
+MAX_PORTIONS = 64  # until portions have their largest size
 PARTITION_BYTES = 2 << 20  # text of one partition in a small corpus
 GROWTH_OF_TYPES = 0.75  # types grow with this power of text (measured from 1 to 200 MB), so partitions do
 
@@ -55,7 +55,7 @@ class EojeolType(NamedTuple):
 def divide(shards: Sequence[Path]) -> tuple[list[ShardPortion], int]:
     """Portions of all shards, and the number of partitions; both depend on the shards alone."""
     total = sum(size for shard in shards for size in row_group_sizes(shard))
-    wanted = min(max(total // MOST_PORTIONS, SMALLEST_PORTION), LARGEST_PORTION)
+    wanted = min(max(total // MAX_PORTIONS, SMALLEST_PORTION), LARGEST_PORTION)
     return split_into_portions(shards, wanted), max(1, round((total / PARTITION_BYTES) ** GROWTH_OF_TYPES))
 
 
@@ -68,9 +68,9 @@ def count_portion(portion: ShardPortion, scratch: Path, *, partitions: int) -> d
         sources.update(batch["source"].to_pylist())
         characters += pc.sum(pc.utf8_length(_sentences(batch).flatten())).as_py() or 0
         held.append(count_table(batch))
-        if sum(map(len, held)) > MOST_TYPES:
+        if sum(map(len, held)) > MAX_TYPES:
             held = [merge_types(held)]
-            if len(held[0]) > MOST_TYPES:
+            if len(held[0]) > MAX_TYPES:
                 write_run(scratch / run_name(runs), held.pop(), partitions)
                 runs += 1
     if held:
@@ -197,7 +197,7 @@ def merge_partition(number: int, scratch: Path, *, runs: Sequence[Path]) -> dict
 
 
 def count_characters(texts: Sequence[str], counts: np.ndarray) -> dict[str, int]:
-    """Characters of the texts, each as often as its texts."""
+    """Occurrences of each character in the texts, of which text i occurs ``counts[i]`` times."""
     codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
     weights = np.repeat(counts, [len(text) for text in texts])
     kinds, places = np.unique(codes, return_inverse=True)
@@ -206,12 +206,12 @@ def count_characters(texts: Sequence[str], counts: np.ndarray) -> dict[str, int]
     return dict(zip(map(chr, kinds.tolist()), totals.tolist(), strict=True))
 
 
-def lowest_frequency(frequencies: Mapping[int, int], most_types: int) -> int:
-    """The smallest f for which at most ``most_types`` types occur f times or more; the most frequent always stay."""
+def lowest_frequency(frequencies: Mapping[int, int], max_types: int) -> int:
+    """The smallest f for which at most ``max_types`` types occur f times or more; the most frequent always stay."""
     total, lowest = 0, max(frequencies, default=1)
     for frequency in sorted(frequencies, reverse=True):
         total += frequencies[frequency]
-        if total > most_types:
+        if total > max_types:
             break
         lowest = frequency
     return lowest

@@ -25,7 +25,7 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizer.building.merges import PREFIX, join, merges
 from tokenizer.words import LONGEST_WORD
 
-LEAST_USES = 5  # in the text; the embedding of a rarer piece hardly learns
+MIN_USES = 5  # in the text; the embedding of a rarer piece hardly learns
 OVERGENERATION, ROUNDS, MAX_CROSSING_SHARE = 1.5, 2, 0.5
 WORDS_PER_TEXT = 20_000  # encoded as one long text
 END = "\U0010ffff"  # a piece after each word; this character does not occur in text
@@ -122,7 +122,7 @@ def words_to_shorten(old: Vocabulary, segmented: Mapping[str, int]) -> Words:
 def learn_candidates(old: Vocabulary, words: Words, most: int) -> dict[str, tuple[int, ...]]:
     """New pieces by text, with the ids of their old pieces, in the order of learning."""
     learned: dict[str, tuple[int, ...]] = {}
-    for left, right in islice(merges(weigh_runs(old, words), LEAST_USES), most):
+    for left, right in islice(merges(weigh_runs(old, words), MIN_USES), most):
         of = tuple(ord(symbol) - FIRST_SYMBOL for symbol in join(left, right).removeprefix(PREFIX))
         first, *rest = (old.entries[id_] for id_ in of)
         learned["".join([first, *(piece.removeprefix(PREFIX) for piece in rest)])] = of
@@ -179,7 +179,7 @@ def rank(
     found = [
         (
             NewPiece(piece, made_of[piece], uses, gain),
-            uses >= LEAST_USES and gain > 0 and crossing <= MAX_CROSSING_SHARE * uses and piece not in harmful,
+            uses >= MIN_USES and gain > 0 and crossing <= MAX_CROSSING_SHARE * uses and piece not in harmful,
         )
         for piece, uses, gain, crossing in zip(pieces, *sums[:, len(old.entries) :].tolist(), strict=True)
     ]

@@ -1,7 +1,7 @@
 """95 % confidence intervals by bootstrap over sentences.
 
 Words of one sentence are similar, so resampling words would give intervals that are too narrow. In a long text, at most
-``MOST_BLOCKS`` runs of neighboring sentences are drawn. All tokenizers are measured on the same draws. The intervals do
+``MAX_BLOCKS`` runs of neighboring sentences are drawn. All tokenizers are measured on the same draws. The intervals do
 not cover other kinds of text.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_BLOCKS = 4096
+MAX_BLOCKS = 4096
 RESAMPLES = 1000
 LIMITS = (0.025, 0.975)
 SEED = 1
@@ -51,7 +51,7 @@ def make_sample(sentences: Integers, eojeols: Integers) -> Sample:
         return Sample(sentences, eojeols, eojeols, 0)
     rank = np.cumsum(np.diff(sentences, prepend=sentences[0]) > 0)  # sentences without a word do not count
     number = int(rank[-1]) + 1
-    blocks = min(number, MOST_BLOCKS)
+    blocks = min(number, MAX_BLOCKS)
     kinds = int(eojeols.max()) + 1
     pairs, count = np.unique(rank * blocks // number * kinds + eojeols, return_counts=True)
     return Sample(pairs % kinds, pairs // kinds, count.astype(np.int64), blocks)

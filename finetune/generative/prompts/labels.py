@@ -18,7 +18,7 @@ from finetune.generative.prompts.answers import after_prefixes, bare, clean, dou
 from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
-from finetune.tasks.sts.task import MOST_SIMILAR
+from finetune.tasks.sts.task import MAX_SIMILARITY
 from finetune.tasks.ynat.task import YNAT_LABELS
 
 # other accepted names of a label; "/": accepted with a sign, a space or nothing there
@@ -99,7 +99,7 @@ def parse_similarity(answer: str, example: Example) -> float | None:
     if not stated and not refuses(answer) and not doubts(answer):
         stated = [number for line in lines for number in _numbers(line)]
     value = stated[0] if len(set(stated)) == 1 else None
-    return value if value is not None and 0 <= value <= MOST_SIMILAR else None
+    return value if value is not None and 0 <= value <= MAX_SIMILARITY else None
 
 
 def _without_scale(line: str) -> str:
@@ -126,7 +126,7 @@ KLUE_STS = TaskPrompt(
     render_input=fields_renderer(sentence1="문장 1", sentence2="문장 2"),
     render_gold=lambda example: f"{example.gold:.2f}".removesuffix("0"),  # "3.71", "4.0"
     parse=parse_similarity,
-    unparsed=lambda example: MOST_SIMILAR if example.gold < MOST_SIMILAR / 2 else 0.0,
+    unparsed=lambda example: MAX_SIMILARITY if example.gold < MAX_SIMILARITY / 2 else 0.0,
     max_tokens=16,
     shot_class=lambda example: str(min(int(example.gold), 4)),  # the integer part, 5 counted as 4
 )

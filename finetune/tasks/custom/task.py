@@ -27,11 +27,11 @@ from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.tasks.ner import metrics as entities
 from finetune.tasks.ner import task as ner
 from finetune.tasks.nli.task import KLUE_NLI, score_nli
-from finetune.tasks.sts.task import KLUE_STS, MOST_SIMILAR, numbers_of
+from finetune.tasks.sts.task import KLUE_STS, MAX_SIMILARITY, numbers_of
 from finetune.tasks.text_input import text_inference
 from finetune.tasks.ynat.task import YNAT, score_ynat
 
-MOST_LABELS = 1_000
+MAX_LABELS = 1_000
 PREDICTS = {
     "label": "class of a text", "pair": "class of two texts", "similarity": "a number for two texts",
     "tagging": "entities in a text", "span": "answer to a question as a span of the passage, or none",
@@ -59,9 +59,9 @@ def _labels_of(examples: Sequence[Example], kind: str, path: Path) -> list[str]:
         least = 1
     else:
         found, least = set(golds), 2
-    if not least <= len(found) <= MOST_LABELS:
+    if not least <= len(found) <= MAX_LABELS:
         what = f"{len(found):,} different labels" + (f", {min(found)!r}" if len(found) == 1 else "")
-        raise BadInput(f"{path}: {what}; expected {least} to {MOST_LABELS:,}; is it the right column?")
+        raise BadInput(f"{path}: {what}; expected {least} to {MAX_LABELS:,}; is it the right column?")
     return sorted(found)
 
 
@@ -103,7 +103,7 @@ def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
 
 def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     fields = columns.text_fields
-    unit = scale / MOST_SIMILAR or 1.0  # an error is a fifth of the scale, as in KLUE-STS
+    unit = scale / MAX_SIMILARITY or 1.0  # an error is a fifth of the scale, as in KLUE-STS
 
     def show(example: Example, row: Row) -> ErrorView:
         return {name: example.inputs[name] for name in fields}, [f"{row.gold:.4g}"], [f"{row.prediction:.4g}"]

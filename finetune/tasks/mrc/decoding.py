@@ -23,7 +23,7 @@ from finetune.task import MemberRecord, MemberRecords
 from finetune.tasks.mrc.metrics import score_question
 
 ANSWER_TOKENS = 64  # longest answer; published: 30, but one of the 839 answers at hand has 36
-MOST_SPANS = 20  # of a question in an ensemble, as in the published n-best lists
+MAX_SPANS = 20  # of a question in an ensemble, as in the published n-best lists
 Spans = Iterable[tuple[float, int, int]]  # score, first character and last plus one, the best first
 
 
@@ -135,13 +135,13 @@ def to_records(
     for feature, raw in zip(features, raws, strict=True):
         number, context = feature["example"], examples[feature["example"]].inputs["context"]
         null[number] = min(null[number], raw["start"][0] + raw["end"][0])
-        for score, begin, end in spans_of(feature, raw, MOST_SPANS):
+        for score, begin, end in spans_of(feature, raw, MAX_SPANS):
             text = context[begin:end]
             place = begin + len(text) - len(text.lstrip()), begin + len(text.rstrip())
             found[number][place] = max(found[number].get(place, -np.inf), score)
     records = []
     for example, least, spans in zip(examples, null, found, strict=True):
-        best = sorted(spans, key=spans.__getitem__, reverse=True)[:MOST_SPANS]
+        best = sorted(spans, key=spans.__getitem__, reverse=True)[:MAX_SPANS]
         records.append(
             {
                 "null": np.array([least]),

@@ -24,7 +24,7 @@ from finetune.tasks import labels
 from finetune.tasks.text_input import text_inference
 
 FIELDS = ("sentence1", "sentence2")
-SIMILAR_FROM, MOST_SIMILAR = 3.0, 5.0
+SIMILAR_FROM, MAX_SIMILARITY = 3.0, 5.0
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
@@ -49,7 +49,7 @@ def similarity_of(record: Mapping[str, Any], where: str) -> float:
     """``real-label`` of a record, 0..5."""
     found = record["labels"]
     value = found.get("real-label") if isinstance(found, dict) else None
-    if not labels.is_finite_number(value) or not 0 <= value <= MOST_SIMILAR:
+    if not labels.is_finite_number(value) or not 0 <= value <= MAX_SIMILARITY:
         raise BadInput(f"{where}: 'labels' should hold 'real-label', a number from 0 to 5, found {value!r}")
     return float(value)
 
@@ -78,7 +78,7 @@ def validate_number(example: Example, prediction: Prediction) -> str | None:
 
 def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
     """Write the official file with predicted ``labels``, clipped to 0..5, the scale of the official format."""
-    clipped = {guid: min(max(float(value), 0.0), MOST_SIMILAR) for guid, value in values.items()}
+    clipped = {guid: min(max(float(value), 0.0), MAX_SIMILARITY) for guid, value in values.items()}
     predicted = {
         guid: {"label": round(value, 1), "real-label": value, "binary-label": int(value >= SIMILAR_FROM)}
         for guid, value in clipped.items()

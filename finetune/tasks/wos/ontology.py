@@ -37,8 +37,8 @@ def squeeze(text: str) -> str:
 
 def find_ontology(path: Path) -> Path | None:
     """``ontology.json`` in the folder of a data file, or in a neighboring benchmark folder."""
-    beside = path.absolute().parent.parent.parent.glob(f"*/{FOLDER}") if path.absolute().parent.name == FOLDER else ()
-    names = [folder / name for folder in (path.parent, *sorted(beside)) for name in (NAME, f"{NAME}.zst")]
+    folders = path.absolute().parent.parent.parent.glob(f"*/{FOLDER}") if path.absolute().parent.name == FOLDER else ()
+    names = [folder / name for folder in (path.parent, *sorted(folders)) for name in (NAME, f"{NAME}.zst")]
     return next((name for name in names if name.is_file()), None)
 
 

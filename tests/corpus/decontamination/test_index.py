@@ -90,9 +90,9 @@ class BruteForce:
                 if ratio >= CONFIG.threshold_across - 1e-9:
                     for at, _ in window:
                         held[d, at] = max(ratio, held.get((d, at), 0.0))
-        return self._that_go(held, letters, owner)
+        return self._sentences_to_drop(held, letters, owner)
 
-    def _that_go(
+    def _sentences_to_drop(
         self, held: dict[tuple[int, int], float], letters: str, owner: list[int]
     ) -> dict[tuple[int, int], float]:
         touched: dict[tuple[int, int], float] = {}

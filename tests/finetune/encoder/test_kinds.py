@@ -31,7 +31,7 @@ from transformers import (
     XLMRobertaConfig,
 )
 
-from finetune.encoder.loading import check_encoder, has_segments, load_config, load_tokenizer, most_tokens
+from finetune.encoder.loading import check_encoder, has_segments, load_config, load_tokenizer, max_input_tokens
 from finetune.encoder.module import load_encoder
 from finetune.examples import Example, Feature
 from finetune.registry import TASKS
@@ -262,7 +262,7 @@ def test_every_task_learns_and_predicts_with_every_kind_of_encoder(name: str, fo
 @pytest.mark.parametrize("name", KINDS)
 def test_the_longest_input_that_is_allowed_runs(name: str, folder_of) -> None:
     folder = folder_of(name)
-    longest = most_tokens(load_config(folder))
+    longest = max_input_tokens(load_config(folder))
     assert longest == KINDS[name].longest
     ids = torch.full((1, longest), 7)
     assert load_encoder(folder)(ids, torch.ones_like(ids)).last_hidden_state.shape == (1, longest, 16)

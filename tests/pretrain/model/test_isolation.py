@@ -44,10 +44,10 @@ def packed_batch(
 ) -> tuple[Tensor | None, ...]:
     """The fields of a batch with random pieces and two predictions in every segment of more than three tokens."""
     generator = torch.Generator().manual_seed(seed)
-    most_segments = max(map(len, ROWS))
+    max_segments = max(map(len, ROWS))
     ids_BL = torch.full((len(rows), LENGTH), ids["pad"])
     types_BL = torch.zeros_like(ids_BL)
-    lengths_BS = torch.zeros(len(rows), most_segments, dtype=torch.long)
+    lengths_BS = torch.zeros(len(rows), max_segments, dtype=torch.long)
     is_random_BS = torch.full_like(lengths_BS, IGNORED)
     positions_BM = torch.zeros(len(rows), MOST, dtype=torch.long)
     targets_BM = torch.full_like(positions_BM, IGNORED)

@@ -113,11 +113,11 @@ def count_shards(shards: list[Path], scratch: Path, partitions: int) -> list[Eoj
     return sorted(rows)
 
 
-@pytest.mark.parametrize("most_types", [3, 2_000_000])
+@pytest.mark.parametrize("max_types", [3, 2_000_000])
 def test_runs_on_disk_and_partitions_change_nothing(
-    tmp_path: Path, documents: list[Document], monkeypatch: pytest.MonkeyPatch, most_types: int
+    tmp_path: Path, documents: list[Document], monkeypatch: pytest.MonkeyPatch, max_types: int
 ) -> None:
-    monkeypatch.setattr("tokenizer.building.count.MOST_TYPES", most_types)  # 3: every batch of documents is a run
+    monkeypatch.setattr("tokenizer.building.count.MAX_TYPES", max_types)  # 3: every batch of documents is a run
     monkeypatch.setattr("tokenizer.building.count.BATCH_BYTES", 1)
     monkeypatch.setattr("tokenizer.building.count.SMALLEST_PORTION", 1)
     monkeypatch.setattr("corpus.documents.shards.ROW_GROUP_DOCUMENTS", 2)

@@ -72,7 +72,7 @@ def test_a_sample_counts_words_by_sentence() -> None:
 
 
 def test_a_long_text_is_drawn_in_runs_of_neighbouring_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "MOST_BLOCKS", 4)
+    monkeypatch.setattr(samples, "MAX_BLOCKS", 4)
 
     sample = make_sample(np.arange(10), np.zeros(10, np.int64))
 
