@@ -308,13 +308,18 @@ def show_plan(
     """Print problems, stages, sizes and the settings that differ from the paper's; write nothing."""
     console = PlainConsole(soft_wrap=True)
     if problems:
-        console.print(f"{len(problems)} {'thing' if len(problems) == 1 else 'things'} would stop this run:")
+        console.print(f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'} would stop this run:")
         for problem in problems:
             console.print(f"  ✗ {problem}")
     else:
         console.print("Nothing would stop this run.")
     tunes = verb != "search" and any(stage.name == "finetune" for stage in stages)  # a search's best is not known yet
-    tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None) if tunes else None
+    try:
+        tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None) if tunes else None
+    except USER_ERRORS:  # in a file of a custom task
+        if not problems:
+            raise
+        tuning = None
     rows = []
     for stage in stages:
         folder = run / stage.name

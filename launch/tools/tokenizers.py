@@ -216,7 +216,8 @@ def _read_texts(file: Path) -> Iterator[str]:
     for unit in plan_units(find_inputs([str(file)], {}, "text"), whole_files=True):
         for record in read_unit(unit, Counter()):
             if isinstance(record, RejectedRecord):
-                raise LaunchError(f"{unit.input.path}, line {record.line}: {record.reason}; correct or remove the line")
+                reason = record.reason.replace("_", " ")
+                raise LaunchError(f"{unit.input.path}, line {record.line}: {reason}; correct or remove the line")
             yield record.text
 
 

@@ -170,6 +170,17 @@ def test_a_run_with_problems_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+def test_the_plan_is_complete_although_a_file_of_a_custom_task_is_missing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("finetune: {models: [./none], custom: {hate: {kind: label, train: no.csv, dev: no.csv}}}\n")
+    with pytest.raises(SystemExit):
+        conduct("finetune", str(recipe), [], tmp_path / "runs", dry_run=True)
+    shown = capsys.readouterr().out
+    assert "no.csv: no such file" in shown and "Settings of this recipe" in shown
+
+
 def test_the_settings_of_the_recipe_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     conduct("run", "smoke", ["pretrain.steps=7"], tmp_path, dry_run=True)
     shown = yaml.safe_load(capsys.readouterr().out.partition("Settings of this recipe")[2].partition(":\n")[2])
