@@ -127,8 +127,8 @@ def _settings(recipe: str, length: int, *, is_tiny: bool) -> dict[str, Any]:
         length, tokens = length // LENGTH_OF_TINY, 4 * length // LENGTH_OF_TINY
         settings["model"] |= TINY | {"positions": 8192 // LENGTH_OF_TINY}
     settings["model"] |= FROM_COUNTS
-    settings["rows"] |= {"sequence_length": length, "short_length": None, "held_out_share": 0.01}
-    settings["rows"]["masking"]["shares"] = []
+    settings["phases"] = ()
+    settings["rows"] |= {"sequence_length": length, "held_out_share": 0.01}
     settings["watch"] |= {"log_every": STEPS // LINES, "measure_every": STEPS, "measure_rows": 64}
     settings["saved"] |= {"checkpoint_every": STEPS // 2}
     return settings | {"steps": STEPS, "global_batch": tokens // length}

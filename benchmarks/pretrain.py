@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -244,8 +243,8 @@ def train_ours(data: TrainingData, network: PreTrainedModel, out: Path) -> list[
     checkpoints = cast(Any, SimpleNamespace(due=never, has_failed=False))
     with join_world() as world, ready_for_engine(config, world):
         engine = start_engine(config, PretrainingModule(network), world)
-        with closing(Meter(path, config, world, (0, None), lambda step: 0.0, batches.names_of_step)) as meter:
-            train(engine, batches, Monitors(meter, checkpoints, dict, StopRequest()), config, world, 1)
+        meter = Meter(path, config, world, (0, None), lambda step: 0.0, batches.names_of_step)
+        train(engine, batches, Monitors(meter, checkpoints, dict, StopRequest()), config, world, 1)
     lines = map(json.loads, path.read_text("utf-8").splitlines())
     return [(line["step"], line["loss"], clocks[line["step"]]) for line in lines]
 

@@ -7,7 +7,7 @@ names its source.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,11 +23,8 @@ class PackConfig(Section):
     removed: ClassVar[Mapping[str, str]] = {"morphemes": "words or eojeols are masked (pretrain.rows.masking.unit)"}
 
 
-class SharePhase(Section):
-    """The share of masked tokens in one part of the run."""
-
-    share: float = Field(gt=0, lt=1, description="Share of the tokens of a row that are predicted.")
-    until: float = Field(1.0, gt=0, le=1, description="End of this part, as a share of the steps.")
+Weight = Annotated[float, Field(ge=0)]
+Schedule = Literal["linear", "wsd"]
 
 
 class MaskingConfig(Section):
@@ -39,6 +36,7 @@ class MaskingConfig(Section):
         "duplicates": "pairs and static masks repeat after 10 epochs (BERT's dupe_factor)",
         "length_bias": "words are chosen as in BERT's code",
         "rare_power": "all words are chosen with equal weight",
+        "shares": "use pretrain.phases, such as [{until: 0.5, masked_share: 0.3}, {}]",
     }
 
     # of the chosen pieces, shown as [MASK] and as a random piece; the rest stays (BERT 3.1)
@@ -54,18 +52,6 @@ class MaskingConfig(Section):
     mode: Literal["dynamic", "static"] = Field(
         "dynamic", description="dynamic: new masks in every epoch (RoBERTa). static: masks repeat (BERT) (Table 31)."
     )
-    shares: tuple[SharePhase, ...] = Field(
-        (),
-        description="Masked shares that change during training (Ankner et al. 2023), for example [{share: 0.3, "
-        "until: 0.5}, {share: 0.15}]. Held-out rows always use share, so that runs can be compared.",
-    )
-
-    @model_validator(mode="after")
-    def _phases_cover_the_run(self) -> MaskingConfig:
-        ends = [phase.until for phase in self.shares]
-        if ends and (ends != sorted(set(ends)) or ends[-1] != 1):
-            raise ValueError(f"shares: until must rise from phase to phase and be 1 in the last (got {ends})")
-        return self
 
 
 class ModelConfig(Section):
@@ -79,7 +65,7 @@ class ModelConfig(Section):
         "causal_share": "the hybrid objective was removed; choose objective masked or causal",
         "global_every": "every third layer of ModernBERT is global, as published",
         "local_window": "local layers of ModernBERT see 128 tokens, as published",
-        "rope_theta": "the base of ModernBERT's global layers is 160,000, as published",
+        "rope_theta": "the base of ModernBERT's global layers is 160,000, as published; pretrain.phases may differ",
     }
 
     architecture: Literal["bert", "roberta", "modernbert", "gpt"] = Field(
@@ -154,6 +140,8 @@ class RowsConfig(Section):
     removed: ClassVar[Mapping[str, str]] = {
         "short_share": "10 % of the pairs are shorter, as in BERT's code (short_seq_prob)",
         "nsp_balance": "sentence pairs follow BERT's code",
+        "short_length": "use pretrain.phases, such as [{until: 0.9, sequence_length: 128}, {}]",
+        "short_length_share": "use pretrain.phases, such as [{until: 0.9, sequence_length: 128}, {}]",
     }
 
     sequence_length: int = Field(512, ge=8, description="Tokens per training sequence (section 4.1).")
@@ -162,22 +150,15 @@ class RowsConfig(Section):
         description="blocks: full rows that cross document borders (RoBERTa 4.2); sentence pairs are padded. "
         "documents: several documents (or pairs) per row that cannot attend to each other; no attention dropout.",
     )
-    short_length: int | None = Field(
-        None, ge=8, description="Tokens per sequence in the first steps (128 in BERT). Default: no short steps."
-    )
-    short_length_share: float = Field(
-        0.9, gt=0, lt=1, description="Share of the steps that use short_length (BERT's README)."
+    sources: dict[str, Weight] | None = Field(
+        None,
+        description="Weights of the sources of the corpus, for example {kowiki: 2.0, law: 0.3, other: 1.0}. A weight "
+        "multiplies the natural share of a source; other: all sources not named (default 1), 0: leave out.",
     )
     held_out_share: float = Field(
         0.001, gt=0, lt=1, description="Share of the blocks (or documents) that are held out from training."
     )
     masking: MaskingConfig = Field(default_factory=MaskingConfig, description="Whole-word masking (section 4.1).")
-
-    @model_validator(mode="after")
-    def _short_is_shorter(self) -> RowsConfig:
-        if self.short_length is not None and self.short_length >= self.sequence_length:
-            raise ValueError(f"short_length {self.short_length} must be below sequence_length {self.sequence_length}")
-        return self
 
 
 class OptimizerConfig(Section):
@@ -199,7 +180,7 @@ class OptimizerConfig(Section):
     )
     betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's betas (RoBERTa Table 9).")
     clip: float = Field(0.0, ge=0, description="Largest gradient norm; 0: no clipping (RoBERTa Table 9).")
-    schedule: Literal["linear", "wsd"] = Field(
+    schedule: Schedule = Field(
         "linear",
         description="Decay of the learning rate. linear: from the warm-up to the end (BERT, RoBERTa). wsd: constant, "
         "with a decay over the last 20 % of the steps.",
@@ -207,6 +188,28 @@ class OptimizerConfig(Section):
     warmup_steps: int | None = Field(
         None, ge=0, description="Warm-up in steps; replaces warmup_share, so that a longer run has the same warm-up."
     )
+
+
+class PhaseConfig(Section):
+    """A part of the run; settings that are left out are those of the recipe."""
+
+    until: float = Field(1.0, gt=0, le=1, description="End of the phase, as a share of the steps.")
+    sequence_length: int | None = Field(
+        None, ge=8, description="Tokens per training sequence, at most rows.sequence_length (BERT: 128, then 512)."
+    )
+    global_batch: int | None = Field(None, gt=0, description="Sequences per step, over all devices.")
+    masked_share: float | None = Field(
+        None, gt=0, lt=1, description="Share of the tokens that are predicted; held-out rows use rows.masking.share."
+    )
+    rope_theta: float | None = Field(
+        None, gt=1, description="Base of the rotary positions in global layers of ModernBERT. Default: 160,000."
+    )
+    sources: dict[str, Weight] | None = Field(None, description="Weights of the sources, as rows.sources.")
+    lr: float | None = Field(
+        None, gt=0, description="Peak of a learning rate schedule of this phase alone. Default: that of the full run."
+    )
+    warmup_steps: int = Field(0, ge=0, description="With lr: warm-up at the start of the phase, in steps.")
+    schedule: Schedule = Field("linear", description="With lr: decay of the learning rate in this phase.")
 
 
 class EngineConfig(Section):
@@ -256,14 +259,14 @@ class EngineConfig(Section):
 class WatchConfig(Section):
     """Log lines, held-out measurements and monitoring."""
 
-    removed: ClassVar[Mapping[str, str]] = {"price_per_hour": "multiply the hours of the log by the price"}
+    removed: ClassVar[Mapping[str, str]] = {
+        "price_per_hour": "multiply the hours of the log by the price",
+        "trackers": "metrics.jsonl has all figures; a script of ten lines can send them to TensorBoard or W&B",
+    }
 
     log_every: int = Field(100, gt=0, description="Steps between lines of the log and of metrics.jsonl.")
     measure_every: int = Field(10_000, gt=0, description="Steps between measurements on held-out rows.")
     measure_rows: int = Field(2048, gt=0, description="Largest number of held-out rows that are measured.")
-    trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field(
-        (), description="Trackers that also receive the lines of metrics.jsonl."
-    )
     hang_minutes: float = Field(
         15.0,
         ge=0,
@@ -305,6 +308,11 @@ class PretrainConfig(Section):
     optimizer: OptimizerConfig = Field(
         default_factory=OptimizerConfig, description="The optimizer and its learning rate."
     )
+    phases: tuple[PhaseConfig, ...] = Field(
+        (),
+        description="Phases with other settings, in order; weights and optimizer continue from phase to phase. For "
+        "example [{until: 0.9, sequence_length: 128}, {}] for short rows at first.",
+    )
     engine: EngineConfig = Field(default_factory=EngineConfig, description="How and where the computation runs.")
     watch: WatchConfig = Field(default_factory=WatchConfig, description="Log lines, measurements and monitoring.")
     saved: SavedConfig = Field(default_factory=SavedConfig, description="Checkpoints.")
@@ -332,6 +340,26 @@ class PretrainConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _phases_cover_the_run(self) -> PretrainConfig:
+        begin, ends = 0, [phase.until for phase in self.phases]
+        if ends and (ends != sorted(set(ends)) or ends[-1] != 1):
+            raise ValueError(f"phases: until must rise from phase to phase and be 1 in the last (got {ends})")
+        for phase in self.phases:
+            length, longest = phase.sequence_length or 0, self.rows.sequence_length
+            if length > longest:
+                raise ValueError(f"phases: sequence_length {length} exceeds rows.sequence_length {longest}")
+            if phase.rope_theta and self.model.architecture != "modernbert":
+                raise ValueError("phases: rope_theta needs architecture modernbert, which has rotary positions")
+            if phase.lr is None and (phase.warmup_steps or phase.schedule != "linear"):
+                raise ValueError("phases: warmup_steps and schedule need lr, the peak of the phase")
+            begin, steps = round(self.steps * phase.until), round(self.steps * phase.until) - begin
+            if phase.warmup_steps + DECAY_SHARE * steps * (phase.schedule == "wsd") > steps:
+                raise ValueError(f"phases: a warm-up of {phase.warmup_steps} of {steps} steps leaves none for the rest")
+        if self.model.nsp and (self.rows.sources or any(phase.sources for phase in self.phases)):
+            raise ValueError("nsp draws sentences from the full corpus; leave out rows.sources")
+        return self
+
+    @model_validator(mode="after")
     def _fresh_models_alone_are_initialized(self) -> PretrainConfig:
         counts = self.model.output_bias != "zero" or self.model.embedding_init != "normal"
         if counts and self.init_from is not None:
@@ -356,8 +384,7 @@ MACHINE_KEYS = {
 MACHINE_PATHS = {f"{section}.{key}" for section, keys in MACHINE_KEYS.items() for key in keys}
 # These may change as well if all completed steps stay as they were (``schedule.first_difference``)
 SCHEDULE_KEYS = {
-    "steps", "optimizer.schedule", "optimizer.warmup_share", "optimizer.warmup_steps", "rows.short_length_share",
-    "rows.masking.shares",
+    "steps", "optimizer.schedule", "optimizer.warmup_share", "optimizer.warmup_steps", "phases",
 }  # fmt: skip
 
 

@@ -35,6 +35,7 @@ class Monitors(NamedTuple):
     checkpoints: Checkpoints
     measure: Callable[[], dict[str, Any]]
     stop: StopRequest
+    begin_phase: Callable[[int], None] = lambda step: None  # of the step; only after the last checkpoint is written
     at: Callable[[int, str], None] = lambda step, doing: None
 
 
@@ -57,6 +58,9 @@ def train(
 
     for ready_step in tqdm(ready, "pretrain", config.steps, initial=first_step - 1, unit="step", disable=quiet):
         step = ready_step.step
+        if step > first_step and batches.phase_of(step) != batches.phase_of(step - 1):
+            watch.checkpoints.wait()
+            watch.begin_phase(step)
         if not _train_step(engine, ready_step, watch, config, world):
             if first_step < step and not watch.checkpoints.due(step - 1):
                 save(step - 1, None)
@@ -91,6 +95,7 @@ def _train_step(engine: Engine, ready: ReadyStep, watch: Monitors, config: Pretr
         return False
     if not predictions and not config.is_causal:
         raise BadInput(f"step {ready.step}: no word could be masked; the sequences hold only special pieces")
+    engine.begin_step(len(ready.batches))
     watch.meter.mark()
     quarter = max(1, len(ready.batches) // 4)
     for number, batch in enumerate(ready.batches, 1):

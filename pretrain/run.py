@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import logging
 import unicodedata
-from contextlib import closing
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,7 +53,6 @@ from pretrain.metrics.device_speed import Speed, cpu_speed, gpu_speed
 from pretrain.metrics.flops import flops_by_phase
 from pretrain.metrics.held_out import measure
 from pretrain.metrics.meter import Meter
-from pretrain.metrics.trackers import require_trackers
 from pretrain.metrics.watchdog import Watchdog
 from pretrain.model.existing_model import NewRows, check_init_from, read_new_rows
 from pretrain.model.families import sizes_of
@@ -61,6 +60,7 @@ from pretrain.model.initialization import count_initial_values, write_initial_va
 from pretrain.model.isolation import has_kernel, isolate_documents, isolate_pairs
 from pretrain.model.loss import PretrainingModule
 from pretrain.model.networks import build_network
+from pretrain.model.rotary import set_rope_theta
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
 from pretrain.schedule import phases
 
@@ -103,7 +103,6 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
     Interrupted: stopped by a signal, with a checkpoint saved; its subclass ProcessLost: without a checkpoint.
     """
-    require_trackers(config)
     check_init_from(config, inputs.tokenizer)
     joined = join_world(config.engine.device, config.watch.hang_minutes)
     with StopRequest() as stop, joined as world, explained_loss(world):
@@ -124,7 +123,8 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     """Open and check everything before training."""
     earlier = world.in_first(lambda: read_earlier_settings(out / ENGINE_NAME))
     requested, config = config, with_precision(config, world, earlier)
-    fit_micro_batch(config, world.size)  # raises if the processes cannot share the batch
+    for phase in phases(config):
+        fit_micro_batch(phase.config, world.size)  # raises if the processes cannot share the batch
     store = open_store(inputs.tokens, inputs.tokenizer)
     world.in_first(lambda: check_store(store, out / CHECKED_NAME))
     vocabulary = read_pieces(inputs.tokenizer)
@@ -167,6 +167,8 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
         prepared.split, prepared.pieces, config, world.rank, world.size, prepared.micro_batch, first_epoch
     )
     own = prepared.checkpoints.find()
+    resumed = (own.loop["step"], own.loop["meter"]) if own else (0, None)
+    begin_phase = _phase_setter(prepared.network, batches, resumed[0] + 1)
     checkpoint = own or (origin.checkpoint(config) if origin else None)
     if checkpoint:
         # strict=False: tied weights are stored under one of their names
@@ -177,7 +179,6 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     engine = start_engine(config, PretrainingModule(prepared.network), world)
     if checkpoint:
         checkpoint.restore(engine)
-    resumed = (own.loop["step"], own.loop["meter"]) if own else (0, None)
     sizes = config.replaced("model", **sizes_of(prepared.network.config))  # of the model, not those of the recipe
     flops = flops_by_phase(batches, sizes, prepared.store.meta["vocab_size"])
     meter = Meter(
@@ -189,16 +190,14 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
         _write_json(
             out / ENGINE_NAME, with_digest(describe_engine(config, world) | {SETTINGS_KEY: prepared.facts["engine"]})
         )
-        _log_plan(prepared, sizes)
-        if first_step <= config.steps:
-            _log_first_row(batches, first_step, prepared.vocabulary)
+        _log_plan(prepared, sizes, batches, first_step)
     watchdog = Watchdog(out, 60 * config.watch.hang_minutes, world, partial(batches.names_of_step, rank=world.rank))
-    with closing(meter), prepared.checkpoints.finishing(), watchdog:
+    with prepared.checkpoints.finishing(), watchdog:
         held_out, names, pieces = prepared.split.held_out, prepared.store.source_names, prepared.pieces
         measures = partial(
             measure, engine, held_out, names, pieces, config, world, prepared.micro_batch, watchdog.sign
         )  # fmt: skip
-        monitors = Monitors(meter, prepared.checkpoints, measures, stop, watchdog.at)
+        monitors = Monitors(meter, prepared.checkpoints, measures, stop, begin_phase, watchdog.at)
         train(engine, batches, monitors, config, world, first_step)
 
 
@@ -245,6 +244,22 @@ def _trial_batch(split: Split, pieces: Pieces, config: PretrainConfig, world: Wo
     return max(batches, key=lambda batch: batch.targets_BM.numel())
 
 
+def _phase_setter(network: PreTrainedModel, batches: TrainingBatches, first_step: int) -> Callable[[int], None]:
+    """A function that gives the network the rotary positions of the phase of a step; called for the first one."""
+    rope = getattr(network.config, "rope_parameters", None) or {}
+    usual = rope.get("full_attention", {}).get("rope_theta")
+
+    def begin(step: int) -> None:
+        phase = batches.phase_at(step)
+        if usual is not None:
+            set_rope_theta(network, phase.rope_theta or usual)
+        if len(batches.phases) > 1:
+            log.info("steps %s to %s: %s", f"{phase.after + 1:,}", f"{phase.last:,}", phase)
+
+    begin(first_step)
+    return begin
+
+
 def _expected_speed(sizes: PretrainConfig, vocab_size: int, world: World) -> Speed | None:
     """Of all devices, in the first process; ``sizes``: the settings with the sizes of the model."""
     if not world.is_first:
@@ -254,21 +269,23 @@ def _expected_speed(sizes: PretrainConfig, vocab_size: int, world: World) -> Spe
     return gpu_speed(device_name(world.device), sizes.engine.precision, world.size)
 
 
-def _log_plan(prepared: Prepared, sizes: PretrainConfig) -> None:
+def _log_plan(prepared: Prepared, sizes: PretrainConfig, batches: TrainingBatches, first_step: int) -> None:
     config, world, micro_batch = prepared.config, prepared.world, prepared.micro_batch
     log.info(
         "%s with %.2f M parameters, %d rows an epoch; a step is %d processes x %d micro-batches x %d sequences on %s",
         *(config.model.architecture, prepared.facts["parameters"] / 1e6, prepared.facts["training_rows"], world.size),
         *(config.global_batch // world.size // micro_batch, micro_batch, world.device),
     )
-    parts = phases(config)
-    if len(parts) > 1:
-        listed = [f"{phase.length} tokens, {phase.share:.1%} masked, up to step {phase.last}" for phase in parts]
-        log.info("rows by phase: %s", "; ".join(listed))
+    if len(batches.phases) > 1:
+        log.info("phases: %s", "; ".join(f"{phase}, up to step {phase.last:,}" for phase in batches.phases))
+    if by_source := batches.progress(config.steps).get("source_epochs"):
+        log.info("epochs of each source at the end: %s", ", ".join(f"{name} {n:.2f}" for name, n in by_source.items()))
     vocab_size, parameters = prepared.store.meta["vocab_size"], prepared.facts["parameters"]
     is_cpu = world.device.type == "cpu"
     needed = needed_memory(sizes, vocab_size, parameters, micro_batch, world.size, is_cpu=is_cpu)
     log.info("%s", describe_memory(needed, micro_batch, world.device))
+    if first_step <= config.steps:
+        _log_first_row(batches, first_step, prepared.vocabulary)
 
 
 def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str]) -> None:

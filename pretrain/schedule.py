@@ -1,4 +1,4 @@
-"""What changes over the steps of a run: learning rate, row length and masked share.
+"""What changes over the steps of a run: learning rate, and the settings of each phase (``pretrain.phases``).
 
 Everything here is a pure function of the settings and the step, so nothing has to be saved.
 """
@@ -6,64 +6,110 @@ Everything here is a pure function of the settings and the step, so nothing has 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from typing import NamedTuple
+from collections import Counter
+from typing import Any, NamedTuple
 
-from pretrain.config import DECAY_SHARE, PretrainConfig
+from pretrain.config import DECAY_SHARE, PhaseConfig, PretrainConfig
 
 
 class Phase(NamedTuple):
-    """Steps whose batches have one shape: from ``after`` + 1 to ``last``."""
+    """Steps with the same settings: from ``after`` + 1 to ``last``."""
 
-    length: int  # tokens of a row
-    share: float  # of them to predict
+    config: PretrainConfig  # of a run that consists of this phase only
+    rope_theta: float | None  # None: that of the model
     after: int
     last: int
-    length_after: int  # the step before the first rows of this length; they are counted from there
+    sequences_before: int  # that earlier phases took from rows of the same length and mixture
+
+    @property
+    def length(self) -> int:
+        """Tokens of a row."""
+        return self.config.rows.sequence_length
+
+    @property
+    def share(self) -> float:
+        """The share of them to predict."""
+        return self.config.rows.masking.share
+
+    @property
+    def rows_key(self) -> tuple[Any, ...]:
+        """Equal for phases that continue one sequence of rows."""
+        return self.length, tuple(sorted((self.config.rows.sources or {}).items()))
+
+    def sequences_until(self, step: int) -> int:
+        """Sequences of the phase up to and including a step."""
+        return max(0, min(step, self.last) - self.after) * self.config.global_batch
+
+    def first_sequence(self, step: int) -> int:
+        """Number of the first sequence of a step among the rows of the phase, which earlier phases may have begun."""
+        return self.sequences_before + (step - self.after - 1) * self.config.global_batch
+
+    def __str__(self) -> str:
+        share = "" if self.config.is_causal else f", {self.share:.1%} masked"
+        base = f", rope base {self.rope_theta:,.0f}" if self.rope_theta else ""
+        mixed = ", ".join(f"{name} x {weight:g}" for name, weight in (self.config.rows.sources or {}).items())
+        return (
+            f"{self.config.global_batch:,} rows of {self.length:,} tokens{share}{base}{mixed and f', sources {mixed}'}"
+        )
 
 
 def phases(config: PretrainConfig) -> list[Phase]:
-    """The phases of a run in order: a new one where the row length or the masked share changes.
+    """The phases of a run in order; a run without ``phases`` has one.
 
-    With short rows for 90 % of 100 steps, and a share that falls from 30 % to 15 % after half of them:
+    With two phases of 128 tokens, the first with 30 % masked, one of 512 tokens, and 100 steps:
 
         length   128 128 512
         share    30% 15% 15%
         last      50  90 100
     """
-    rows, steps = config.rows, config.steps
-    lengths = [(rows.sequence_length, steps)]
-    if rows.short_length is not None:
-        lengths.insert(0, (rows.short_length, round(steps * rows.short_length_share)))
-    shares = [(part.share, round(steps * part.until)) for part in rows.masking.shares] or [(rows.masking.share, steps)]
     result: list[Phase] = []
-    for after, last in pairwise(sorted({0, *(last for _, last in (*lengths, *shares))})):
-        length, share = (next(value for value, end in values if end >= last) for values in (lengths, shares))
-        has_same_length = bool(result) and result[-1].length == length
-        result.append(Phase(int(length), share, after, last, result[-1].length_after if has_same_length else after))
+    taken: Counter[tuple[Any, ...]] = Counter()
+    after = 0
+    for part in config.phases or (PhaseConfig(),):
+        last = round(config.steps * part.until)
+        if last > after:
+            phase = Phase(_settings_of(config, part), part.rope_theta, after, last, 0)
+            phase = phase._replace(sequences_before=taken[phase.rows_key])
+            taken[phase.rows_key] += phase.sequences_until(last)
+            result.append(phase)
+            after = last
     return result
 
 
-def of_phase(config: PretrainConfig, phase: Phase) -> PretrainConfig:
-    """The settings of a run that consists of this phase only."""
-    masking = config.rows.masking.model_copy(update={"share": phase.share, "shares": ()})
-    return config.replaced("rows", sequence_length=phase.length, short_length=None, masking=masking)
+def _settings_of(config: PretrainConfig, part: PhaseConfig) -> PretrainConfig:
+    rows: dict[str, Any] = {"sequence_length": part.sequence_length, "sources": part.sources}
+    masking = {} if part.masked_share is None else {"share": part.masked_share}
+    rows["masking"] = config.rows.masking.model_copy(update=masking)
+    own = config.replaced("rows", **{key: value for key, value in rows.items() if value is not None})
+    return own.model_copy(update={"phases": (), "global_batch": part.global_batch or config.global_batch})
 
 
 def learning_rate(config: PretrainConfig, step: int) -> float:
-    """The rate of a step, counted from 1: linear warm-up, then the decay that ``schedule`` names.
+    """The rate of a step, counted from 1: that of the full run, or of its phase if the phase has one."""
+    after = 0
+    for part in config.phases:
+        last = round(config.steps * part.until)
+        if step <= last:
+            if part.lr is not None:
+                return _rate(part.lr, part.schedule, part.warmup_steps, last - after, step - after)
+            break
+        after = last
+    return _rate(config.optimizer.lr, config.optimizer.schedule, warmup_steps(config), config.steps, step)
+
+
+def _rate(peak: float, schedule: str, warmup: int, steps: int, step: int) -> float:
+    """Linear warm-up, then the decay that ``schedule`` names.
 
     linear decays from the end of the warm-up. wsd stays at the peak and decays over the last ``DECAY_SHARE`` of the
     steps only, by 1 - sqrt (Hägele et al. 2024, arXiv 2405.18392, equation 1). Both reach zero one step after the last.
     """
-    steps, optimizer, warmup = config.steps, config.optimizer, warmup_steps(config)
     if step <= warmup:
-        return optimizer.lr * step / warmup
-    if optimizer.schedule == "linear":
-        return optimizer.lr * (steps + 1 - step) / (steps - warmup)
+        return peak * step / warmup
+    if schedule == "linear":
+        return peak * (steps + 1 - step) / (steps - warmup)
     decay = round(steps * DECAY_SHARE)
     decayed = max(0, step - 1 - (steps - decay))
-    return optimizer.lr * (1 - math.sqrt(decayed / decay)) if decayed else optimizer.lr
+    return peak * (1 - math.sqrt(decayed / decay)) if decayed else peak
 
 
 def warmup_steps(config: PretrainConfig) -> int:
@@ -73,7 +119,7 @@ def warmup_steps(config: PretrainConfig) -> int:
 
 
 def first_difference(before: PretrainConfig, now: PretrainConfig, last: int) -> int | None:
-    """The first of the steps 1 to ``last`` with another rate, length, share or rows under the two settings."""
+    """The first of the steps 1 to ``last`` with another rate, other rows or other settings under the two recipes."""
     both = phases(before), phases(now)
     begins = sorted({phase.after + 1 for part in both for phase in part if phase.after < last})
     shapes = (step for step in begins if _shape_at(both[0], step) != _shape_at(both[1], step))
@@ -81,6 +127,7 @@ def first_difference(before: PretrainConfig, now: PretrainConfig, last: int) -> 
     return min((step for step in (next(shapes, None), next(rates, None)) if step is not None), default=None)
 
 
-def _shape_at(parts: list[Phase], step: int) -> tuple[int, float, int]:
+def _shape_at(parts: list[Phase], step: int) -> tuple[Any, ...]:
     phase = next((phase for phase in parts if step <= phase.last), parts[-1])
-    return phase.length, phase.share, phase.length_after
+    batch = phase.config.global_batch
+    return *phase.rows_key, phase.share, phase.rope_theta, batch, phase.first_sequence(step)

@@ -56,7 +56,7 @@ class Cost:
         network: Any = module
         counted = config.replaced("model", objective="causal") if stock else config
         parts = zip(batches.phases, flops_by_phase(batches, counted, network.config.vocab_size), strict=True)
-        return cls({(p.length, p.share): flops * config.global_batch * p.length for p, flops in parts})
+        return cls({(p.length, p.share): flops * p.config.global_batch * p.length for p, flops in parts})
 
     def of_steps(self, config: PretrainConfig, first: int, last: int) -> float:
         """Operations of the steps ``first`` to ``last``, inclusive, of a run with these settings."""

@@ -125,6 +125,6 @@ def _with_setup(config: PretrainConfig, precision: str) -> PretrainConfig:
         config = config.replaced("optimizer", warmup_share=share, warmup_steps=None)
     config = config.replaced("engine", name="plain", precision=precision, compile=False)
     config = config.replaced("rows", held_out_share=1e-9)
-    config = config.replaced("watch", measure_every=ENDLESS, log_every=ENDLESS, trackers=())
+    config = config.replaced("watch", measure_every=ENDLESS, log_every=ENDLESS)
     fields = config.model_copy(update={"seed": 1, "steps": ENDLESS}).model_dump(mode="json")
     return PretrainConfig.model_validate(fields)

@@ -45,7 +45,7 @@ from pretrain.metrics.device_speed import (
 )
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
-from pretrain.schedule import of_phase, phases
+from pretrain.schedule import phases
 
 # text per second and core, with all rules on
 BYTES_PER_SECOND = {"corpus": 3.8e6, "tokenizer": 8e6, "tokens": 8.8e6}
@@ -162,16 +162,14 @@ def text_bytes(recipe: Recipe) -> float | None:
 
 def planned_tokens(recipe: Recipe) -> int:
     """Number of tokens in pretraining."""
-    steps = sum((phase.last - phase.after) * phase.length for phase in phases(recipe.pretrain))
-    return steps * recipe.pretrain.global_batch
+    return sum(phase.sequences_until(phase.last) * phase.length for phase in phases(recipe.pretrain))
 
 
 def planned_flops(recipe: Recipe) -> float:
     """Number of operations in pretraining."""
     settings, vocab_size = recipe.pretrain, recipe.tokenizer.vocab_size
     return sum(
-        (phase.last - phase.after) * settings.global_batch * phase.length
-        * flops_per_token(of_phase(settings, phase), vocab_size)
+        phase.sequences_until(phase.last) * phase.length * flops_per_token(phase.config, vocab_size)
         for phase in phases(settings)
     )  # fmt: skip
 
@@ -344,12 +342,12 @@ def show_plan(
 def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[str]:
     """What the stages would read and train, and on what, as far as recipe and input files tell."""
     text, settings = text_bytes(recipe), recipe.pretrain
-    lengths = " then ".join(dict.fromkeys(str(phase.length) for phase in phases(settings)))
+    parts = phases(settings)
+    rows = " then ".join(dict.fromkeys(f"{p.config.global_batch:,} sequences x {p.length} tokens" for p in parts))
     device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
     lines = {
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
-        "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
-        f"{lengths} tokens = {planned_tokens(recipe):,} tokens",
+        "pretrain": f"pretraining: {settings.steps:,} steps x {rows} = {planned_tokens(recipe):,} tokens",
         "finetune-search": f"search: {trial_count(recipe.finetune.search)} trials for each task and encoder",
     }
     names = {stage.name for stage in stages}

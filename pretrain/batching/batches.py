@@ -21,10 +21,10 @@ from torch import Tensor
 
 from pretrain.batching.held_out_split import Split
 from pretrain.batching.masking import IGNORED, Masked, Pieces, mask_rows, row_keys
-from pretrain.batching.sources import Numbers, Rows, RowSource
+from pretrain.batching.mixture import Mixture, Places
+from pretrain.batching.sources import Numbers, Rows
 from pretrain.config import PretrainConfig
-from pretrain.rng import derive_key, permute
-from pretrain.schedule import Phase, of_phase, phases
+from pretrain.schedule import Phase, phases
 
 STEPS_AHEAD = 2  # prepared while the device computes; one thread is enough, as numpy releases the interpreter lock
 
@@ -101,26 +101,9 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-class RowOrder:
-    """The endless sequence of rows: epoch after epoch, each in its own order. Epochs of pairs differ in size."""
-
-    def __init__(self, rows_in: Callable[[int], int], seed: int, first_epoch: int = 0) -> None:
-        self._rows_in, self._seed, self._first_epoch = rows_in, seed, first_epoch
-        self._ends: list[int] = []  # sequences up to and including each epoch so far
-
-    def locate(self, sequences: Numbers) -> tuple[Numbers, Numbers]:
-        """Epoch and row of each global sequence number (0 is the first sequence of the first step)."""
-        while not self._ends or self._ends[-1] <= sequences.max():
-            size = self._rows_in(self._first_epoch + len(self._ends))
-            self._ends.append((self._ends[-1] if self._ends else 0) + size)
-        ends = np.array(self._ends)
-        epochs = np.searchsorted(ends, sequences, side="right") + self._first_epoch
-        rows = np.empty_like(sequences)
-        for epoch in np.unique(epochs).tolist():
-            here, size = epochs == epoch, self._rows_in(epoch)
-            begin = ends[epoch - self._first_epoch] - size
-            rows[here] = permute(sequences[here] - begin, size, derive_key(self._seed, "order", epoch))
-        return epochs, rows
+def largest_divisor(number: int, most: int) -> int:
+    """The largest divisor of a number that is not above ``most``."""
+    return max(size for size in range(1, min(most, number) + 1) if number % size == 0)
 
 
 class TrainingBatches:
@@ -142,48 +125,53 @@ class TrainingBatches:
         self._pieces, self._config, self._micro_batch = pieces, config, micro_batch
         self._rank, self._ranks = rank, ranks
         self.phases = phases(config)
-        self._configs = [of_phase(config, phase) for phase in self.phases]
-        sources = {config.rows.short_length: split.short, config.rows.sequence_length: split.training}
-        self._rows = {
-            n: (source, RowOrder(source.count, config.seed, first_epoch))
-            for n, source in sources.items()
-            if n and source
-        }
+        self._source_names = split.store.source_names if any(p.config.rows.sources for p in self.phases) else []
+        self._mixtures: dict[Any, Mixture] = {}
+        for phase in self.phases:
+            if phase.rows_key not in self._mixtures:
+                rows = split.training_rows(phase.length, phase.config.rows.sources)
+                self._mixtures[phase.rows_key] = Mixture(*rows, config.seed, first_epoch)
 
     def of_step(self, step: int) -> list[Batch]:
         """The micro-batches of step 1, 2, …"""
-        config = self._configs[self.phase_of(step)]
-        share = config.global_batch // self._ranks
-        source, epochs_B, rows_B = self._locate(step, self._rank * share, share)
-        rows = source.gather(epochs_B, rows_B)
-        batch = causal_batch(rows) if config.is_causal else mask_batch(rows, epochs_B, self._pieces, config)
-        return batch.split(self._micro_batch)
+        phase = self.phase_at(step)
+        config, share = phase.config, phase.config.global_batch // self._ranks
+        mixture, places = self._locate(step, self._rank * share, share)
+        rows = mixture.gather(places)
+        batch = causal_batch(rows) if config.is_causal else mask_batch(rows, places.epochs_B, self._pieces, config)
+        return batch.split(largest_divisor(share, self._micro_batch))
 
     def names_of_step(self, step: int, rank: int | None = None) -> list[str]:
         """Names of the rows of a step, or of a rank's part of it: epoch and row of each sequence, "0:1234"."""
-        _, epochs_B, rows_B = self._locate(step, 0, self._config.global_batch)
-        names = [f"{epoch}:{row}" for epoch, row in zip(epochs_B.tolist(), rows_B.tolist(), strict=True)]
+        mixture, places = self._locate(step, 0, self.phase_at(step).config.global_batch)
+        names = mixture.names_of(places)
         share = len(names) // self._ranks
         return names if rank is None else names[rank * share :][:share]
 
     def progress(self, step: int) -> dict[str, Any]:
-        epochs = 0.0
+        """Steps, sequences and epochs so far; in a mixture also the epochs of each source."""
+        sequences, epochs, by_source = 0, 0.0, dict.fromkeys(self._source_names, 0.0)
         for phase in self.phases:
-            done = max(0, min(step, phase.last) - phase.after) * self._config.global_batch
-            epochs += done / self.source_of(phase).count(0)
-        return {"step": step, "sequences": step * self._config.global_batch, "epochs": round(epochs, 3)}
+            done, mixture = phase.sequences_until(step), self._mixtures[phase.rows_key]
+            sequences, epochs = sequences + done, epochs + mixture.epochs(done)
+            for name in by_source:
+                by_source[name] += mixture.epochs_of(name, done)
+        mixed = {"source_epochs": {name: round(n, 3) for name, n in by_source.items()}} if by_source else {}
+        return {"step": step, "sequences": sequences, "epochs": round(epochs, 3), **mixed}
 
     def phase_of(self, step: int) -> int:
         return next((n for n, phase in enumerate(self.phases) if step <= phase.last), len(self.phases) - 1)
 
-    def source_of(self, phase: Phase) -> RowSource:
-        return self._rows[phase.length][0]
+    def phase_at(self, step: int) -> Phase:
+        return self.phases[self.phase_of(step)]
 
-    def _locate(self, step: int, offset: int, count: int) -> tuple[RowSource, Numbers, Numbers]:
-        phase = self.phases[self.phase_of(step)]
-        source, order = self._rows[phase.length]
-        first = (step - phase.length_after - 1) * self._config.global_batch + offset
-        return source, *order.locate(np.arange(first, first + count))
+    def mixture_of(self, phase: Phase) -> Mixture:
+        return self._mixtures[phase.rows_key]
+
+    def _locate(self, step: int, offset: int, count: int) -> tuple[Mixture, Places]:
+        phase = self.phase_at(step)
+        mixture, first = self.mixture_of(phase), phase.first_sequence(step) + offset
+        return mixture, mixture.locate(np.arange(first, first + count))
 
 
 def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:

@@ -19,7 +19,7 @@ from pretrain.pack.store import TokenStore
 from pretrain.rng import permute
 
 Numbers = NDArray[np.int64]
-_AT_ONCE = 1 << 20  # rows: bounds the memory for computing all lengths
+ROWS_AT_ONCE = 1 << 20  # rows: bounds the memory for computing all lengths
 
 
 class Rows(NamedTuple):
@@ -88,6 +88,22 @@ class Blocks:
         return long_B * self._long_pieces + rows_B % self._inside * self._pieces
 
 
+class Selected:
+    """Some rows of a source whose epochs have the same rows."""
+
+    def __init__(self, source: RowSource, rows_N: Numbers) -> None:
+        self.source, self.rows_N = source, rows_N.astype(np.min_scalar_type(rows_N.max(initial=0)))
+
+    def count(self, epoch: int) -> int:
+        return len(self.rows_N)
+
+    def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
+        return self.source.gather(epochs_B, self.rows_N[rows_B].astype(np.int64))
+
+    def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
+        return self.source.sources(epoch, self.rows_N[rows_B].astype(np.int64))
+
+
 class Documents:
     """Chosen documents (their numbers, ascending) as rows of one segment, [CLS] pieces [SEP], padded to ``length``.
 
@@ -121,9 +137,9 @@ class Documents:
     @cached_property
     def _lengths(self) -> NDArray[np.uint16]:
         lengths = np.empty(self.count(0), np.uint16)
-        for begin in range(0, len(lengths), _AT_ONCE):
-            begins, ends = self._stretches(np.arange(begin, min(begin + _AT_ONCE, len(lengths))))
-            lengths[begin : begin + _AT_ONCE] = ends - begins + 2
+        for begin in range(0, len(lengths), ROWS_AT_ONCE):
+            begins, ends = self._stretches(np.arange(begin, min(begin + ROWS_AT_ONCE, len(lengths))))
+            lengths[begin : begin + ROWS_AT_ONCE] = ends - begins + 2
         return lengths
 
     def _pieces(self, places_B: Numbers) -> Numbers:

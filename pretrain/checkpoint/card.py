@@ -11,6 +11,7 @@ from corpus.documents.templates import load_templates
 from pretrain.config import DECAY_SHARE, PretrainConfig
 from pretrain.engine.optimizer import EPSILON
 from pretrain.model.families import FAMILIES, SIZES, longest_input
+from pretrain.schedule import phases
 
 CARD_NAME = "README.md"
 FIGURES = {
@@ -64,9 +65,10 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
     rows, optimizer, masking = config.rows, config.optimizer, config.rows.masking
     sizes = " x ".join(str(getattr(network, SIZES[name])) for name in ("layers", "hidden", "heads"))
     epochs = f" ({facts['epochs']:g} epochs)" if "epochs" in facts else ""
-    short = f", {rows.short_length} in the first {rows.short_length_share:.0%}" if rows.short_length else ""
-    shares = ", then ".join(f"{part.share:.0%}" for part in (masking.shares or (masking,)))
-    masks = f"{shares} of the tokens, whole {masking.unit}s, {masking.mode}"
+    parts = phases(config)
+    by_phase = [(f"steps {part.after + 1:,} to {part.last:,}", escape_markdown(str(part))) for part in parts]
+    masks = f"{masking.share:.0%} of the tokens, whole {masking.unit}s, {masking.mode}"
+    by_source = ", ".join(f"{escape_markdown(name)} {n:g}" for name, n in (facts.get("source_epochs") or {}).items())
     warmup = f"{optimizer.warmup_share:.1%} of the" if optimizer.warmup_steps is None else f"{optimizer.warmup_steps:,}"
     decay = f", {optimizer.schedule}" + (f", {DECAY_SHARE:.0%} of them" if optimizer.schedule == "wsd" else "")
     origin = facts.get("continued_from")
@@ -79,9 +81,11 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
         ("longest input, tokens", f"{longest_input(network)}"),
         ("pieces in the vocabulary", f"{network.vocab_size:,}, sha256 `{facts['vocabulary_sha256']:.16}`"),
         *([] if config.is_causal else [("masks", masks)]),
-        ("training rows, tokens", f"{rows.sequence_length}{short}; {rows.packing}"),
+        ("training rows, tokens", f"{rows.sequence_length}; {rows.packing}"),
         ("steps x sequences", f"{facts['step']:,} of {config.steps:,} x {config.global_batch:,}"),
+        *(by_phase if len(parts) > 1 else []),
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),
+        *([("epochs of each source", by_source)] if by_source else []),
         ("peak learning rate, warm-up, decay", f"{optimizer.lr}, {warmup} steps{decay}"),
         ("AdamW betas, epsilon, weight decay", f"{optimizer.betas}, {EPSILON}, {optimizer.weight_decay}"),
         ("largest gradient norm", f"{optimizer.clip or 'no limit'}"),

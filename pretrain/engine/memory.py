@@ -59,8 +59,9 @@ def needed_memory(
     weights, gradients = (full / ranks if is_sharded else full for is_sharded in (stage == 3, stage > 1))
     weights += 4 * parameters / ranks if stage else 0  # DeepSpeed updates a float32 copy of its part of the weights
     moments = 8.0 * parameters / (ranks if stage else 1)
-    tokens = max(phase.length for phase in phases(config)) * sequences
-    predictions = max(phase.length * phase.share for phase in phases(config)) * sequences
+    parts = [(phase, min(sequences, phase.config.global_batch)) for phase in phases(config)]
+    tokens = max(phase.length * rows for phase, rows in parts)
+    predictions = max(phase.length * phase.share * rows for phase, rows in parts)
     most = min(tokens * vocab_size, MAX_CAUSAL_SCORES) if config.is_causal else predictions * vocab_size
     scores = most * SCORE_BYTES
     activations = 1.0 * tokens * model.hidden * model.layers * ACTIVATION_BYTES[precision]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
+from pretrain.batching.batches import largest_divisor
 from pretrain.config import PretrainConfig
 
 MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's moments, by the names of torch
@@ -65,5 +66,4 @@ def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
             f"pretrain.global_batch {config.global_batch} is not divisible by {ranks} processes; "
             f"the nearest value that is: {nearest}"
         )
-    share = config.global_batch // ranks
-    return max(size for size in range(1, min(config.engine.max_sequences, share) + 1) if share % size == 0)
+    return largest_divisor(config.global_batch // ranks, config.engine.max_sequences)

@@ -36,6 +36,9 @@ class Engine(Protocol):
     def __call__(self, *fields: Any) -> Sums:
         """Sums over one micro-batch."""
 
+    def begin_step(self, micro_batches: int) -> None:
+        """Prepare for a step of that many micro-batches in each process; phases may differ."""
+
     def backward(self, loss: Tensor) -> None:
         """Add the gradient of ``loss``; gradients of a step's micro-batches and of all processes are summed."""
 

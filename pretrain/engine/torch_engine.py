@@ -47,6 +47,9 @@ class PlainEngine:
         with self._attention(fields[0]):
             return self._forward(*fields)
 
+    def begin_step(self, micro_batches: int) -> None:
+        """Gradients are summed, whatever their number."""
+
     def backward(self, loss: Tensor) -> None:
         self._scaler.scale(loss).backward()
 
@@ -121,6 +124,9 @@ class DdpEngine(PlainEngine):
         self._processes = world.size
         self._micro_batches = config.global_batch // world.size // fit_micro_batch(config, world.size)
         self._started = 0  # micro-batches so far
+
+    def begin_step(self, micro_batches: int) -> None:
+        self._micro_batches, self._started = micro_batches, 0
 
     def backward(self, loss: Tensor) -> None:
         super().backward(loss * self._processes)  # DDP averages over the processes

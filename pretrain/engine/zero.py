@@ -106,16 +106,22 @@ class ZeroEngine:
         self.module: nn.Module = module
         self._named = dict(module.network.named_parameters())
         self._stage, self._is_exact = config.engine.zero_stage, config.engine.precision != "fp16"
-        self._shares = world.size * settings["gradient_accumulation_steps"]  # the engine averages over both
-        self._rank, self._utils = world.rank, deepspeed.utils
+        self._micro_batches = settings["gradient_accumulation_steps"]
+        self._processes, self._rank, self._utils = world.size, world.rank, deepspeed.utils
         self._clip, self._checks_itself = config.optimizer.clip, _checks_itself(config)
 
     def __call__(self, *fields: Any) -> Sums:
         sums: Sums = self._engine(*fields)
         return sums
 
+    def begin_step(self, micro_batches: int) -> None:
+        if micro_batches != self._micro_batches:
+            each = self._engine.train_micro_batch_size_per_gpu() * self._processes
+            self._engine.set_train_batch_size(each * micro_batches)
+            self._micro_batches = micro_batches
+
     def backward(self, loss: Tensor) -> None:
-        self._engine.backward(loss * self._shares)
+        self._engine.backward(loss * self._processes * self._micro_batches)  # the engine averages over both
         if not self._engine.is_gradient_accumulation_boundary():
             self._engine.step()  # only counts
 

@@ -23,7 +23,7 @@ from pretrain.batching.masking import most_predictions
 from pretrain.config import PretrainConfig
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
-from pretrain.schedule import of_phase, phases
+from pretrain.schedule import phases
 
 if TYPE_CHECKING:
     import torch
@@ -99,10 +99,12 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 
 def _probe(config: PretrainConfig, vocab_size: int) -> tuple[PretrainConfig, int]:
     """Settings of the model that is timed, and its rows per pass: those of the run, or up to ``PROBE_FLOPS``."""
-    first = of_phase(config, phases(config)[0])
+    first = phases(config)[0].config
     model = {"layers": min(first.model.layers, PROBE_LAYERS), "nsp": False}
     engine = {"name": "plain", "compile": False, "device": "cpu"}
-    probe = first.replaced("model", **model).replaced("engine", **engine).replaced("rows", packing="blocks")
+    probe = (
+        first.replaced("model", **model).replaced("engine", **engine).replaced("rows", packing="blocks", sources=None)
+    )
     probe = probe.model_copy(update={"init_from": None, "continue_from": None})
     length = probe.rows.sequence_length
     affordable = int(PROBE_FLOPS / flops_per_token(probe, vocab_size))  # tokens

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from pretrain.batching.masking import most_predictions
 from pretrain.config import PretrainConfig
 from pretrain.model import sizes
-from pretrain.schedule import of_phase
 
 if TYPE_CHECKING:
     from pretrain.batching.batches import TrainingBatches
@@ -57,8 +56,8 @@ def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size:
     """``flops_per_token`` of each phase of a run; segment lengths are taken from its first rows."""
     flops = []
     for phase in batches.phases:
-        source = batches.source_of(phase)
-        some = np.arange(min(SAMPLED_ROWS, source.count(0)))
-        lengths_BS = source.gather(np.zeros_like(some), some).lengths_BS
-        flops.append(flops_per_token(of_phase(config, phase), vocab_size, lengths_BS))
+        mixture = batches.mixture_of(phase)
+        lengths_BS = mixture.gather(mixture.locate(np.arange(SAMPLED_ROWS))).lengths_BS
+        own = phase.config.model_copy(update={"model": config.model})
+        flops.append(flops_per_token(own, vocab_size, lengths_BS))
     return flops

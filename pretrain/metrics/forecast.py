@@ -121,7 +121,7 @@ class Forecast:
         """Tokens and operations after a step, including padding."""
         tokens, flops = 0, 0.0
         for phase in phases(self._config):
-            some = max(0, phase.last - max(phase.after, step)) * self._config.global_batch * phase.length
+            some = (phase.sequences_until(phase.last) - phase.sequences_until(step)) * phase.length
             tokens, flops = tokens + some, flops + some * self._flops_of_step(phase.last)
         return tokens, flops
 

@@ -12,7 +12,7 @@ import logging
 import math
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -32,7 +32,6 @@ from pretrain.engine.world import World, peak_memory, wait_for_device, widest_fl
 from pretrain.metrics.device_speed import Speed, peak_flops
 from pretrain.metrics.forecast import Forecast, OwnTime
 from pretrain.metrics.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
-from pretrain.metrics.trackers import Tracker, open_trackers
 from pretrain.model.loss import Sums
 
 log = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ class Meter:
     """Sums over an interval of steps, and the lines made from them; all processes call ``write`` and ``state``.
 
     Args:
-        path: metrics.jsonl; trackers write into its folder.
+        path: metrics.jsonl.
         resumed: step and state of the checkpoint, (0, None) for a new run.
         flops_of_step: operations to train on a token of a step, for the MFU.
         names_of_step: names of the rows of a step, for warnings; with a rank, only those of its part.
@@ -76,10 +75,8 @@ class Meter:
         self._is_first_line = True
         self._own = OwnTime(world.device)
         self._start_clock()
-        self._trackers: list[Tracker] = []
         if world.is_first:
             _cut_lines(path, last_step)
-            self._trackers = open_trackers(config, path.parent, config.model_dump(mode="json"), last_step + 1)
             _log_formula(flops_of_step(last_step + 1), self._peak, world)
             self._forecast.before()
 
@@ -128,7 +125,7 @@ class Meter:
         if self._world.is_first:
             warn_of_jump(self._steps, self._norms, self._config, self._names_of_step)
             log.info(_readable(line, self._config, self._timed_steps, self._is_first_line))
-            self._append(step, line, line)
+            self._append(line)
         self._norms = remember_norms(self._norms, self._steps)
         self._tokens_before = line["tokens"]
         self._steps, self._is_first_line = [], False
@@ -141,7 +138,7 @@ class Meter:
         if bad:
             raise BadInput(f"step {step}: {bad[0]} is not finite; training has diverged: lower pretrain.optimizer.lr")
         if self._world.is_first:
-            self._append(step, {"step": step, "held_out": scores}, numbers)
+            self._append({"step": step, "held_out": scores})
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -151,15 +148,9 @@ class Meter:
         yield
         self._clock += time.monotonic() - began
 
-    def close(self) -> None:
-        for tracker in self._trackers:
-            tracker.close()
-
-    def _append(self, step: int, line: dict[str, Any], numbers: Mapping[str, float]) -> None:
+    def _append(self, line: dict[str, Any]) -> None:
         with locate_errors(self._path) as path, path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
-        for tracker in self._trackers:
-            tracker.log(step, {name: value for name, value in numbers.items() if name != "step"})
 
     def _read_device(self) -> None:
         """Move the ended steps from the device to ``_steps``, summed over all processes, and check the losses."""

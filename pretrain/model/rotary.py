@@ -26,6 +26,17 @@ def turn_in_fewer_passes(network: PreTrainedModel) -> None:
             layer.attn.forward = partial(_attend, layer.attn)
 
 
+@torch.no_grad()
+def set_rope_theta(network: PreTrainedModel, theta: float) -> None:
+    """Change the base of the rotary positions of a ModernBERT's global layers, in place."""
+    rotary: Any = network.base_model.rotary_emb
+    for config in (network.config, rotary.config):
+        config.rope_parameters["full_attention"]["rope_theta"] = theta
+    rates, _ = rotary.compute_default_rope_parameters(rotary.config, layer_type="full_attention")
+    for name in ("full_attention_inv_freq", "full_attention_original_inv_freq"):
+        getattr(rotary, name).copy_(rates)
+
+
 def turned(heads_BALD: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Queries or keys, rotated by their positions in float32 and returned in their own precision."""
     found: Tensor = _Turned.apply(heads_BALD, cosines[:, None].float(), sines[:, None].float())

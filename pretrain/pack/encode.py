@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput, first_line
-from pretrain.pack.batch_encoder import BulkEncoder
 from pretrain.pack.store import ROLES, eojeol_bit, token_type
 
 # Of the eojeols in the table, plus one for each: about 300,000 eojeols and 600 MB per packing process. A larger table
 # is not faster, because it does not fit the cache of the processor.
 MAX_CHARACTERS = 2_000_000
+EOJEOLS_PER_CALL = 1_000  # of the tokenizers library
 
 
 class Pieces(NamedTuple):
@@ -43,7 +43,11 @@ class EojeolEncoder:
         self.vocab_size = len(loaded)
         self.special_ids = {role: getattr(loaded, f"{role}_token_id") for role in ROLES}
         self.dtype = token_type(self.vocab_size)
-        self._bulk = BulkEncoder(loaded.backend_tokenizer)
+        self._backend: Any = loaded.backend_tokenizer
+        self._backend.encode_special_tokens = True  # "[MASK]" in a text is plain text
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._prefix = _prefix_of_eojeols(self._backend)
         self.forget()
 
     def forget(self) -> None:
@@ -79,10 +83,37 @@ class EojeolEncoder:
         if not new:
             return
         eojeols = list(islice(reversed(self._numbers), new))[::-1]  # a dict keeps the order of insertion
-        ids, starts, lengths = self._bulk.encode(eojeols)
-        marked = ids.astype(self.dtype)
+        ids, lengths = self._encode_each(eojeols)
+        marked, starts = ids.astype(self.dtype), np.cumsum(lengths) - lengths
         marked[starts[lengths > 0]] |= eojeol_bit(self.dtype)
         self._starts = np.append(self._starts, starts + len(self._pieces))
         self._lengths = np.append(self._lengths, lengths)
         self._pieces = np.append(self._pieces, marked)
         self._characters += sum(map(len, eojeols)) + new
+
+    def _encode_each(self, eojeols: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ids of all eojeols, each encoded as inside a sentence, and the number of pieces of each."""
+        words = [self._prefix + eojeol for eojeol in eojeols] if self._prefix else eojeols
+        calls = [words[first : first + EOJEOLS_PER_CALL] for first in range(0, len(words), EOJEOLS_PER_CALL)]
+        found = self._backend.encode_batch(calls, is_pretokenized=True, add_special_tokens=False)
+        lengths = [
+            np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(call))
+            for call, encoding in zip(calls, found, strict=True)
+        ]
+        return np.array(list(chain.from_iterable(encoding.ids for encoding in found)), np.int64), np.concatenate(
+            lengths
+        )
+
+
+def _prefix_of_eojeols(backend: Any) -> str:
+    """Prefix with which an eojeol is split as inside a sentence: a space or nothing."""
+    both, first, later = (_cut(backend, text) for text in ("a a", "a", " a"))
+    return " " if both == first + later != first * 2 else ""
+
+
+def _cut(backend: Any, text: str) -> str:
+    """A text after the normalizer and the pre-tokenizer."""
+    normalized = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
+    if backend.pre_tokenizer is None:
+        return str(normalized)
+    return "".join(word for word, _ in backend.pre_tokenizer.pre_tokenize_str(normalized))

@@ -23,7 +23,7 @@ LONG = (
     "pretrain.steps=3200",
     "pretrain.optimizer.schedule=wsd",
     "pretrain.optimizer.warmup_steps=10",
-    "pretrain.rows.masking.shares=[]",
+    "pretrain.phases=[]",
 )
 STAGE = {stage.name: stage for stage in STAGES}
 

@@ -27,7 +27,7 @@ from tests.pretrain.runs import assert_same_training, go_on_from, steps_saved, t
 
 Tiny = Callable[..., PretrainConfig]
 WSD = {"schedule": "wsd", "warmup_steps": 2, "warmup_share": 0, "keep_checkpoints": 9}
-SHARES = [{"share": 0.3, "until": 0.5}, {"share": 0.1}]  # of 12 steps: the first six
+PHASES: list[dict] = [{"until": 0.5, "sequence_length": 16, "masked_share": 0.3}, {"masked_share": 0.1}]
 
 
 def checkpoint(out: Path, step: int) -> Path:
@@ -65,13 +65,11 @@ def test_a_stable_run_is_extended_and_equals_one_that_was_longer_from_the_start(
 
 def test_phases_of_an_extended_run_stay_where_they_were(made: Path, tiny: Tiny, tmp_path: Path) -> None:
     """Twice the steps and half the shares of them: the same phases, of lengths and of masked shares."""
-    rows = {"short_length": 16, "masking": {"shares": SHARES}}
-    train(tiny(steps=12, short_length_share=0.5, **WSD, **rows), made, tmp_path / "extended")
+    train(tiny(steps=12, phases=PHASES, **WSD), made, tmp_path / "extended")
     go_on_from(tmp_path / "extended", 9)
     with pytest.raises(BadInput, match="which change step 7;"):
-        train(tiny(steps=24, short_length_share=0.5, **WSD, **rows), made, tmp_path / "extended")
-    rows["masking"] = {"shares": [{"share": 0.3, "until": 0.25}, {"share": 0.1}]}
-    longer = tiny(steps=24, short_length_share=0.25, **WSD, **rows)
+        train(tiny(steps=24, phases=PHASES, **WSD), made, tmp_path / "extended")
+    longer = tiny(steps=24, phases=[PHASES[0] | {"until": 0.25}, PHASES[1]], **WSD)
     train(longer, made, tmp_path / "extended")
     train(longer, made, tmp_path / "undisturbed")
     assert_same_training(tmp_path / "undisturbed", tmp_path / "extended")

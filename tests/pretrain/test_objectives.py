@@ -19,6 +19,7 @@ from pretrain.checkpoint.export import run as export
 from pretrain.model.existing_model import check_init_from
 from tests.pretrain.runs import TORCHRUN, assert_same_training, finish, go_on_from, launch, lines_without_timing, train
 
+SHORT_FIRST = [{"until": 0.9, "sequence_length": 16}, {}]
 GPT: dict[str, Any] = {"architecture": "gpt"}
 
 
@@ -35,7 +36,7 @@ def trained(made: Path, tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         GPT | {"packing": "documents"},
         pytest.param({"architecture": "bert", "objective": "causal"}, marks=pytest.mark.matrix),
-        pytest.param({"objective": "causal", "short_length": 16}, marks=pytest.mark.matrix),
+        pytest.param({"objective": "causal", "phases": SHORT_FIRST}, marks=pytest.mark.matrix),
         pytest.param(GPT | {"engine": "deepspeed", "zero_stage": 3, "precision": "bf16"}, marks=pytest.mark.matrix),
     ],
 )

@@ -7,8 +7,8 @@ import torch
 from pydantic import ValidationError
 from transformers import get_linear_schedule_with_warmup, get_wsd_schedule
 
-from pretrain.config import DECAY_SHARE, PretrainConfig
-from pretrain.schedule import Phase, first_difference, learning_rate, of_phase, phases
+from pretrain.config import DECAY_SHARE
+from pretrain.schedule import first_difference, learning_rate, phases
 
 STEPS, PEAK = 100, 0.5
 
@@ -47,48 +47,55 @@ def test_a_longer_run_with_a_stable_rate_begins_like_the_shorter_one(tiny) -> No
     assert differs == list(range(82, 101))  # the first step of the decay still has the peak
 
 
-def lengths_and_shares_slowly(config: PretrainConfig) -> list[tuple[int, float]]:
-    rows, found = config.rows, []
-    for step in range(1, config.steps + 1):
-        is_short = rows.short_length is not None and step <= round(config.steps * rows.short_length_share)
-        shares = [part.share for part in rows.masking.shares if step <= round(config.steps * part.until)]
-        length = rows.short_length if is_short else rows.sequence_length
-        found.append((int(length or 0), shares[0] if shares else rows.masking.share))
-    return found
-
-
-@pytest.mark.parametrize("short_length", [None, 16])
-@pytest.mark.parametrize("ends", [(), (1.0,), (0.5, 1.0), (0.004, 0.3, 0.9, 1.0), (0.33, 0.66, 0.995, 1.0)])
+@pytest.mark.parametrize("ends", [(1.0,), (0.5, 1.0), (0.004, 0.3, 0.9, 1.0), (0.33, 0.66, 0.995, 1.0)])
 @pytest.mark.parametrize("steps", [1, 7, 100])
-def test_phases_hold_the_length_and_the_share_of_every_step(
-    tiny, steps: int, ends: tuple[float, ...], short_length: int | None
-) -> None:
-    shares = [{"share": 0.4 / (place + 1), "until": end} for place, end in enumerate(ends)]
-    config = tiny(steps=steps, short_length=short_length, masking={"shares": shares}, warmup_share=0)
+def test_phases_hold_the_settings_of_every_step(tiny, steps: int, ends: tuple[float, ...]) -> None:
+    """Against a walk over the steps, which counts the sequences of each row length."""
+    parts = [
+        {"until": end, "masked_share": 0.4 / (n + 1), "sequence_length": (16, 32)[n % 2], "global_batch": 2 + n}
+        for n, end in enumerate(ends)
+    ]
+    config = tiny(steps=steps, phases=parts, warmup_share=0)
     found = phases(config)
     assert [phase.after for phase in found] == [0, *(phase.last for phase in found[:-1])] and found[-1].last == steps
-    walked = [(phase.length, phase.share) for phase in found for _ in range(phase.after, phase.last)]
-    assert walked == lengths_and_shares_slowly(config)
-    begins = {length: walked.index((length, share)) for length, share in reversed(walked)}
-    assert all(phase.length_after == begins[phase.length] for phase in found)
+    taken = {16: 0, 32: 0}
+    for step in range(1, steps + 1):
+        part = next(part for part in parts if step <= round(steps * part["until"]))
+        phase = next(phase for phase in found if step <= phase.last)
+        assert (phase.length, phase.share) == (part["sequence_length"], part["masked_share"])
+        assert phase.config.global_batch == part["global_batch"]
+        assert phase.first_sequence(step) == taken[phase.length]
+        taken[phase.length] += part["global_batch"]
+    assert sum(phase.sequences_until(steps) for phase in found) == sum(taken.values())
 
 
-def test_phases_of_a_short_length_and_of_falling_shares_overlap(tiny) -> None:
-    shares = [{"share": 0.3, "until": 0.5}, {"share": 0.15, "until": 0.95}, {"share": 0.05}]
-    config = tiny(steps=100, short_length=16, masking={"shares": shares, "mode": "static"})
-    assert phases(config) == [
-        Phase(16, 0.3, 0, 50, 0), Phase(16, 0.15, 50, 90, 0), Phase(32, 0.15, 90, 95, 90), Phase(32, 0.05, 95, 100, 90)
+def test_a_phase_alone_has_its_settings(tiny) -> None:
+    parts = [{"until": 0.5, "sequence_length": 16, "sources": {"일기": 2.0}}, {"masked_share": 0.05}]
+    config = tiny(steps=100, phases=parts, masking={"mode": "static"})
+    first, second = (phase.config for phase in phases(config))
+    assert (first.rows.sequence_length, first.rows.masking.share, first.rows.sources) == (16, 0.15, {"일기": 2.0})
+    assert (second.rows.sequence_length, second.rows.masking.share, second.rows.sources) == (32, 0.05, None)
+    assert second.rows.masking.mode == "static" and [str(phase) for phase in phases(config)] == [
+        "8 rows of 16 tokens, 15.0% masked, sources 일기 x 2", "8 rows of 32 tokens, 5.0% masked"
     ]  # fmt: skip
-    alone = of_phase(config, phases(config)[1])
-    assert (alone.rows.sequence_length, alone.rows.masking.share, alone.rows.masking.mode) == (16, 0.15, "static")
-    assert phases(alone) == [Phase(16, 0.15, 0, 100, 0)]
+    assert phases(first)[0].last == 100
+
+
+def test_a_phase_with_a_peak_has_a_schedule_of_its_own(tiny) -> None:
+    parts = [{"until": 0.4}, {"until": 0.5, "lr": 2.0, "warmup_steps": 4}, {"lr": 3.0, "schedule": "wsd"}]
+    config = tiny(steps=100, phases=parts)
+    alike, wsd = tiny(steps=100), tiny(steps=50, lr=3.0, schedule="wsd", warmup_share=0)
+    linear = tiny(steps=10, lr=2.0, warmup_steps=4)
+    expected = [learning_rate(alike, step) for step in range(1, 41)]
+    expected += [learning_rate(part, step) for part in (linear, wsd) for step in range(1, part.steps + 1)]
+    assert [learning_rate(config, step) for step in range(1, 101)] == expected
 
 
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
-        ({"masking": {"shares": [{"share": 0.3, "until": 0.5}]}}, r"be 1 in the last \(got \[0.5\]\)"),
-        ({"masking": {"shares": [{"share": 0.3}, {"share": 0.2}]}}, "until must rise"),
+        ({"phases": [{"until": 0.5}]}, r"be 1 in the last \(got \[0.5\]\)"),
+        ({"phases": [{}, {}]}, "until must rise"),
         ({"schedule": "wsd", "warmup_share": 0.9}, "90.0% of the steps and a decay of 20.0%"),
         ({"steps": 10, "warmup_steps": 10}, "a warm-up of 100.0% of the steps leaves no step for the rest"),
     ],
@@ -100,9 +107,11 @@ def test_schedules_that_cannot_be_are_refused(tiny, settings: dict, what: str) -
 
 PLAIN = {"steps": 100, "warmup_steps": 10}
 STABLE = {**PLAIN, "schedule": "wsd"}
-SHORT = {**STABLE, "short_length": 16, "short_length_share": 0.5}
-FALLING = {**STABLE, "masking": {"shares": [{"share": 0.3, "until": 0.5}, {"share": 0.1, "until": 1.0}]}}
-RISING = {**STABLE, "masking": {"shares": [{"share": 0.3, "until": 0.4}, {"share": 0.1, "until": 1.0}]}}
+SHORT, SHORTER, LONGER = (STABLE | {"phases": [{"until": end, "sequence_length": 16}, {}]} for end in (0.5, 0.4, 0.6))
+FALLING, RISING = (
+    STABLE | {"phases": [{"until": end, "masked_share": 0.3}, {"masked_share": 0.1}]} for end in (0.5, 0.4)
+)
+MIXED = STABLE | {"phases": [{"until": 0.5}, {"sources": {"일기": 2.0}}]}
 
 
 @pytest.mark.parametrize(
@@ -116,11 +125,12 @@ RISING = {**STABLE, "masking": {"shares": [{"share": 0.3, "until": 0.4}, {"share
         (STABLE, STABLE | {"steps": 200}, 81, None),
         (STABLE, STABLE | {"steps": 200}, 82, 82),
         (STABLE, STABLE | {"steps": 200}, 100, 82),
-        (SHORT, SHORT | {"short_length_share": 0.4}, 100, 41),
-        (SHORT, SHORT | {"short_length_share": 0.4}, 41, 41),
-        (SHORT, SHORT | {"short_length_share": 0.4}, 40, None),
-        (SHORT, SHORT | {"short_length_share": 0.6}, 100, 51),
+        (SHORT, SHORTER, 100, 41),
+        (SHORT, SHORTER, 41, 41),
+        (SHORT, SHORTER, 40, None),
+        (SHORT, LONGER, 100, 51),
         (SHORT, STABLE, 1, 1),
+        (STABLE, MIXED, 100, 51),
         (FALLING, RISING, 100, 41),
         (FALLING, RISING, 40, None),
         (FALLING, FALLING | {"steps": 200}, 100, 51),

@@ -19,6 +19,8 @@ from tests.pretrain.runs import (
     train,
 )
 
+SHORT_FIRST = [{"until": 0.5, "sequence_length": 16, "masked_share": 0.3}, {"until": 0.9, "sequence_length": 16}, {}]
+
 
 @pytest.mark.parametrize("settings", [{}, {"architecture": "bert", "nsp": True}])
 def test_the_loss_falls_on_training_and_held_out_text(made: Path, tmp_path: Path, tiny, settings: dict) -> None:
@@ -76,9 +78,9 @@ def test_micro_batches_change_no_loss(made: Path, tmp_path: Path, tiny) -> None:
     [
         {"packing": "documents"},
         {"packing": "documents", "architecture": "bert", "nsp": True},
-        {"short_length": 16, "masking": {"shares": [{"share": 0.3, "until": 0.5}, {"share": 0.1}]}, "schedule": "wsd"},
-        {"architecture": "modernbert", "layers": 2, "short_length": 16},
-        {"architecture": "modernbert", "layers": 2, "short_length": 16, "packing": "documents"},
+        {"phases": SHORT_FIRST, "schedule": "wsd"},
+        {"architecture": "modernbert", "layers": 2, "phases": SHORT_FIRST},
+        {"architecture": "modernbert", "layers": 2, "phases": SHORT_FIRST, "packing": "documents"},
     ],
 )
 def test_other_layouts_train_and_resume_bit_for_bit(made: Path, tmp_path: Path, tiny, settings: dict) -> None:

@@ -49,11 +49,11 @@ def killed_after(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SavedState, "save", save_and_die)
 
 
-PHASES = "pretrain.rows.masking.shares=[{share: 0.3, until: 0.5}, {share: 0.15}]"
+PHASES = "pretrain.phases=[{until: 0.5, masked_share: 0.3, sequence_length: 64}, {until: 0.9, sequence_length: 64}, {}]"
 
 
 def test_steps_of_a_plan_fill_the_budget_and_no_more(text: Text) -> None:
-    cost, config = cost_of(text, f"{OURS} pretrain.rows.short_length=64 '{PHASES}'")
+    cost, config = cost_of(text, f"{OURS} '{PHASES}'")
     assert len(cost.by_shape) == 3
     for done, left in ((0, 1e9), (7, 2e9), (30, 1e7)):
         steps = cost.steps_within(config, done, left)

@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Batch, RowOrder, TrainingBatches, ready_steps
+from pretrain.batching.batches import Batch, TrainingBatches, ready_steps
 from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import describe_pieces
+from pretrain.batching.mixture import EVERYTHING, RowOrder
 from pretrain.config import PretrainConfig
 from pretrain.metrics.flops import flops_by_phase, flops_per_token
 from pretrain.pack.store import open_store, piece_ids, read_pieces
@@ -45,7 +46,8 @@ def test_ranks_and_micro_batches_see_the_same_global_batches(made: Path, tiny, n
 def test_an_epoch_shows_every_training_block_once_and_no_held_out_block(made: Path, tiny) -> None:
     config = tiny(global_batch=1)
     store = open_store(made / "tokens", made / "tokenizer")
-    _, training, held_out = split_rows(store, config)
+    split = split_rows(store, config)
+    training, held_out = split.training, split.held_out
     batches = batches_of(made, config, 0, 1, 1)
     seen = []
     for step in range(1, training.count(0) + 1):
@@ -63,15 +65,17 @@ def test_an_epoch_shows_every_training_block_once_and_no_held_out_block(made: Pa
 
 @pytest.mark.parametrize("unit", ["word", "eojeol"])
 def test_short_blocks_come_first_and_hold_nothing_that_is_held_out(made: Path, tiny, unit: str) -> None:
-    config = tiny(short_length=12, steps=10, short_length_share=0.8, global_batch=6, masking={"unit": unit})
+    parts = [{"until": 0.8, "sequence_length": 12}, {}]
+    config = tiny(steps=10, phases=parts, global_batch=6, masking={"unit": unit})
     batches = batches_of(made, config, 0, 1, 3)
     assert [batch.ids_BL.shape for step in (8, 9) for batch in batches.of_step(step)] == [(3, 12)] * 2 + [(3, 32)] * 2
     split = split_rows(open_store(made / "tokens", made / "tokenizer"), config)
-    assert split.short.count(0) == split.training.count(0) * 3  # 3 blocks of 10 in each of 30
-    epochs = 48 / split.short.count(0) + 6 / split.training.count(0)
+    short = split.training_rows(12)[0][EVERYTHING]
+    assert short.count(0) == split.training.count(0) * 3  # 3 blocks of 10 in each of 30
+    epochs = 48 / short.count(0) + 6 / split.training.count(0)
     assert batches.progress(9) == {"step": 9, "sequences": 54, "epochs": pytest.approx(epochs, abs=1e-3)}
     stretches = []
-    for source in (split.short, split.held_out):
+    for source in (short, split.held_out):
         rows = np.arange(source.count(0))
         found = source.gather(np.zeros_like(rows), rows)
         stretches.append(
@@ -86,8 +90,8 @@ def test_short_blocks_come_first_and_hold_nothing_that_is_held_out(made: Path, t
 
 def test_each_phase_has_its_own_exact_budget_and_the_rows_go_on_through_all(made: Path, tiny) -> None:
     """Steps 1 to 9 of a falling share show the rows and, as far as they are masked at all, the masks of one share."""
-    shares = [{"share": 0.3, "until": 0.4}, {"share": 0.15, "until": 0.7}, {"share": 0.07}]
-    config = tiny(steps=9, global_batch=7, masking={"shares": shares})
+    parts = [{"masked_share": 0.3, "until": 0.4}, {"masked_share": 0.15, "until": 0.7}, {"masked_share": 0.07}]
+    config = tiny(steps=9, global_batch=7, phases=parts)
     falling, alike = (batches_of(made, c, 0, 1, 7) for c in (config, tiny(steps=9, global_batch=7)))
     budgets = []
     for step in range(1, 10):

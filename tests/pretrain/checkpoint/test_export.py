@@ -123,7 +123,7 @@ def test_a_folder_without_all_weights_is_never_handed_out(made: Path, tmp_path: 
 
 
 def test_the_card_shows_scores_by_source_beside_the_baselines(made: Path, tmp_path: Path, tiny) -> None:
-    save(made, tiny(steps=7, short_length=8), tmp_path / "model", epochs=1.5)
+    save(made, tiny(steps=7, phases=[{"until": 0.9, "sequence_length": 8}, {}]), tmp_path / "model", epochs=1.5)
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
     _, front, text = card.split("---\n", 2)
     assert yaml.safe_load(front)["pipeline_tag"] == "fill-mask"

@@ -130,8 +130,8 @@ def test_every_phase_of_a_compiled_run_has_its_graphs(settings, monkeypatch: pyt
     counter = CompileCounter()
     monkeypatch.setattr(PretrainingModule, "compile", partialmethod(nn.Module.compile, backend=counter))
     monkeypatch.setattr(start, "_require_compiler", lambda *arguments: None)
-    shares = [{"share": 0.05 * number, "until": number / 10} for number in range(1, 11)]
-    config = settings(**PLAIN, compile=True, masking={"shares": shares}).model_copy(update={"steps": 24})
+    parts = [{"masked_share": 0.05 * number, "until": number / 10} for number in range(1, 11)]
+    config = settings(**PLAIN, compile=True, steps=24, phases=parts)
     engine = start_engine(config, PretrainingModule(build_network(config, 60, SPECIAL_IDS)), ALONE)
     ids_BL = torch.randint(5, 60, (4, 32), generator=torch.Generator().manual_seed(1))
     for count in range(1, 11):

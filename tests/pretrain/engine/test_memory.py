@@ -174,7 +174,7 @@ def test_the_rest_grows_with_the_sequences_and_the_longest_rows(tiny) -> None:
     few, many = (needed_memory(tiny(), 100, 1_000_000, n, 1) for n in (2, 6))
     assert many.activations == 3 * few.activations and many.scores == pytest.approx(3 * few.scores)
     assert few.activations == 2 * 32 * 16 * 1 * 68 and few.scores == pytest.approx(2 * 32 * 0.15 * 100 * 8)
-    later = needed_memory(tiny(short_length=8), 100, 1_000_000, 2, 1)
+    later = needed_memory(tiny(phases=[{"until": 0.9, "sequence_length": 8}, {}]), 100, 1_000_000, 2, 1)
     assert later == few
     assert "memory for 2 sequences at once: about 0.01 GiB (weights 0.00" in describe_memory(few, 2, CPU)
 

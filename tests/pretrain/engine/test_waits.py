@@ -75,7 +75,7 @@ MODES: dict[str, dict[str, Any]] = {
     "modernbert documents": {"architecture": "modernbert", "layers": 2, "packing": "documents"},
     "gpt": {"architecture": "gpt"},
     "gpt documents": {"architecture": "gpt", "packing": "documents"},
-    "short first": {"short_length": 16},
+    "short first": {"phases": [{"until": 0.9, "sequence_length": 16}, {}]},
 }
 
 

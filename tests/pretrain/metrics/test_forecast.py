@@ -55,7 +55,7 @@ def test_the_clock_starts_after_the_first_step_and_tells_the_rest(tiny, caplog, 
 
 def test_longer_rows_to_come_take_longer(tiny, caplog, now: list[float]) -> None:
     caplog.set_level(logging.INFO)
-    config = tiny(steps=100, global_batch=8, sequence_length=32, short_length=8, short_length_share=0.5)
+    config = tiny(steps=100, global_batch=8, sequence_length=32, phases=[{"until": 0.5, "sequence_length": 8}, {}])
     told = Forecast(config, CPU, 1, lambda step: 1e6 if step <= 50 else 2e6)
     for step in range(1, 7):
         told.end_step(step)

@@ -18,7 +18,6 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.metrics.meter import TIMING_KEYS, Meter, _readable, spread
 from pretrain.model.loss import Sums
-from pretrain.run import PretrainInputs, run
 
 Configure = Callable[..., PretrainConfig]
 ALONE = World(0, 1, torch.device("cpu"))
@@ -290,45 +289,14 @@ def test_a_norm_that_is_not_finite_is_no_largest_norm(
     assert [message[:8] for message in caplog.messages] == ["step 2: "]
 
 
-def test_held_out_figures_are_lines_of_the_same_file_and_reach_the_trackers(
-    tmp_path: Path, tiny: Configure, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Recorder:
-        def __init__(self) -> None:
-            self.logged: list[tuple[int, dict[str, float]]] = []
-            self.is_closed = False
-
-        def log(self, step: int, numbers: dict[str, float]) -> None:
-            self.logged.append((step, numbers))
-
-        def close(self) -> None:
-            self.is_closed = True
-
-    recorder = Recorder()
-    monkeypatch.setattr("pretrain.metrics.meter.open_trackers", lambda *_: [recorder])
+def test_held_out_figures_are_lines_of_the_same_file(tmp_path: Path, tiny: Configure) -> None:
     meter = open_meter(tmp_path, tiny(steps=4))
     go(meter, [1, 2])
     scores = {"rows": 3, "mlm_loss": 5.5, "sources": {"수필": {"mlm_loss": 5.0}}}
     meter.write_held_out(2, scores)
-    meter.close()
     assert lines_of(tmp_path)[1] == {"step": 2, "held_out": scores}
-    (line_step, line), held_out = recorder.logged
-    assert line_step == 2 and line["loss"] == lines_of(tmp_path)[0]["loss"] and "step" not in line
-    assert held_out == (
-        2, {"held_out/rows": 3, "held_out/mlm_loss": 5.5, "held_out/sources/수필/mlm_loss": 5.0}
-    )  # fmt: skip
-    assert recorder.is_closed
     with pytest.raises(BadInput, match="step 4: held_out/mlm_loss is not finite"):
         meter.write_held_out(4, {"mlm_loss": math.nan})
-
-
-def test_a_missing_tracker_stops_every_process_before_training(
-    tmp_path: Path, tiny: Configure, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(BadInput, match="pip install wandb"):
-        run(tiny(trackers=["wandb"]), PretrainInputs(tmp_path / "tokens", tmp_path / "tokenizer"), tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_slowest_rank_is_compared_with_the_median_of_the_others() -> None:

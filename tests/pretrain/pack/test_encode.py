@@ -1,4 +1,4 @@
-"""Encoding in bulk against one eojeol at a time, for plain, portable and foreign tokenizers and for hostile text."""
+"""Encoding in batches against one eojeol at a time, for plain, portable and foreign tokenizers and for hostile text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from pretrain.pack import encode as encode_module
-from pretrain.pack.batch_encoder import BulkEncoder
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import piece_ids
 from tests.pretrain.conftest import WORDS
@@ -27,7 +26,6 @@ from tests.pretrain.pack.kinds import (
     SYMBOLS,
     load,
     plain,
-    portable,
     save,
     save_angled,
 )
@@ -97,28 +95,6 @@ def test_pieces_do_not_depend_on_what_was_encoded_before(folder: Path, monkeypat
     encoder = EojeolEncoder(folder)
     by_sentence(encoder, sentences[::-3])
     assert by_sentence(encoder, sentences) == one_by_one
-
-
-@pytest.mark.parametrize("kind", [plain, portable])
-def test_every_character_of_unicode_is_encoded_as_the_library_does(kind: Callable[[], Tokenizer]) -> None:
-    codes = np.random.default_rng(1).choice(0x110000, 20_000, replace=False)
-    codes = np.concatenate([np.arange(0x3200), np.arange(0xA960, 0xA980), np.arange(0xD700, 0xD800), codes])
-    characters = [chr(code) for code in codes if not (0xD800 <= code < 0xE000 or chr(code).isspace())]
-    eojeols = [f"가{one}a{two}{one}" for one, two in zip(characters, characters[1:] + characters[:1], strict=True)]
-    found, backend = BulkEncoder(kind()).encode(eojeols), kind()
-    backend.encode_special_tokens = True
-    for start, length, encoding in zip(found.starts, found.lengths, backend.encode_batch(eojeols), strict=True):
-        assert found.ids[start : start + length].tolist() == encoding.ids
-
-
-@pytest.mark.parametrize("kind", [plain, portable])
-def test_plain_korean_never_takes_the_whole_way(kind: Callable[[], Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
-    bulk = BulkEncoder(kind())
-    seen: list[str] = []
-    whole_way = bulk._encode_by_library
-    monkeypatch.setattr(bulk, "_encode_by_library", lambda eojeols: seen.extend(eojeols) or whole_way(eojeols))
-    bulk.encode(["노래했다.", "(“Abc”,", "ㅋㅋㅠ", "漢字3%", "#[MASK]", "가\x00나", "뷁은①♥", "\u1112\u119e\u11ab글"])
-    assert seen == ["가\x00나"]
 
 
 @pytest.mark.parametrize(
