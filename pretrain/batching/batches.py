@@ -153,7 +153,7 @@ class TrainingBatches:
         sequences, epochs, by_source = 0, 0.0, dict.fromkeys(self._source_names, 0.0)
         for phase in self.phases:
             done, mixture = phase.sequences_until(step), self._mixtures[phase.rows_key]
-            sequences, epochs = sequences + done, epochs + mixture.epochs(done)
+            sequences, epochs = sequences + done, epochs + done / mixture.rows
             for name in by_source:
                 by_source[name] += mixture.epochs_of(name, done)
         mixed = {"source_epochs": {name: round(n, 3) for name, n in by_source.items()}} if by_source else {}

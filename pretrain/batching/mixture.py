@@ -62,6 +62,7 @@ class Mixture:
         self.names, self._sources = list(sources), list(sources.values())
         self._orders = [RowOrder(source.count, seed, first_epoch) for source in self._sources]
         self._sizes_K = np.array([source.count(0) for source in self._sources])
+        self.rows = int(self._sizes_K.sum())  # of one epoch
         self.shares_K = self._sizes_K * np.array([weights[name] for name in self.names])
         self.shares_K /= self.shares_K.sum()
         self._counts_K = round_counts(self.shares_K)
@@ -105,14 +106,10 @@ class Mixture:
             return found
         return [f"{self.names[k]}:{name}" for k, name in zip(places.sources_B.tolist(), found, strict=True)]
 
-    def epochs(self, sequences: int) -> float:
-        """Passes over all rows after that many sequences."""
-        return float(sequences / self._sizes_K.sum())
-
     def epochs_of(self, name: str, sequences: int) -> float:
         """Passes over the rows of one source; without a mixture, each source has those of all rows."""
         speeds = dict(zip(self.names, (self.shares_K / self._sizes_K).tolist(), strict=True))
-        return sequences * speeds.get(EVERYTHING, speeds.get(name, 0.0))
+        return sequences * float(speeds.get(EVERYTHING, speeds.get(name, 0.0)))
 
 
 def round_counts(shares_K: np.ndarray) -> Numbers:

@@ -107,13 +107,10 @@ class EojeolEncoder:
 
 def _prefix_of_eojeols(backend: Any) -> str:
     """Prefix with which an eojeol is split as inside a sentence: a space or nothing."""
-    both, first, later = (_cut(backend, text) for text in ("a a", "a", " a"))
-    return " " if both == first + later != first * 2 else ""
 
+    def cut(text: str) -> str:  # after the normalizer and the pre-tokenizer
+        text = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
+        words = backend.pre_tokenizer.pre_tokenize_str(text) if backend.pre_tokenizer else [(text, ())]
+        return "".join(word for word, _ in words)
 
-def _cut(backend: Any, text: str) -> str:
-    """A text after the normalizer and the pre-tokenizer."""
-    normalized = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
-    if backend.pre_tokenizer is None:
-        return str(normalized)
-    return "".join(word for word, _ in backend.pre_tokenizer.pre_tokenize_str(normalized))
+    return " " if cut("a a") == cut("a") + cut(" a") != 2 * cut("a") else ""
