@@ -64,14 +64,16 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
-# the layout of JSON and console lines; our own lists of equal length; figures of the paper; buffers and threads;
-# the length of hashes
+# the layout of JSON, console lines and columns; our own lists of equal length; figures of the paper; buffers and
+# threads; the length of hashes
 UNSEEN_KEYWORDS = (
     "ensure_ascii", "indent", "allow_unicode", "soft_wrap", "strict", "dev_scores", "dev_examples", "daemon", "maxsize",
-    "digest_size", "non_blocking", "memory_map", "use_threads", "zero_copy_only", "verbose",
+    "numbers", "digest_size", "non_blocking", "memory_map", "use_threads", "zero_copy_only", "verbose",
 )  # fmt: skip
-# sizes of batches, buffers and portions, and times of waiting: other values give the same results, sooner or later
+# sizes of batches, buffers and portions, and times of waiting: other values give the same results, sooner or later;
+# tables copied from the paper
 UNSEEN_CONSTANTS = re.compile(
+    r"PAPER_\w+ = |"
     r"(?!MAX)\w*((AT_ONCE|_AHEAD|_SECONDS|PER_(BATCH|CALL|TEXT|STRING)|SLAB_\w+|BATCH_\w+|CHUNK|BLOCK_\w+) = "
     r"|_BYTES = \d+ << )"
 )
@@ -169,6 +171,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, object]]:
             yield "value", 2 * value or 1.0
         case ast.Call(func=ast.Name(id=name)) if name in CALLS:
             yield "func", ast.Name(CALLS[name], ast.Load())
+        case ast.If(test=ast.Name("TYPE_CHECKING")):
+            pass
         case ast.If(test=ast.Name() | ast.Call() | ast.Attribute() as test) | ast.While(test=ast.Name() as test):
             yield "test", ast.UnaryOp(ast.Not(), test)
 

@@ -102,7 +102,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(read_bytes(path, MAX_BYTES)).hexdigest()
 
 
-def identify(path: Path, is_custom: bool = False) -> dict[str, str]:
+def identify(path: Path, is_custom: bool) -> dict[str, str]:
     """``file``, ``sha256`` and ``version`` of a file, as recorded in results; ``own`` is a custom task's version."""
     digest = sha256(path)
     return {"file": path.name, "sha256": digest, "version": "own" if is_custom else version_of(path, digest)}

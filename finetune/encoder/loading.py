@@ -161,8 +161,7 @@ def wrap_texts(tokenizer: PreTrainedTokenizerBase) -> None:
             processors.Sequence([processors.ByteLevel(trim_offsets=True), template]) if is_byte_level else template
         )
     for side in ("padding_side", "truncation_side"):
-        if getattr(tokenizer, side) != "right":
-            setattr(tokenizer, side, "right")
+        setattr(tokenizer, side, "right")
 
 
 def _wraps(tokenizer: PreTrainedTokenizerBase) -> bool:

@@ -46,7 +46,7 @@ def _is_account(match: re.Match[str], label: str | None) -> bool:
     groups = _GROUP.findall(match.group())
     if _TIME.fullmatch(match.group()) or _DAY.match(match.group()):
         return False
-    if len(groups) > 1 and all(len(group) == 4 and group[:2] in ("19", "20") for group in groups):
+    if all(len(group) == 4 and group[:2] in ("19", "20") for group in groups):
         return False
     return MIN_ACCOUNT_DIGITS <= sum(map(len, groups)) <= MAX_ACCOUNT_DIGITS
 

@@ -74,3 +74,11 @@ def test_names_of_sources_and_documents_are_public(tmp_path: Path, clean: Callab
     clean(tmp_path / "a.jsonl")
     statistics = json.loads((tmp_path / "out" / "statistics.json").read_text("utf-8"))
     assert list(statistics["sources"]) == ["[EMAIL]의 글", "https://news.example.com"]
+
+
+def test_documents_with_some_hidden_sentences_are_sampled(tmp_path: Path, clean: Callable[..., Any]) -> None:
+    (tmp_path / "a.txt").write_text(f"오늘은 비가 왔다. 문의는 {PHONE} 으로 주세요.\n\n내일은 맑다.\n", "utf-8")
+    clean(tmp_path / "a.txt", pii={"mode": "tag"})
+    rows = pq.read_table(tmp_path / "out" / "changed" / "samples.parquet").to_pylist()
+    [row] = [row for row in rows if "TEL" in row["rule"]]
+    assert row["before"] == row["after"] == "문의는 [TEL] 으로 주세요."

@@ -153,6 +153,28 @@ def test_the_example_of_a_row_is_found_beside_its_label(kind) -> None:
     assert find_pii(f"{label} {kind.example}") == [Span(len(label) + 1, end, kind.name)]
 
 
+CONFIDENCE = {
+    "건강보험증 번호 23456789012": 0.6,  # only with a label
+    "110512345612": 0.5,
+    "M12345678": 0.65,
+    "여권번호 M12345678": 0.85,
+    "010-0234-5678": 0.8,
+    "연락처 010-0234-5678": 1.0,
+    "사업자번호: 9999999997": 0.8,  # weak, with a label and a check digit
+    "999-99-99997": 0.9,
+    "+82-10-0234-5678": 0.9,
+    "9999-9999-9999-9995": 1.0,
+    "hong@example.com": 0.95,
+    "https://example.com": 0.95,
+    "메일 hong@example.com": 1.0,
+}
+
+
+@pytest.mark.parametrize("text", CONFIDENCE)
+def test_confidence_grows_with_strength_label_and_check_digit(text: str) -> None:
+    assert [span.score for span in find_pii(text)] == [CONFIDENCE[text]]
+
+
 def test_the_nearest_label_decides_between_types() -> None:
     account, phone = "110-123-123456", "010-0234-5678"
     text = f"국민은행 {account}, 연락처 {phone}, 여권 M12345678"
@@ -194,6 +216,11 @@ def test_label_in_the_sentence_before_announces_a_value() -> None:
 
 def test_value_does_not_reach_into_the_next_sentence() -> None:
     assert values(["연락처는 02-123", "4567 다음은 010-0123-4567"]) == [("010-0123-4567", "TEL")]
+
+
+def test_a_value_is_reported_in_each_sentence_that_has_a_part_of_it() -> None:
+    found = find_pii_in_sentences(["전화 010", "0234", "5678로", "끝"], joint=" ")
+    assert found == [[Span(3, 6, "TEL")], [Span(0, 4, "TEL")], [Span(0, 4, "TEL")], []]
 
 
 def test_sentences_without_personal_data_give_nothing() -> None:

@@ -185,3 +185,23 @@ def test_fingerprints_tell_keys_apart_and_hold_nothing_of_them() -> None:
     assert one != other
     assert one == key_fingerprint(PASSPHRASE.encode())
     assert len(one) == 32 and PASSPHRASE.encode().hex() not in one
+
+
+def test_the_fingerprint_of_a_key_is_the_same_in_every_release() -> None:
+    assert key_fingerprint(KEY) == "4f9ecf579aa29c39dbbc6e0e1a845481"  # runs that recorded it go on with their key
+
+
+def test_only_sentences_with_personal_data_are_dropped() -> None:
+    kept = ["임진왜란은 1592년에 일어났다.", "골뱅이 @ 기호와 3.5점도 그대로 둔다."]
+    found = PiiHider("drop", SECRET).hide_in_sentences([kept[0], f"문의는 {PHONE}로 주세요.", kept[1]], "d")
+    assert found.sentences == [kept[0], None, kept[1]]
+    assert [len(spans) for spans in found.spans] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_replacements_of_an_earlier_call_stay_and_other_values_are_hidden(mode: Mode) -> None:
+    earlier, new = "010-0234-5678", "010-0345-6789"
+    sentences = [f"문의는 {earlier}로 주세요.", f"팩스는 {new}이다."]
+    first, second = PiiHider(mode, SECRET).hide_in_sentences(sentences, "d", lambda value: value == earlier).sentences
+    assert first == sentences[0]
+    assert second is None or new not in second

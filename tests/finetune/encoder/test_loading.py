@@ -54,6 +54,18 @@ def test_code_in_a_model_folder_is_not_run(tiny_encoder) -> None:
     refuse(folder, "not an encoder that transformers can load")
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_texts_are_padded_and_cut_on_the_right_whatever_the_folder_says(side: str, tiny_encoder) -> None:
+    folder = Path(tiny_encoder(["서울에"])[0])
+    settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    sides = {"padding_side": side, "truncation_side": side}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings | sides), "utf-8")
+    tokenizer = load_tokenizer(str(folder))
+    long, short = tokenizer(["서울에 서울에", "서"], padding=True, truncation=True, max_length=5)["attention_mask"]
+    assert (long, short) == ([1] * 5, [1, 1, 1, 0, 0])
+    assert tokenizer("서울에", truncation=True, max_length=3)["input_ids"][1] == tokenizer("서")["input_ids"][1]
+
+
 @pytest.mark.parametrize("role", ["pad_token", "cls_token", "sep_token"])
 def test_a_tokenizer_without_a_needed_token_is_refused(role: str, tiny_encoder) -> None:
     folder = Path(tiny_encoder(["서울에"])[0])

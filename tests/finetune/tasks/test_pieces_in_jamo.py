@@ -75,10 +75,11 @@ def test_tags_come_back(tokenizer: PreTrainedTokenizerFast, protocol: ProtocolNa
 
 @both_protocols
 def test_a_syllable_of_two_tokens_is_read_from_the_one_that_has_no_other(protocol: ProtocolName) -> None:
-    tokenizer = in_jamo(["세나르"])
-    assert [unicodedata.normalize("NFC", token) for token in tokenizer.tokenize("세나를")] == ["세나르", "##ᆯ"]
-    example = example_of("세나를", "Pp.")
-    assert recovered("klue-ner", protocol, [example], tokenizer) == [example.gold]
+    for piece, text, tags in (("세나르", "세나를", "Pp."), ("나르", "나를", "P.")):
+        tokenizer = in_jamo([piece])
+        assert [unicodedata.normalize("NFC", token) for token in tokenizer.tokenize(text)] == [piece, "##ᆯ"]
+        example = example_of(text, tags)
+        assert recovered("klue-ner", protocol, [example], tokenizer) == [example.gold]
 
 
 @both_protocols

@@ -245,6 +245,25 @@ def test_a_hub_name_without_network_is_reported_at_once(tmp_path: Path, monkeypa
     assert found == "nobody/encoder: no such folder, and the Hub cannot be reached; go online, or name a folder"
 
 
+@pytest.mark.parametrize("way", ["cached", "proxy", "name server"])
+def test_a_hub_model_is_read_if_it_is_cached_or_the_hub_may_be_reached(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_address(*_: object) -> list[object]:
+        if way != "name server":
+            raise OSError("Name or service not known")
+        return []
+
+    read: list[str] = []
+    monkeypatch.setattr("socket.getaddrinfo", find_address)
+    monkeypatch.setattr("launch.checks.preflight.getproxies", lambda: {"https": "a:1"} if way == "proxy" else {})
+    cached = "config.json" if way == "cached" else None
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda name, file: cached)
+    monkeypatch.setattr("finetune.encoder.loading.check_encoder", read.append)
+    assert problems_of(tmp_path, "finetune.models=somebody/encoder") == ""
+    assert read == ["somebody/encoder"]
+
+
 def test_unusable_devices_are_reported_before_the_run(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("launch.checks.preflight.has_nvidia_devices", lambda: True)
     monkeypatch.setattr("corpus.documents.accelerator.has_nvidia_devices", lambda: True)

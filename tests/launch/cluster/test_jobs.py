@@ -210,3 +210,14 @@ def test_problems_of_every_machine_are_reported_before_submission(tmp_path: Path
 def test_an_unknown_stage_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="no such stage; stages are corpus"):
         plan_launch("smoke", [], Site(), tmp_path, ["pretraining"])
+
+
+def test_each_verb_gets_its_processes_and_only_fine_tuning_joins_the_queue(tmp_path: Path) -> None:
+    launch = plan_launch("smoke", ["pretrain.steps=7"], Site(prepare={"cpus": 3}, finetune={"cpus": 5}), tmp_path)
+    found = {verb: launch.arguments(verb, launch.task(verb)) for verb in ("corpus", "pretrain", "finetune")}
+    first, last = ["smoke", "pretrain.steps=7"], ["--runs", str(tmp_path)]
+    assert found == {
+        "corpus": ["corpus", *first, "workers=3", *last],
+        "pretrain": ["pretrain", *first, *last],
+        "finetune": ["finetune", *first, "workers=5", "launch.engine=local", *last],
+    }

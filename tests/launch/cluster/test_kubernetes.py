@@ -117,3 +117,11 @@ def test_names_are_those_of_dns() -> None:
 def test_missing_settings_are_reported(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match=message):
         manifest(tmp_path, **settings)
+
+
+def test_memory_and_gpus_are_limited_and_cores_only_requested(tmp_path: Path) -> None:
+    made = manifest(tmp_path, pretrain={"cpus": 6, "gpus": 2, "memory_gb": 40}, finetune={"gpus": 0})
+    found = {name: job["spec"]["template"]["spec"]["containers"][0]["resources"] for name, job in jobs_of(made).items()}
+    gpus = {"nvidia.com/gpu": "2"}
+    assert found["pretrain"] == {"requests": {"cpu": "6", "memory": "40Gi"} | gpus, "limits": {"memory": "40Gi"} | gpus}
+    assert found["finetune"] == {"requests": {"cpu": "8"}, "limits": {}}

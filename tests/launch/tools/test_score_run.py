@@ -37,7 +37,8 @@ def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: i
         "is_official_dev": False, "n": len(rows), "n_train": 40, "headline": next(iter(scores)),
         "bootstrap_samples": SAMPLES, "scores": defined(scores), "trivial": defined(scores), "recipe": {},
         "intervals": bootstrap(task, rows, groups, SAMPLES, 42), "tables": defined_tables(task.inspection.tables(rows)),
-        "data": {"train": identify(train), "dev": identify(dev)}, "selected": None, "versions": {}, **more,
+        "data": {"train": identify(train, False), "dev": identify(dev, False)}, "selected": None, "versions": {},
+        **more,
     }  # fmt: skip
     folder = run / "finetune" / name / model.replace("/", "-").strip("-") / f"seed-{seed}"
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)

@@ -8,11 +8,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from inspect_ai.model import ModelOutput
 
 from corpus.documents.errors import BadInput
 from finetune.generative.client import ask as client_ask
 from finetune.generative.client import models
-from finetune.generative.client.ask import Client, Question, ask
+from finetune.generative.client.ask import Answer, Client, Question, ask
 from finetune.generative.client.models import _wait_seconds, find_keys
 from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, serving
@@ -38,6 +39,29 @@ def test_answers_come_in_the_order_of_the_questions_with_their_tokens(point):
     assert [(one.tokens_in, one.tokens_out) for one in found] == [(20, len(one.text)) for one in found]
     assert server.most_open <= QUICK.connections
     assert server.bodies[0]["temperature"] == 0 and server.bodies[0]["max_tokens"] == 32
+
+
+def test_seconds_are_those_of_the_answered_request(point):
+    with serving(lambda asked, before: Reply("답", delay=0.05)) as server:
+        point(server)
+        start = time.monotonic()
+        found = ask(questions(2), replace(QUICK, connections=1))
+        elapsed = time.monotonic() - start
+    assert all(one.seconds >= 0.05 for one in found) and sum(one.seconds for one in found) <= elapsed
+    assert [one.seconds for one in found] == [round(one.seconds, 3) for one in found]
+    unmeasured = ModelOutput.from_content("provider/model", "답")
+    assert client_ask._to_answer("q", unmeasured) == Answer("q", "답", "stop", None, None, 0.0)
+
+
+def test_costs_are_sums_over_answers_and_unknown_without_any_count():
+    counted, uncounted = Answer("a", "답", "stop", 20, 3, 0.25), Answer("b", None, seconds=0.5)
+    assert client_ask.sum_costs([counted, counted, uncounted]) == {
+        "requests": 3, "unanswered": 1, "tokens_in": 40, "tokens_out": 6, "seconds": 1.0,
+    }  # fmt: skip
+    assert client_ask.sum_costs([uncounted]) == {
+        "requests": 1, "unanswered": 1, "tokens_in": None, "tokens_out": None, "seconds": 0.5,
+    }  # fmt: skip
+    assert client_ask.sum_costs([replace(counted, seconds=0.26)])["seconds"] == 0.3
 
 
 def test_what_was_answered_is_never_asked_again(point):

@@ -12,7 +12,7 @@ import torch
 from corpus.documents.errors import BadInput
 from finetune.examples import Row
 from finetune.tasks.wos.ontology import SLOTS, find_ontology
-from finetune.tasks.wos.task import WOS
+from finetune.tasks.wos.task import WOS, parse_input
 from finetune.train.batched_prediction import to_tensors
 from tests.finetune.records import record_of
 
@@ -199,3 +199,12 @@ def test_importing_the_task_imports_no_torch():
     """Reading, converting, decoding and scoring are for machines without it, too."""
     code = "import sys, finetune.tasks.wos; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_dialogue_to_predict_ends_with_its_last_turn_of_the_user() -> None:
+    turns = ["서울 숙소요", "네, 어디쯤이요?", "강남이요", "찾았습니다"]
+    for count in (3, 4):
+        assert parse_input("\t".join(turns[:count]), "line 1") == {
+            "dialogue": "line 1", "turns": ("", *turns[:3]), "ontology": {},
+        }  # fmt: skip
+    assert parse_input("", "line 1") is None
