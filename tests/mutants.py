@@ -73,7 +73,7 @@ UNSEEN_KEYWORDS = (
 # sizes of batches, buffers and portions, and times of waiting: other values give the same results, sooner or later;
 # tables copied from the paper
 UNSEEN_CONSTANTS = re.compile(
-    r"PAPER_\w+ = |"
+    r"PAPER_TABLE_\d+ = |"
     r"(?!MAX)\w*((AT_ONCE|_AHEAD|_SECONDS|PER_(BATCH|CALL|TEXT|STRING)|SLAB_\w+|BATCH_\w+|CHUNK|BLOCK_\w+) = "
     r"|_BYTES = \d+ << )"
 )

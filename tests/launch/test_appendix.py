@@ -167,6 +167,12 @@ def test_every_row_of_the_latex_table_has_all_columns() -> None:
     assert not re.search(r"(?<!\\)[#_]", text) and text.count(r"b\&c") == 1
 
 
+def test_the_latex_table_has_the_first_line_of_each_cell() -> None:
+    table = table_of_models(Results(list(fake_results(["ynat"], ["model"], [""], [1, 2]))))
+    (line,) = [line for line in latex_table(table).splitlines() if latex(table.rows[0][0]) in line and "&" in line][-1:]
+    assert line == " & ".join(latex(cell.split("\n")[0]) for cell in table.rows[0]) + r" \\"
+
+
 def test_the_latex_table_can_be_typeset(tmp_path: Path) -> None:
     """Within the page, with a glyph for every character: odd names, Korean, more models than fit side by side."""
     if not shutil.which("xelatex") or subprocess.run(["kpsewhich", "kotex.sty"], capture_output=True).returncode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -74,6 +75,13 @@ def test_corpus_analyser_entries_and_digest_are_named() -> None:
         assert fact in card
     assert ["뉴스", "1,000"] in rows(card)
     assert "Analyser: none." in write_card(config(builder="bpe"), {**STATISTICS, "analyser": {}})
+
+
+def test_the_tables_have_a_ruler_under_their_heads() -> None:
+    table = rows(write_card(config(), full_statistics()))
+    heads = [(head, ruler) for head, ruler in pairwise(table) if ruler[0] == "---"]
+    assert len(heads) > 1
+    assert all(ruler == ["---", *["---:"] * (len(head) - 1)] for head, ruler in heads)
 
 
 def test_table_35_stands_beside_the_papers_rows() -> None:

@@ -21,6 +21,7 @@ from finetune.inference.predict import predict_official
 from finetune.job import to_rows
 from finetune.registry import TASKS, task_of
 from finetune.run import FinetuneInputs, run
+from finetune.saved_models.card import model_card
 from finetune.saved_models.load import SavedModel, load_model
 from finetune.score.scores import read_rows
 from finetune.tasks.ner.metrics import NER_TAGS
@@ -111,6 +112,15 @@ def test_the_card_says_what_was_scored_and_how(trained: Path) -> None:
     assert "not the official dev file" in card and "CC BY-SA" in card and "One training, seed 1" in card
     assert "AutoModelForSequenceClassification" in card and "pipeline_tag: text-classification" in card
     assert "malmoi.register_models()" in parser and "pipeline_tag" not in parser
+
+
+@pytest.mark.parametrize("encoder", ["klue/bert-base", "model", "runs/a/model", "fresh:klue/bert-base"])
+def test_a_card_names_the_encoder_as_base_only_if_it_is_on_the_hub(trained: Path, encoder: str) -> None:
+    settings = json.loads((trained / "ynat" / "model" / "seed-1" / "model" / "malmoi.json").read_text("utf-8"))
+    settings |= {"encoder": encoder, "searched_on": None}
+    card = model_card(settings, "topics", "BertForSequenceClassification", {1: 50.0})
+    assert ("base_model: klue/bert-base" in card.splitlines()) == (encoder == "klue/bert-base")
+    assert f"The encoder `{encoder}`" in card
 
 
 def edit(folder: Path, **changes: object) -> None:

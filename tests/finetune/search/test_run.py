@@ -98,13 +98,15 @@ def test_a_study_that_was_killed_is_finished_as_if_it_had_not_been(
 
 
 def test_a_study_is_extended_and_another_one_shares_its_trainings(
-    inputs: FinetuneInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inputs: FinetuneInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     begun = count_trainings(monkeypatch)
     run(config(trials=3), inputs, tmp_path / "a")
     run(config(trials=6), inputs, tmp_path / "a")
     longer = len(begun)
     assert longer == len(set(begun)) <= 6  # the same combination is trained once
+    assert f"({longer} of {longer} done" in caplog.messages[-1]
     monkeypatch.setattr(pool, "START", "fork")
     run(config(trials=3), inputs, tmp_path / "b", workers=2)
     assert lines(tmp_path / "a")[:3] == lines(tmp_path / "b")

@@ -149,7 +149,13 @@ def test_two_judges_are_compared(playing, tmp_path) -> None:
     assert found["n"] == 4 and found["exact"] == 0.25 and found["within_1"] == 1 and found["spearman"] == 1
     assert found["mean_difference"] == -0.75
     assert scores["agreement"]["pairs"]["exact"] == 1
-    assert [table.title for table in mt_bench_tables(scores)][2] == "Agreement of the judges"
+    table = mt_bench_tables(scores)[2]
+    assert table.title == "Agreement of the judges"
+    assert [list(row) for row in table.rows] == [
+        ["judged by both", "4", "4"], ["equal", "25 %", "100 %"], ["within 1", "100 %", "–"],
+        ["Spearman", "+1.00", "–"], ["Cohen's kappa", f"{found['kappa']:+.2f}", "+1.00"],
+        ["second minus first", "-0.75", "–"],
+    ]  # fmt: skip
 
 
 def test_a_turn_without_an_answer_is_not_judged_and_counts_as_failed(playing, tmp_path) -> None:

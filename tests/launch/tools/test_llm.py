@@ -1,0 +1,20 @@
+"""``malmoi llm export``: the files and what to run next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.command import run_command
+
+
+def test_tasks_are_exported_with_the_command_that_runs_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "tasks"
+    done = run_command(capfd, "llm", "export", "lm-eval", str(folder), "ynat", "klue-nli", "--limit", "2")
+    assert done.code == 0, done.errors
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
+    assert len(names) == 2
+    _, _, named = done.output.strip().partition(f"2 tasks: lm_eval --include_path {folder} --tasks ")
+    assert sorted(named.split(",")) == names
+    assert all(len(path.read_text("utf-8").splitlines()) == 2 for path in folder.glob("*.jsonl"))
