@@ -75,3 +75,11 @@ def test_a_killed_unit_is_done_again_from_nothing(tmp_path: Path) -> None:
 
 def test_the_end_of_the_process_of_the_last_unit_is_an_error(tmp_path: Path) -> None:
     assert KILLED in run_program(tmp_path / "units", 2, "ccc").stderr
+
+
+def test_units_of_an_earlier_run_are_reported_and_only_these(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    map_units(count_letters, ["a", "bb"], tmp_path, title="counting")
+    assert not caplog.messages
+    map_units(count_letters, ["a", "bb", "ccc"], tmp_path, title="counting")
+    assert caplog.messages == ["counting: 2 of 3 already finished by an earlier run"]

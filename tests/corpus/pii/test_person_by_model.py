@@ -314,3 +314,16 @@ def test_a_particle_that_fits_the_syllable_before_it_is_no_part_of_a_name(text: 
     assert _before_particle(text, NameSpan(0, len(text), 1.0)) == kept
     assert _before_particle(f"{text}, 말", NameSpan(0, len(text), 1.0)) == kept
     assert _before_particle(f"{text}말", NameSpan(0, len(text), 1.0)) == len(text)
+
+
+def test_names_are_extended_to_the_start_of_their_word_by_two_syllables() -> None:
+    def found(text: str, *spans: tuple[int, int]) -> list[str]:
+        names = tagged._from_word_starts(text, [NameSpan(*span, 0.9) for span in spans])
+        return [text[name.start : name.end] for name in names]
+
+    assert found("나루토는 왔다", (1, 3)) == ["나루토"]
+    assert found("나루토2는 왔다", (2, 4)) == ["나루토2"]  # its second letter is no syllable
+    assert found("우즈마키나루토는", (4, 7)) == []  # three syllables and more before it
+    assert found("A나루토", (1, 4)) == ["나루토"]
+    assert found("나루토", (0, 1)) == []  # one syllable
+    assert found("나루토 왔다", (0, 2), (2, 3)) == ["나루토"]

@@ -225,3 +225,9 @@ def test_people_of_klue_ner_are_found_where_words_announce_them(shared: Callable
 @given(st.lists(st.sampled_from([text for block in MARKED for text in unmark(block)[0].split(" ")]), max_size=30))
 def test_names_are_sorted_and_never_overlap(pieces: list[str]) -> None:
     assert all(left[1] <= right[0] for left, right in pairwise(names_in(" ".join(pieces))))
+
+
+@pytest.mark.parametrize("value", ["一山", "龥山", "金大中"])
+def test_hanja_names_stay_in_hanja(value: str) -> None:
+    fake = fake_name(Random(1), value)
+    assert len(fake) == len(value) and all("一" <= letter <= "龥" for letter in fake)
