@@ -1,4 +1,4 @@
-"""Shards hold each kept document once and in order, whatever the limits of shards and row groups."""
+"""Shards hold each kept document once and in order, for any size of shards."""
 
 from __future__ import annotations
 

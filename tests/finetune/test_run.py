@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import torch
 from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
@@ -15,7 +16,7 @@ from finetune import job
 from finetune.config import FinetuneConfig
 from finetune.queue.jobs import plan
 from finetune.registry import TASKS
-from finetune.run import FinetuneInputs, run
+from finetune.run import FinetuneInputs, finish_jobs, run
 from finetune.score.scores import score_file
 from finetune.task_names import TASK_NAMES
 from tests.finetune.conftest import build_tiny_encoder
@@ -169,3 +170,19 @@ def test_names_of_tasks_agree_everywhere() -> None:
 def test_a_task_named_twice_is_refused() -> None:
     with pytest.raises(ValidationError, match="listed twice: ynat"):
         FinetuneConfig(tasks=("ynat", "ynat"))
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(1, 1), (2, 3)])
+def test_jobs_of_this_process_use_one_thread(
+    workers: int, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr("finetune.run.finish", lambda *_: iter(threads.append(torch.get_num_threads()) or ()))
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        jobs: list[Any] = [object(), object()]
+        finish_jobs(jobs, 0, print, tmp_path, FinetuneConfig(), device=torch.device("cpu"), workers=workers)
+        assert threads == [expected] and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

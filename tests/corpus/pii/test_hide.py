@@ -188,7 +188,7 @@ def test_fingerprints_tell_keys_apart_and_hold_nothing_of_them() -> None:
 
 
 def test_the_fingerprint_of_a_key_is_the_same_in_every_release() -> None:
-    assert key_fingerprint(KEY) == "4f9ecf579aa29c39dbbc6e0e1a845481"  # runs that recorded it go on with their key
+    assert key_fingerprint(KEY) == "4f9ecf579aa29c39dbbc6e0e1a845481"  # runs that recorded it accept their key
 
 
 def test_only_sentences_with_personal_data_are_dropped() -> None:

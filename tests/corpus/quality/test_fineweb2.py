@@ -59,6 +59,14 @@ def test_prose_passes_and_each_rule_finds_its_example() -> None:
     assert tuple(found) == RULES
 
 
+@pytest.mark.parametrize(
+    ("ends", "is_enough"), [("서울에서 바다의", True), ("호수서 바다의", False), ("서울에서", False)]
+)
+def test_two_different_stop_words_are_enough(ends: str, is_enough: bool) -> None:
+    text = f"{FAILING['few_stop_words']} {ends}"
+    assert bool(failed_rules(read_characters([text]), [text])["few_stop_words"][0]) is not is_enough
+
+
 def test_documents_do_not_influence_each_other() -> None:
     texts = [PROSE, *FAILING.values(), PROSE, "", "글"] * 3
     alone = [rule for text in texts for rule in first_failed([text])]

@@ -55,7 +55,7 @@ def test_code_in_a_model_folder_is_not_run(tiny_encoder) -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_texts_are_padded_and_cut_on_the_right_whatever_the_folder_says(side: str, tiny_encoder) -> None:
+def test_texts_are_padded_and_cut_on_the_right_for_any_setting_of_the_folder(side: str, tiny_encoder) -> None:
     folder = Path(tiny_encoder(["서울에"])[0])
     settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
     sides = {"padding_side": side, "truncation_side": side}

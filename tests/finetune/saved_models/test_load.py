@@ -21,7 +21,7 @@ from finetune.inference.predict import predict_official
 from finetune.job import to_rows
 from finetune.registry import TASKS, task_of
 from finetune.run import FinetuneInputs, run
-from finetune.saved_models.card import model_card
+from finetune.saved_models.card import model_card, shown_encoder
 from finetune.saved_models.load import SavedModel, load_model
 from finetune.score.scores import read_rows
 from finetune.tasks.ner.metrics import NER_TAGS
@@ -112,6 +112,14 @@ def test_the_card_says_what_was_scored_and_how(trained: Path) -> None:
     assert "not the official dev file" in card and "CC BY-SA" in card and "One training, seed 1" in card
     assert "AutoModelForSequenceClassification" in card and "pipeline_tag: text-classification" in card
     assert "malmoi.register_models()" in parser and "pipeline_tag" not in parser
+
+
+def test_a_card_names_folders_without_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "model").mkdir(parents=True)
+    names = ("klue/bert-base", "model", "home/me/model", "/me/model", "./me/model", "~/model", "runs/model")
+    assert [shown_encoder(name) for name in names] == ["klue/bert-base", *["model"] * 6]
+    assert [shown_encoder(f"fresh:{name}") for name in names] == ["fresh:klue/bert-base", *["fresh:model"] * 6]
 
 
 @pytest.mark.parametrize("encoder", ["klue/bert-base", "model", "runs/a/model", "fresh:klue/bert-base"])

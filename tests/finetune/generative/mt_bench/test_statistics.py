@@ -120,3 +120,13 @@ def test_two_judges_agree_on_pairs_that_both_could_read() -> None:
     a = paired(("a", "a"), ("b", "b"), ("a", "b"), ("a", None))
     b = paired(("a", "a"), ("a", "a"), ("tie", "tie"), ("a", "a"))
     assert agreement_of_pairs(a, b) == {"n": 3, "exact": pytest.approx(2 / 3), "kappa": pytest.approx(0.5)}
+
+
+def test_the_interval_of_a_win_rate_is_a_share() -> None:
+    pairs = [Paired(f"q{place}", "math", 1, *verdicts) for place, verdicts in enumerate(["aa"] * 5 + ["bb"])]
+    rate = summarize_pairs(pairs)["win_rate"]
+    assert rate["score"] == pytest.approx(5 / 6)
+    low, high = rate["interval"]
+    assert 0 < low < 5 / 6 and high == 1.0
+    rate = summarize_pairs([pair._replace(first="b", second="b") for pair in pairs[1:]] + pairs[:1])["win_rate"]
+    assert rate["interval"][0] == 0.0

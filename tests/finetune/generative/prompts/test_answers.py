@@ -142,4 +142,5 @@ def test_every_full_width_character_becomes_half_width():
     """From the full-width exclamation mark to the tilde, and the ideographic space."""
     wide = "".join(map(chr, range(0xFF01, 0xFF5F)))
     assert clean(wide + "\u3000") == "".join(map(chr, range(0x21, 0x7F))) + " "
+    assert clean("경제\u00a0뉴\u200b스\ufeff") == "경제 뉴스"
     assert find_choice("경제！", {"경제": "경제", "정치": "정치"}) == "경제"

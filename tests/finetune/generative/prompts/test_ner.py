@@ -59,6 +59,11 @@ def test_a_repeated_entity_takes_the_next_place_and_no_more_than_there_are():
     ]  # fmt: skip
 
 
+def test_an_entity_in_another_writing_is_found_where_it_begins():
+    assert found("윤슬은７월: 사람") == [("윤슬은 7월", "PS", 0)]
+    assert found("3 일 한빛 은행: 기관") == [("3일 한빛은행", "OG", 7)]
+
+
 def test_an_entity_that_is_not_in_the_sentence_has_no_place():
     assert found("서울: 장소\n한빛은행: 기관") == [("한빛은행", "OG", 10)]
 
