@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.timing import timed
 from corpus.documents.shards import ShardPortion, iter_documents, shard_paths
 from corpus.documents.units import map_units, unit_folder
-from launch.sample.unpack import Span
 
 if TYPE_CHECKING:
     from pretrain.config import PretrainConfig
     from tokenizer.config import TokenizerConfig
 
 Split = Callable[[str], list[str]]
+Span = tuple[int, int, str]  # start, end, type
 Detect = Callable[[str], list[Span]]
 
 PLAIN_RULE = "[.!?] + blank"

@@ -23,12 +23,20 @@ from benchmarks.baselines import (
     load_splitters,
     split_at_stops,
 )  # fmt: skip
-from benchmarks.gold import Labelled, read_gold, read_labelled, score_spans, score_splits
+from benchmarks.gold import (
+    Labelled,
+    gold_sentences,
+    labelled_documents,
+    read_gold,
+    read_labelled,
+    score_spans,
+    score_splits,
+)
 from benchmarks.texts import GIVEN, SAMPLE, byte_count, read_texts, spread
 from benchmarks.timing import ROUNDS, fresh_in_turns, record_table, run_fresh, time_in_turns, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, Table, print_table
-from launch.sample.unpack import gold_sentences, labelled_documents, unpack
+from launch.sample.unpack import unpack
 
 FAST_MEGABYTES, SLOW_MEGABYTES, QUERY_MEGABYTES = 5.0, 0.1, 3.0
 BEGINNING_CHARS = 2_000

@@ -10,13 +10,27 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.baselines import Detect, Split
+from benchmarks.baselines import Detect, Span, Split
 from corpus.documents.errors import BadInput
-from launch.sample.unpack import Span
+from launch.sample.unpack import SOURCES, read_archive, read_rows
 
 MIN_OVERLAP = 0.5
 
 Labelled = list[tuple[str, list[Span]]]  # texts with their true spans of personal data: start, end, type
+
+
+def labelled_documents() -> Labelled:
+    """The text of every document of the sample with the spans of personal data in it."""
+    packed = read_archive("documents.tar.zst")
+    spans = {row["id"]: [tuple(span) for span in row["spans"]] for row in read_rows(packed["pii_truth.jsonl"])}
+    rows = (row for name in SOURCES for row in read_rows(packed[f"{name}.jsonl"]))
+    return [(row["text"], spans.get(row["id"], [])) for row in rows if not row["id"].endswith("-copy")]
+
+
+def gold_sentences() -> list[list[str]]:
+    """Documents of the sample as lists of sentences, a blank kept after each; joined, they are running text."""
+    documents = read_archive("documents.tar.zst")["sentences.txt"].decode().split("\n\n")
+    return [document.split("\n") for document in documents]
 
 
 def read_gold(folder: Path) -> list[list[str]]:

@@ -268,20 +268,15 @@ class FinetuneConfig(Section):
         try:
             checked = FinetuneConfig.model_validate({**values, **changes})
             if "overrides" in changes:
-                checked = checked.model_copy(update={"overrides": self._merged(checked.overrides)})
+                old = {task: self.overrides.get(task, Hyperparameters()) for task in checked.overrides}
+                new = {task: old[task].replaced(**override.chosen()) for task, override in checked.overrides.items()}
+                checked = checked.model_copy(update={"overrides": self.overrides | new})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, ("settings", name, *first["loc"])))
             said = problem_text(first)
             raise ValueError(f"{place}: {said}" if first["loc"] else f"{place}.{said}") from None
         return self.model_copy(update={key: getattr(checked, key) for key in changes})
-
-    def _merged(self, overrides: dict[str, Hyperparameters]) -> dict[str, Hyperparameters]:
-        """``self.overrides`` with the values that ``overrides`` sets."""
-        merged = dict(self.overrides)
-        for task, override in overrides.items():
-            merged[task] = merged.get(task, Hyperparameters()).replaced(**override.chosen())
-        return merged
 
     @field_validator("settings")
     @classmethod

@@ -60,7 +60,9 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         keep_best(folder, config)
         return finished
     settings = in_parts(settings, parts)
-    _clear(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (SCORES_NAME, RECORDS_NAME):  # they mark an earlier training as finished
+        (folder / name).unlink(missing_ok=True)
     began = time.perf_counter()
     trained, scored, about, records = _train_and_predict(task, job, precision, settings, data)
     rows = to_rows(data.scored, scored)
@@ -82,13 +84,6 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     write_json(folder / SCORES_NAME, result)
     keep_best(folder, config)
     return result
-
-
-def _clear(folder: Path) -> None:
-    """Make the folder and remove the files that mark an earlier training as finished."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in (SCORES_NAME, RECORDS_NAME):
-        (folder / name).unlink(missing_ok=True)
 
 
 def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:

@@ -86,16 +86,14 @@ def finish_on_cluster(
     reasons: list[str] = []
     work = partial(work_off, share=share, cores=cluster.cores, gpus=cluster.gpus)
     for _ in range(MAX_DEATHS):
-        open_jobs = len(left) - len(results) - len(failed)
-        reasons = cluster.run(work, open_jobs, share.out.absolute() / FOLDER_NAME)
+        reasons = cluster.run(work, len(left) - len(results) - len(failed), share.out.absolute() / FOLDER_NAME)
         for reason in reasons:
             log.warning("%s", reason)
         results = {job: result for job in left if (result := share.find(job)) is not None}
         failed = {job: why for job in left if job not in results and (why := share.failure_of(job)) is not None}
         if len(results) + len(failed) == len(left):
             break
-        left_over = len(left) - len(results) - len(failed)
-        log.warning("%d of %d jobs were left by the tasks", left_over, len(left))
+        log.warning("%d of %d jobs were left by the tasks", len(left) - len(results) - len(failed), len(left))
     for job in results:
         keep_best(job.folder(share.out), job.config)
     hours = sum(result["seconds"] for result in results.values()) / 3600

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from corpus.documents.errors import first_line
 from corpus.documents.model_files import quiet_transformers
@@ -88,31 +88,19 @@ def extend_adopted(
     return counts | summarize(extension)
 
 
-def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
-    """Fingerprint functions of the checkpoint's tokenizer files and of config.json, which names its class.
+def checkpoint_files(settings: PretrainConfig, part: Literal["model", "tokenizer"]) -> dict[str, Callable[[], str]]:
+    """Fingerprint functions of the checkpoint's weights or tokenizer files, and of config.json, which names the class.
 
     ``BadInput`` if there is no such checkpoint, or the recipe contradicts it.
     """
     if settings.init_from is None:
         return {}
-    from pretrain.model.existing_model import CONFIG_NAME, TOKENIZER_NAMES
-
-    return _files(settings, CONFIG_NAME, *TOKENIZER_NAMES)
-
-
-def model_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
-    """Fingerprint functions of configuration and weights."""
-    return _files(settings, "config.json", "model*.safetensors", "model.safetensors.index.json")
-
-
-def _files(settings: PretrainConfig, *patterns: str) -> dict[str, Callable[[], str]]:
-    if settings.init_from is None:
-        return {}
-    from pretrain.model.existing_model import check_init_from, init_from_folder
+    from pretrain.model.existing_model import CONFIG_NAME, TOKENIZER_NAMES, check_init_from, init_from_folder
 
     check_init_from(settings)
     folder = init_from_folder(settings.init_from)
-    paths = {path for pattern in patterns for path in folder.glob(pattern)}
+    patterns = TOKENIZER_NAMES if part == "tokenizer" else ("model*.safetensors", "model.safetensors.index.json")
+    paths = {path for pattern in (CONFIG_NAME, *patterns) for path in folder.glob(pattern)}
     return {f"{settings.init_from}/{path.name}": partial(fingerprint, path) for path in sorted(paths)}
 
 

@@ -37,11 +37,7 @@ STAGE_VERBS = (  # in pipeline order: verb, purpose, example
     ("corpus", "Clean, pseudonymize and decontaminate text.", "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz"),
     ("tokenizer", "Train a vocabulary.", "malmoi tokenizer smoke tokenizer.vocab_size=8000"),
     ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
-    (
-        "pretrain",
-        "Pretrain a model and export it.",
-        "torchrun --nproc-per-node 2 -m launch pretrain smoke",
-    ),
+    ("pretrain", "Pretrain a model and export it.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
     ("finetune", "Fine-tune and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner"),
     (
         "search",
@@ -74,6 +70,11 @@ class Verbs(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         order = [verb for verb, *_ in STAGE_VERBS]
         return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in REMOVED:
+            raise LaunchError(f"{args[0]}: {REMOVED[args[0]]}")
+        return super().resolve_command(ctx, args)
 
 
 class StageOrTools(ToolsOrDefault):
@@ -119,7 +120,6 @@ Runs = Annotated[Path, typer.Option("--runs", help=RUNS_HELP, callback=_require_
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print the plan and any problem, then exit. No files are written.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Log debug messages.")]
 
 app = typer.Typer(cls=Verbs, help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -130,9 +130,8 @@ def _stage_command(verb: str) -> Callable[..., None]:
         overrides: Overrides = None,
         runs: Runs = Path("runs"),
         dry_run: DryRun = False,
-        verbose: Verbose = False,
     ) -> None:
-        set_up_console(verbose=verbose)
+        set_up_console()
         if recipe in REMOVED_TOOLS:
             raise LaunchError(f"{verb} {recipe}: {REMOVED_TOOLS[recipe]}")
         from launch.conduct import conduct
@@ -147,13 +146,12 @@ def _pretrain_command(
     overrides: Overrides = None,
     runs: Runs = Path("runs"),
     dry_run: DryRun = False,
-    verbose: Verbose = False,
     gpus: Annotated[
         str | None, typer.Option(help="With --dry-run: days and memory on GPUs such as 8xa100-80 or 32xh100.")
     ] = None,
 ) -> None:
     if gpus is None:
-        return _stage_command("pretrain")(recipe, overrides, runs, dry_run, verbose)
+        return _stage_command("pretrain")(recipe, overrides, runs, dry_run)
     if not dry_run:
         raise LaunchError(f"--gpus {gpus}: plans a training on other GPUs; add --dry-run")
     from launch.checks.gpu_plan import plan_on_gpus, show_gpu_plan
@@ -221,18 +219,6 @@ def tasks() -> None:
         score = f"{task.published.dev_scores['klue/roberta-base'][task.metrics[0]]:.2f}"  # Table 36
         table.add_row(name, short, task.predicts, ", ".join(task.metrics), task.files.folder, score)
     PlainConsole().print(table)
-
-
-def _removed_command(verb: str, replacement: str) -> None:
-    def command() -> None:
-        raise LaunchError(f"{verb}: {replacement}")
-
-    free = {"allow_extra_args": True, "ignore_unknown_options": True}
-    app.command(verb, hidden=True, context_settings=free, help=f"Removed: {replacement}.")(command)
-
-
-for _verb, _replacement in REMOVED.items():
-    _removed_command(_verb, _replacement)
 
 
 @app.command(rich_help_panel=STATUS)

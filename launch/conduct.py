@@ -63,7 +63,13 @@ def conduct(
 
         print_table(search_table(read_studies(run), "Search"), PlainConsole())
     if verb in ("run", "finetune", "search"):
-        show_scores(run)
+        from launch.report.results import read_results
+        from launch.report.scores import printed_table
+
+        results = read_results(run)
+        print_table(printed_table(results.scores), PlainConsole())
+        if results.stale:
+            PlainConsole().print(results.stale_note, soft_wrap=True)
     if verb in ("run", "report"):
         PlainConsole().print(f"\nreport: {run / 'report' / 'report.html'}", soft_wrap=True)
 
@@ -110,20 +116,14 @@ def _is_up_to_date(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     """Whether the folder holds the result of this head; logs a line if it does."""
     out = run / stage.name
     is_outdated = False
-    if stage.name == "report":  # written again in another language, or if there are newer results
-        counts = (manifest.read_manifest(out) or {"counts": {}})["counts"]
-        is_outdated = counts.get("language") != recipe.launch.resolve_language() or _has_newer_results(run, out)
+    if stage.name == "report" and (made := out / MANIFEST_NAME).is_file():  # rewritten for results of tools, language
+        language = (manifest.read_manifest(out) or {"counts": {}})["counts"].get("language")
+        newer = (p.stat().st_mtime_ns > made.stat().st_mtime_ns for p in (run / "finetune").rglob("scores.json"))
+        is_outdated = language != recipe.launch.resolve_language() or any(newer)
     if can_continue(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_outdated:
         return False
     log.info("%-9s complete, nothing to do (%s)", stage.name, out)
     return True
-
-
-def _has_newer_results(run: Path, report: Path) -> bool:
-    """Whether a tool (llm, ensemble) wrote results after the report."""
-    made = report / MANIFEST_NAME
-    scores = (run / "finetune").rglob("scores.json")
-    return made.is_file() and any(path.stat().st_mtime_ns > made.stat().st_mtime_ns for path in scores)
 
 
 @contextmanager
@@ -144,26 +144,13 @@ def exit_on_ctrl_c(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if rank() == 0:
-            PlainConsole(stderr=True).print(f"\nmalmoi: {_how_to_resume(run, stages)}", soft_wrap=True)
+            folders = [run / stage.name for stage in stages]
+            unfinished = (f for f in folders if (f / STARTED_NAME).exists() or not (f / MANIFEST_NAME).exists())
+            current, command = next((f.name for f in unfinished), "the end"), shlex.join(["malmoi", *sys.argv[1:]])
+            PlainConsole(stderr=True).print(
+                f"\nmalmoi: stopped in {current}; {run} keeps all finished stages and parts; run `{command}` to resume",
+                soft_wrap=True,
+            )
         sys.exit(INTERRUPTED)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _how_to_resume(run: Path, stages: Sequence[Stage]) -> str:
-    folders = [run / stage.name for stage in stages]
-    open_stages = [f.name for f in folders if (f / STARTED_NAME).exists() or not (f / MANIFEST_NAME).exists()]
-    current = next(iter(open_stages), "the end")
-    command = shlex.join(["malmoi", *sys.argv[1:]])
-    return f"stopped in {current}; {run} keeps all finished stages and parts; run `{command}` to resume"
-
-
-def show_scores(run: Path) -> None:
-    """Print the paper's metrics of every result with the trivial baseline."""
-    from launch.report.results import read_results
-    from launch.report.scores import printed_table
-
-    results = read_results(run)
-    print_table(printed_table(results.scores), PlainConsole())
-    if results.stale:
-        PlainConsole().print(results.stale_note, soft_wrap=True)

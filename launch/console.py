@@ -112,13 +112,13 @@ def world_size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def set_up_console(*, verbose: bool = False) -> None:
+def set_up_console() -> None:
     """Configure logging and library verbosity for this process."""
     handler = ProgressAwareHandler()
     handler.setFormatter(PlainFormatter("%(asctime)s %(message)s", "%H:%M:%S"))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING if rank() else logging.DEBUG if verbose else logging.INFO)
+    root.setLevel(logging.WARNING if rank() else logging.INFO)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.ERROR)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from corpus.documents.atomic_files import read_json
 from finetune.config import FRESH
 from launch import manifest
-from launch.adopt_tokenizer import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
+from launch.adopt_tokenizer import adopt_tokenizer, checkpoint_files, extend_adopted
 from launch.errors import LaunchError
 from launch.manifest import Head, fingerprints
 from launch.recipe import OWN_MODEL, SEARCH_FOLDER, Recipe
@@ -167,23 +167,16 @@ def _hide_in_errors(recipe: Recipe, run: Path) -> None:
         return
     from corpus.pii.hide import PiiHider
     from corpus.pii.types import PII_TYPES
+    from launch.pii.work import EVERYTHING, map_strings
 
     hider = PiiHider("tag", types=frozenset((*PII_TYPES, *recipe.corpus.pii.extra)))
-
-    def hide(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: hide(inner) for key, inner in value.items()}
-        return (
-            list(map(hide, value))
-            if isinstance(value, list)
-            else (hider.hide(value, "") if isinstance(value, str) else value)
-        )
 
     for folder in (run / name / task for name in ("finetune", SEARCH_FOLDER) for task in recipe.finetune.custom):
         for path in folder.rglob("errors.json"):
             found = read_json(path, "delete its folder and run again")
-            if (hidden := found | {"samples": hide(found["samples"])}) != found:
-                manifest.write_json(path, hidden)
+            samples = map_strings(found["samples"], EVERYTHING, lambda text, label, pointer: hider.hide(text, ""))
+            if samples != found["samples"]:
+                manifest.write_json(path, found | {"samples": samples})
 
 
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -236,7 +229,7 @@ STAGES: tuple[Stage, ...] = (
         _tokenizer_settings,
         lambda r: ("corpus",) if trains_tokenizer(r) else (),
         run_tokenizer,
-        lambda r: tokenizer_files(r.pretrain) | extension_inputs(r),
+        lambda r: checkpoint_files(r.pretrain, "tokenizer") | extension_inputs(r),
     ),
     Stage("tokens", section("pack"), lambda r: ("corpus", "tokenizer"), run_pack),
     Stage(
@@ -244,7 +237,7 @@ STAGES: tuple[Stage, ...] = (
         lambda r: r.pretrain.identity(),
         lambda r: ("tokens", "tokenizer"),
         run_pretrain,
-        lambda r: model_files(r.pretrain),
+        lambda r: checkpoint_files(r.pretrain, "model"),
         can_extend_pretraining,
     ),
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),

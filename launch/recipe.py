@@ -211,26 +211,27 @@ def _apply(values: dict[str, Any], override: str) -> None:
         override.encode()
     except UnicodeEncodeError:  # arguments that are not UTF-8 arrive as lone surrogates
         raise LaunchError(f"{override!a}: not UTF-8; rename the file, or write the override in UTF-8") from None
-    key = _current_key(key)
-    *sections, last = key.split(".")
+    parts, kind = resolve_key(key)
+    *sections, last = parts
     target = values
     for section in sections:
         target = target.setdefault(section, {})
         if not isinstance(target, dict):
             raise LaunchError(f"{override}: {section} is a value, not a section")
-    target[last] = read_value(text, kind_of(key))
+    target[last] = read_value(text, kind)
 
 
-def _current_key(key: str) -> str:
-    """The key with renamed parts replaced by their current names."""
-    kind: Any = Recipe
+def resolve_key(key: str, model: type[BaseModel] = Recipe) -> tuple[list[str], Any]:
+    """The parts of a key such as ``corpus.sources.NAME.inputs`` by their current names, and its annotation; None if the
+    model has no such key."""
+    kind: Any = model
     parts = []
-    for part in key.split("."):
+    for part in key.split(".") if key else ():
         sections = [option for option in _options(kind) if isinstance(option, type) and issubclass(option, Section)]
         current = sections[0].current_key(part) if sections else part
         kind = next(_kinds_inside(kind, current), None)
         parts.append(current)
-    return ".".join(parts)
+    return parts, kind
 
 
 def read_value(text: str, kind: Any) -> Any:
@@ -257,14 +258,6 @@ def read_value(text: str, kind: Any) -> Any:
     if isinstance(value, str) and value != text:  # it was quoted
         return [value]
     return [read_value(part.strip(), typing.get_args(lists[0])[0]) for part in text.split(",")] if text else []
-
-
-def kind_of(key: str, model: type[BaseModel] = Recipe) -> Any:
-    """The annotation of a key such as ``corpus.sources.NAME.inputs``; None if the model has no such key."""
-    kind: Any = model
-    for part in filter(None, key.split(".")):
-        kind = next(_kinds_inside(kind, part), None)
-    return kind
 
 
 def _kinds_inside(kind: Any, part: str) -> Iterator[Any]:
@@ -317,7 +310,8 @@ def _known_keys(place: Sequence[str], known: Sequence[str], model: type[BaseMode
     """The key that was probably meant at ``place``, or the keys of that section."""
     *sections, name = place
     section = ".".join(sections)
-    names = [field for option in _options(kind_of(section, model)) for field in getattr(option, "model_fields", ())]
+    _, kind = resolve_key(section, model)
+    names = [field for option in _options(kind) for field in getattr(option, "model_fields", ())]
     if inside := [k for k in known if k.startswith(f"{section}.") and k.endswith(f".{name}")]:
         return f"did you mean {inside[0]}?"
     near = difflib.get_close_matches(name, names, n=1)

@@ -52,7 +52,11 @@ def parse_json(text: str, **hooks: Any) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
-    except UnicodeEncodeError:
+    except ValueError as error:
+        if "integer string conversion" in str(error):  # the message names a function of Python
+            raise ValueError("a number of more than 4,300 digits") from None
+        if not isinstance(error, UnicodeEncodeError):
+            raise
         raise ValueError("half of a surrogate pair (such as \\ud800), which is not a character") from None
     return value
 

@@ -93,12 +93,12 @@ def _read_rows(path: Path, kind: str) -> Iterator[Record]:
         yield from read_json_lines(path)
 
 
-def read_json_lines(path: Path) -> Iterator[Record]:
-    """The objects of a JSON lines file."""
+def read_json_lines(path: Path, **hooks: Any) -> Iterator[Record]:
+    """The objects of a JSON lines file; ``hooks``: of ``json.loads``."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         where = f"{path}, line {number}"
         try:
-            row = parse_json(line) if line.strip() else None
+            row = parse_json(line, **hooks) if line.strip() else None
         except json.JSONDecodeError as error:
             raise BadInput(f"{where}: broken JSON ({error.msg}); expected one object per line") from None
         except ValueError as error:

@@ -65,17 +65,13 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig, *, needs_train: 
     training = sample(training, config.max_train_examples, config.split_seed)
     if config.held_out_share:
         training, held = hold_out(training, config.held_out_share, config.split_seed, task.group)
-        kept, split = sample(held, config.max_dev_examples, config.split_seed), _say_held_out(len(held), config)
+        kept = sample(held, config.max_dev_examples, config.split_seed)
+        some = f"; {len(kept):,} of {len(held):,} examples, by seed" if len(kept) < len(held) else ""
+        split = f"{config.held_out_share:.0%} of the training examples, by seed; the others train{some}"
     if not kept or (needs_train and not training):
         raise BadInput(f"{dev}: too few examples of {task.name} to train and to score; give more")
     is_official_dev = split == "dev" and len(kept) == task.published.dev_examples
     return Data(training, kept, split, is_official_dev, files)
-
-
-def _say_held_out(count: int, config: FinetuneConfig) -> str:
-    most = config.max_dev_examples or count
-    some = f"; {most:,} of {count:,} examples, by seed" if most < count else ""
-    return f"{config.held_out_share:.0%} of the training examples, by seed; the others train{some}"
 
 
 def _named(task: Task, folder: Path, split: str) -> str:

@@ -35,7 +35,8 @@ def write_records(
         "group": pa.array([numbers.setdefault(group(e), len(numbers)) for e in examples], pa.int32()),
         **{name: _column([record[name] for record in records]) for name in records[0]},
     }
-    floats = [f"{name}.list.element" for name, column in columns.items() if _holds_floats(column.type)]
+    lists = {name: column.type.value_type for name, column in columns.items() if pa.types.is_list(column.type)}
+    floats = [f"{name}.list.element" for name, kind in lists.items() if pa.types.is_floating(kind)]
     with atomic_file(path) as temporary:
         pq.write_table(
             pa.table(columns), temporary, compression="zstd", use_dictionary=False,
@@ -49,10 +50,6 @@ def _column(values: Sequence[Any]) -> pa.Array:
         return pa.array(values, pa.list_(pa.string()))
     bounds = np.cumsum([0, *map(len, values)])
     return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(np.concatenate(values)))
-
-
-def _holds_floats(kind: Any) -> bool:
-    return pa.types.is_list(kind) and pa.types.is_floating(kind.value_type)
 
 
 def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], list[str]]:

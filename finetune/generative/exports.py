@@ -16,9 +16,9 @@ OUT/tuning/train/klue_ner.json      the other training examples
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -89,18 +89,10 @@ def _lm_eval_task(prompted: PromptedTask, data: Path) -> dict[str, Any]:
     return task | {"metadata": {"version": VERSION}}
 
 
-class Exported(NamedTuple):
-    """Number of records per llm-kr-eval file of a task; ``left_out``: training examples that are also in dev."""
-
-    task: str
-    samples: int
-    few_shots: int
-    tuning: int
-    left_out: int
-
-
-def export_kr_eval(task: str, data: Path, out: Path, samples: int | None = None, seed: int = 42) -> Exported:
+def export_kr_eval(task: str, data: Path, out: Path, samples: int | None = None, seed: int = 42) -> dict[str, int]:
     """Write the three files of one task; ``BadInput`` if ``data`` has no train or dev file of it.
+
+    Returns the number of records per file, and of the training examples that are left out.
 
     Args:
         samples: use the first N dev examples; None: all. The published files have 100.
@@ -131,7 +123,8 @@ def export_kr_eval(task: str, data: Path, out: Path, samples: int | None = None,
         held = file.model_copy(update={"samples": as_samples(held_out)})
         write_task_file(held, out / "evaluation" / "dev" / name)
     write_tuning_file(file.name, file.instruction, as_samples(tuning), out / "tuning" / "train" / name)
-    return Exported(task, len(dev), len(few_shots), len(tuning), len(train) - len(kept))
+    shown = {"samples": len(dev), "few-shot": len(few_shots)}
+    return shown | {"tuning": len(tuning), "left out": len(train) - len(kept)}
 
 
 def _read(task: str, data: Path, split: str) -> list[Example]:
@@ -141,8 +134,9 @@ def _read(task: str, data: Path, split: str) -> list[Example]:
     return TASKS[task].read(path)
 
 
-def kr_eval_export_table(exported: Sequence[Exported], out: Path) -> ResultTable:
-    """Number of records per file."""
-    rows = [[one.task, *(f"{count:,}" for count in one[1:])] for one in exported]
-    note = "Left out: training examples that are also dev examples." if any(one.left_out for one in exported) else ""
+def kr_eval_export_table(exported: Mapping[str, Mapping[str, int]], out: Path) -> ResultTable:
+    """Number of records per file, by task."""
+    rows = [[task, *map("{:,}".format, counts.values())] for task, counts in exported.items()]
+    is_cut = any(counts["left out"] for counts in exported.values())
+    note = "Left out: training examples that are also dev examples." if is_cut else ""
     return ResultTable(("task", "samples", "few-shot", "tuning", "left out"), rows, f"llm-kr-eval files in {out}", note)

@@ -80,7 +80,10 @@ def _in_memory(work: Work, job: Job) -> dict[str, Any]:
         if not is_out_of_memory(error):
             raise
         log.warning("%s: out of memory (%s); once more with half the micro-batch", job, first_line(error))
-    _free_memory()  # after the error, which holds the tensors
+    gc.collect()  # after the error, which holds the tensors
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.accelerator.is_available():
+        torch.get_device_module(torch.accelerator.current_accelerator()).empty_cache()
     return work(job, parts=2)
 
 
@@ -90,10 +93,3 @@ def is_out_of_memory(error: BaseException) -> bool:
     return bool(names & {"MemoryError", "OutOfMemoryError"}) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
     )
-
-
-def _free_memory() -> None:
-    gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.accelerator.is_available():
-        torch.get_device_module(torch.accelerator.current_accelerator()).empty_cache()

@@ -164,17 +164,13 @@ def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iter
     with hold_lock(own.with_suffix(".lock")):
         try:
             with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):
-                found, given = name_settings(jobs, recipes, out, _of_others(out))
+                of_others = (NamedRecipe(*given) for path in _alive(out) for given in read_json(path))
+                found, given = name_settings(jobs, recipes, out, of_others)
                 atomic_write(own, json.dumps(given, ensure_ascii=False))
             yield found
         finally:
             with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):  # nobody is reading
                 _forget(own)
-
-
-def _of_others(out: Path) -> Iterator[NamedRecipe]:
-    for path in _alive(out):
-        yield from (NamedRecipe(*given) for given in read_json(path))
 
 
 def _alive(out: Path) -> Iterator[Path]:

@@ -128,7 +128,8 @@ def _side_by_side(
                 if waiting and worker.job is None:
                     began(waiting[0])
                     worker.give(waiting.popleft())
-            for outcome in _next_outcomes(workers, POLL_SECONDS if later else None):
+            ready = set(wait([worker.connection for worker in workers], POLL_SECONDS if later else None))
+            for outcome in filter(None, [worker.outcome() for worker in workers if worker.connection in ready]):
                 if _is_taken(outcome):
                     later.append((time.monotonic() + POLL_SECONDS, outcome.job))
                 yield outcome
@@ -188,12 +189,6 @@ class _Worker:
         self.process.kill()
         self.process.join()
         self.connection.close()
-
-
-def _next_outcomes(workers: Sequence[_Worker], timeout: float | None) -> list[Outcome]:
-    ready = set(wait([worker.connection for worker in workers], timeout))
-    found = [worker.outcome() for worker in workers if worker.connection in ready]
-    return [outcome for outcome in found if outcome is not None]
 
 
 @contextmanager

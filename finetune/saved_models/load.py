@@ -70,7 +70,11 @@ def load_model(name: str | Path, device: str = "auto") -> SavedModel:
             f"({settings['revision']!r:.40}, here {task.revision}); use that version, or train again"
         )
     check_model_files(folder, str(name))
-    _refuse_changes(folder, settings["files"])
+    for file, digest in settings["files"].items():  # that predictions depend on; a stock model lists none
+        if file_digest(folder / Path(file).name) != digest:
+            raise BadInput(
+                f"{folder / file}: changed since it was saved (see {MODEL_INFO_NAME}); copy the folder again"
+            )
     tokenizer = load_tokenizer(str(folder), task.special_tokens)
     model = _load_model(folder, settings, tokenizer)
     return SavedModel(
@@ -88,10 +92,6 @@ def find_model_folder(name: str) -> Path:
         raise BadInput(f"{name}: a file; give the folder of a saved model, runs/…/seed-42/model")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):
         raise BadInput(f"{name}: no such folder; give the folder of a saved model, or NAME/REPOSITORY of the Hub")
-    return _fetch(name)
-
-
-def _fetch(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
     advice = "; give the folder of a saved model, or check the name and the network"
@@ -140,15 +140,6 @@ def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
         raise BadInput(f"{folder / MODEL_INFO_NAME}: {found}; {SAVE_AGAIN}") from None
     task = task_of(name, config)
     return task.with_learned(settings["learned"] or {}) if task.learn else task
-
-
-def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:
-    """``files``: size and sha256 of each file that predictions depend on; a stock model lists none."""
-    for name, digest in files.items():
-        if file_digest(folder / Path(name).name) != digest:
-            raise BadInput(
-                f"{folder / name}: changed since it was saved (see {MODEL_INFO_NAME}); copy the folder again"
-            )
 
 
 def _load_model(folder: Path, settings: Mapping[str, Any], tokenizer: Tokenizer) -> Any:

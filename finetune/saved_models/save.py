@@ -23,7 +23,6 @@ from corpus.documents.atomic_files import atomic_dir, atomic_write, file_digest,
 from corpus.documents.locks import hold_lock
 from corpus.documents.model_files import CONFIG_NAME, quiet_transformers
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
-from finetune.data.files import read_json
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller
 from finetune.heads.pretrained import as_pretrained
@@ -97,9 +96,13 @@ def keep_best(folder: Path, config: FinetuneConfig) -> None:
     if config.save != "best":
         return
     with hold_lock(folder.parent / LOCK_NAME, waits=True):
-        finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
+        finished = {
+            path.parent: read_json_object(path, "train again")
+            for path in sorted(folder.parent.glob("seed-*/scores.json"))
+        }
         own = finished.get(folder)
-        alike = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
+        same = [place for place, r in finished.items() if own and all(r.get(key) == own.get(key) for key in SAME)]
+        alike = {place: finished[place] for place in same}
         kept = [place for place in alike if (place / MODEL_NAME / MODEL_INFO_NAME).is_file()]
         best = max(kept, key=lambda place: _rank(alike[place]), default=None)
         for place in alike.keys() - {best}:
@@ -109,10 +112,6 @@ def keep_best(folder: Path, config: FinetuneConfig) -> None:
         elif len(alike) > 1:
             seeds = {result["seed"]: result["scores"][result["headline"]] for result in alike.values()}
             _write_card(best / MODEL_NAME, dict(sorted(seeds.items())))
-
-
-def _are_alike(result: Any, other: Mapping[str, Any]) -> bool:
-    return isinstance(result, dict) and all(result.get(key) == other.get(key) for key in SAME)
 
 
 def _rank(result: Mapping[str, Any]) -> tuple[float, int]:

@@ -120,20 +120,16 @@ def compare(
         (loaded_a, sample_a, groups), (loaded_b, sample_b, _) = sampled(a), sampled(b)
         refuse_incomparable(loaded_a, loaded_b)
         wants = shuffles or (SHUFFLES if len(a.seeds) == len(b.seeds) == 1 else 0)
-        p_examples = _randomise(loaded_a, loaded_b, groups, wants) if wants else {}
+        p_examples: Mapping[str, float] = {}
+        if wants and len(loaded_a.rows) == len(loaded_b.rows):  # seeds of the same rank are swapped with each other
+            seeds = zip(sorted(loaded_a.rows), sorted(loaded_b.rows), strict=True)
+            swapped = [(loaded_a.rows[x], loaded_b.rows[y]) for x, y in seeds]
+            p_examples = randomize(loaded_a.task, swapped, groups, wants)
         metrics = loaded_a.task.metrics or tuple(sample_a)
         for rank, metric in enumerate(metrics):
             both = sample_a[metric], sample_b[metric]
             tested.append(_test(a, b, metric, rank, both, len(groups), p_examples.get(metric)))
     return _adjust(tested)
-
-
-def _randomise(a: Loaded, b: Loaded, groups: Sequence[str], shuffles: int) -> Mapping[str, float]:
-    """Seeds of the same rank are swapped with each other; nothing if their numbers differ."""
-    if len(a.rows) != len(b.rows):
-        return {}
-    pairs = [(a.rows[x], b.rows[y]) for x, y in zip(sorted(a.rows), sorted(b.rows), strict=True)]
-    return randomize(a.task, pairs, groups, shuffles)
 
 
 def _test(
@@ -174,7 +170,10 @@ def pair_up(
         elif len(mine) == len(theirs) == 1:
             pairs.append((mine[0], theirs[0]))
         elif theirs:
-            pairs += _same_names(mine, theirs)
+            same = [(one, other) for one in mine for other in theirs if one.name == other.name]
+            if not same:
+                raise BadInput(f"{task}: several models ({_named(mine)}; {_named(theirs)}); choose with --a and --b")
+            pairs += same
     if not pairs:
         raise BadInput(_no_pairs(ones, others, is_one_run=second is None))
     return pairs
@@ -195,13 +194,6 @@ def _fits(one: Trained, other: Trained, wanted: str | None) -> bool:
     if differing and not wanted:
         log.warning("%s: %s is left out, it has another %s than %s", one.task, other.name, differing[0], one.name)
     return bool(wanted) or not differing
-
-
-def _same_names(mine: Sequence[Trained], theirs: Sequence[Trained]) -> list[Pair]:
-    pairs = [(one, other) for one in mine for other in theirs if one.name == other.name]
-    if not pairs:
-        raise BadInput(f"{mine[0].task}: several models ({_named(mine)}; {_named(theirs)}); choose with --a and --b")
-    return pairs
 
 
 def choose(trained: Sequence[Trained], name: str | None) -> list[Trained]:

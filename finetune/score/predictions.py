@@ -15,7 +15,7 @@ from typing import Any
 
 from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
-from finetune.data.custom_files import nfc
+from finetune.data.custom_files import nfc, read_json_lines
 from finetune.data.files import read_text
 from finetune.examples import Example, Prediction
 from finetune.registry import find_task
@@ -35,19 +35,11 @@ def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
     """The objects of a JSON lines file; ``BadInput`` for a line without one of ``keys``, or whose ``guid`` is no
     text."""
     records = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = parse_json(line, object_pairs_hook=_without_doubles)
-        except json.JSONDecodeError:
-            record = None
-        except ValueError as error:
-            raise BadInput(f"{path}, line {number}: {_in_words(error)}; fix or remove the line") from None
-        if not isinstance(record, dict) or not all(key in record for key in keys) or type(record["guid"]) is not str:
+    for where, _, record in read_json_lines(path, object_pairs_hook=_without_doubles):
+        if not all(key in record for key in keys) or type(record["guid"]) is not str:
             expected = " and ".join([", ".join(f"'{key}'" for key in keys[:-1]), f"'{keys[-1]}'"])
-            raise BadInput(f"{path}, line {number}: expected a JSON object with {expected}, found {line[:80]!r}")
-        records.append(record)
+            raise BadInput(f"{where}: expected a JSON object with {expected}, found {record!r:.80}")
+        records.append(dict(record))
     if not records:
         raise BadInput(f"{path}: no predictions in it")
     _refuse_twice(path, [record["guid"] for record in records])
@@ -61,7 +53,7 @@ def _read_map(path: Path) -> dict[str, Any] | None:
     except json.JSONDecodeError:
         return None
     except ValueError as error:
-        raise BadInput(f"{path}: {_in_words(error)}; write the predictions again") from None
+        raise BadInput(f"{path}: {error}; write the predictions again") from None
     if isinstance(value, list):
         raise BadInput(
             f"{path}: one JSON list; expected JSON lines with 'guid' and 'prediction', or one JSON map from guid to "
@@ -77,11 +69,6 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"an object has {twice!r:.60} twice")
     return found
-
-
-def _in_words(error: ValueError) -> str:
-    """Python's message about a long number names a function of Python."""
-    return "a number of more than 4,300 digits" if "integer string conversion" in str(error) else str(error)
 
 
 def match(task: Task, examples: Sequence[Example], predictions: Path, source: Path) -> list[Prediction]:

@@ -9,7 +9,6 @@ distinct scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,6 +18,12 @@ from numpy.typing import NDArray
 from finetune.examples import Row
 from finetune.metrics import count_sides
 from finetune.task import Task
+from finetune.tasks.dp import metrics as dp
+from finetune.tasks.mrc import metrics as mrc
+from finetune.tasks.ner import metrics as ner
+from finetune.tasks.re.metrics import NO_RELATION, area_under, mean_area, micro_f1, scores_of
+from finetune.tasks.sts import task as sts
+from finetune.tasks.wos import metrics as wos
 
 Array = NDArray[Any]
 DrawnRows = NDArray[np.int64]  # the rows of one resample
@@ -30,16 +35,12 @@ DRAWN_AT_ONCE = 50  # resamples, so that the counts of 10,000 rows take 4 MB
 def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[DrawnRows]) -> dict[str, NDArray[np.float64]]:
     """The metrics of ``task`` for each resample, (B); nan where a metric is undefined."""
     prepare = FAST.get(task.name) if task.custom is None else None
-    score_drawn = prepare(rows) if prepare is not None else partial(_score_again, task, rows)
+    one_by_one = _one_by_one(lambda rows_of: task.score([rows[i] for i in rows_of.tolist()]))  # the slow fallback
+    score_drawn = prepare(rows) if prepare is not None else one_by_one
     remaining, found = iter(resamples), Scores()
     while drawn := list(islice(remaining, DRAWN_AT_ONCE)):
         found += score_drawn(drawn)
     return {name: np.array([scores[name] for scores in found]) for name in (found[0] if found else ())}
-
-
-def _score_again(task: Task, rows: Sequence[Row], drawn: Sequence[DrawnRows]) -> Scores:
-    """The slow fallback."""
-    return [task.score([rows[i] for i in rows_of.tolist()]) for rows_of in drawn]
 
 
 def _one_by_one(score: Callable[[DrawnRows], dict[str, float]]) -> ScoreDrawn:
@@ -90,21 +91,11 @@ def _nli(rows: Sequence[Row]) -> ScoreDrawn:
 
 
 def _sts(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.sts.task import numbers_of, score_pairs
-
-    gold_N, predicted_N = numbers_of(rows)
-    return _one_by_one(lambda rows_of: score_pairs(gold_N[rows_of], predicted_N[rows_of]))
-
-
-def _ner(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.ner.metrics import count_by_row, score_counts
-
-    return _summed(count_by_row(rows), score_counts)
+    gold_N, predicted_N = sts.numbers_of(rows)
+    return _one_by_one(lambda rows_of: sts.score_pairs(gold_N[rows_of], predicted_N[rows_of]))
 
 
 def _re(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.re.metrics import NO_RELATION, area_under, mean_area, micro_f1, scores_of
-
     _, counts_NK, names = _labels(rows)
     is_relation = np.array([name != NO_RELATION for name in names])
     sides_N3 = np.stack([side[:, is_relation].sum(axis=1) for side in np.split(counts_NK, 3, axis=1)], axis=1)
@@ -143,27 +134,18 @@ def _curve(scores_N: Array, is_gold_N: Array) -> Callable[[Array], Array]:
     return points
 
 
-def _dp(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.dp.metrics import count_by_row, score_counts
-
-    return _summed(count_by_row(rows), score_counts)
-
-
 def _mrc(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.mrc.metrics import mean_scores, score_questions
-
-    values_KN = np.array(score_questions(rows)).T
-    return _one_by_one(lambda rows_of: mean_scores(values_KN[:, rows_of].tolist()))
+    values_KN = np.array(mrc.score_questions(rows)).T
+    return _one_by_one(lambda rows_of: mrc.mean_scores(values_KN[:, rows_of].tolist()))
 
 
 def _wos(rows: Sequence[Row]) -> ScoreDrawn:
-    from finetune.tasks.wos.metrics import count_by_row, score_counts
-
-    counts_N4 = count_by_row(rows)
-    return _one_by_one(lambda rows_of: score_counts(counts_N4[rows_of]))
+    counts_N4 = wos.count_by_row(rows)
+    return _one_by_one(lambda rows_of: wos.score_counts(counts_N4[rows_of]))
 
 
 FAST: Mapping[str, Callable[[Sequence[Row]], ScoreDrawn]] = {
-    "ynat": _ynat, "klue-nli": _nli, "klue-sts": _sts, "klue-ner": _ner, "klue-re": _re, "klue-dp": _dp,
-    "klue-mrc": _mrc, "wos": _wos,
+    "ynat": _ynat, "klue-nli": _nli, "klue-sts": _sts, "klue-re": _re, "klue-mrc": _mrc, "wos": _wos,
+    "klue-ner": lambda rows: _summed(ner.count_by_row(rows), ner.score_counts),
+    "klue-dp": lambda rows: _summed(dp.count_by_row(rows), dp.score_counts),
 }  # fmt: skip

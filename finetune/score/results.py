@@ -106,17 +106,13 @@ def load(trained: Trained) -> Loaded:
     """Read all predictions; ``BadInput`` for a missing or broken file, or seeds scored on other examples."""
     place = trained.results[0][0]
     task = find_task(str(place) if trained.first.get("own") else trained.task)
-    rows = {seed: _rows(place, task) for seed, (place, _) in zip(trained.seeds, trained.results, strict=True)}
+    places = {seed: place for seed, (place, _) in zip(trained.seeds, trained.results, strict=True)}
+    files = {seed: place if place.is_file() else place / PREDICTIONS_NAME for seed, place in places.items()}
+    rows = {s: sorted(in_nfc(read_rows(file, task))[0], key=lambda row: row.guid) for s, file in files.items()}
     loaded = Loaded(trained, task, rows)
     for seed, own in rows.items():
         _refuse_others(rows[trained.seeds[0]], own, f"{trained.name}, seed {trained.seeds[0]}", f"seed {seed}", task)
     return loaded
-
-
-def _rows(place: Path, task: Task) -> list[Row]:
-    path = place if place.is_file() else place / PREDICTIONS_NAME
-    rows, _ = in_nfc(read_rows(path, task))
-    return sorted(rows, key=lambda row: row.guid)
 
 
 def refuse_incomparable(a: Loaded, b: Loaded) -> None:

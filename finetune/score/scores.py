@@ -217,19 +217,17 @@ def find_errors(
             ``samples``: ``guid``, ``texts`` by field, ``gold`` and ``predicted``, and the ``value`` they are sorted by.
     """
     pairs = [pair for pair in zip(examples, rows, strict=True) if pair[1].gold is not None]
-    wrong = [(example, row, _value(task, row)) for example, row in pairs if _is_wrong(task, row)]
+    distance = task.inspection.distance
+    differs = (lambda row: distance(row) >= 1) if distance else task.inspection.differs
+    wrong = [(example, row, _value(task, row)) for example, row in pairs if differs(row)]
     wrong.sort(key=lambda error: (-(error[2] or 0.0), _draw(seed, error[1].guid)))
     first_of_group: dict[str, tuple[Example, Row, float | None]] = {}
     for error in wrong:
         first_of_group.setdefault(task.group(error[0]), error)
-    kind = "distance" if task.inspection.distance else "probability"
+    kind = "distance" if distance else "probability"
     sorted_by = kind if any(value is not None for _, _, value in wrong) else None
     samples = [_describe(task, *error) for error in list(first_of_group.values())[:most]]
     return {"task": task.name, "n": len(pairs), "wrong": len(wrong), "sorted_by": sorted_by, "samples": samples}
-
-
-def _is_wrong(task: Task, row: Row) -> bool:
-    return task.inspection.distance(row) >= 1 if task.inspection.distance else task.inspection.differs(row)
 
 
 def _value(task: Task, row: Row) -> float | None:

@@ -82,7 +82,14 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     check(config, inputs)
     device = find_device(config.device, "finetune.device")
     precision, values = precision_of(config, device), combinations(config.search)
-    trials = {study: [study.job(own) for own in values] for study in _studies(config, inputs, precision)}
+    studies = []
+    for name in config.tasks:
+        own = trial_config(config, name)
+        task = task_of(name, own)
+        data = load_data(task, inputs.data, own)
+        about = own, task.select_by, data.split, data.files, precision
+        studies += [Study(name, model, str(inputs.models[model]), *about) for model in config.models]
+    trials = {study: [study.job(combination) for combination in values] for study in studies}
 
     def write(ended: Job | None = None) -> None:
         for study, jobs in trials.items():
@@ -99,17 +106,6 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
         raise BadInput(failures(failed, len(jobs)))
     states = Counter(trial["state"] for of_study in trials.values() for trial in _finished(values, of_study, out))
     return {"studies": len(trials), "trials": states.total(), **{state: states[state] for state in STATES}}
-
-
-def _studies(config: FinetuneConfig, inputs: FinetuneInputs, precision: PrecisionName) -> list[Study]:
-    studies = []
-    for name in config.tasks:
-        own = trial_config(config, name)
-        task = task_of(name, own)
-        data = load_data(task, inputs.data, own)
-        about = own, task.select_by, data.split, data.files, precision
-        studies += [Study(name, model, str(inputs.models[model]), *about) for model in config.models]
-    return studies
 
 
 def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:

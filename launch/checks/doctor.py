@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,22 +100,22 @@ def check_python() -> Check:
 def check_packages() -> Check:
     """Installed versions against the requirements of the distribution."""
     try:
-        base = [requirement for requirement in map(Requirement, requires("malmoi") or []) if not requirement.marker]
+        return _check_requirements("packages", "")
     except PackageNotFoundError:
         return Check("packages", False, "malmoi is not installed", f"pip install -e {HOME}")
-    return _check_requirements("packages", base)
 
 
 def check_training() -> Check:
     """The extra "train", which recipes need and single tools do not."""
     if missing := missing_modules(TRAINING):
         return Check("training", None, f"{', '.join(missing)} not installed", INSTALL_TRAIN)
-    extras = (one for one in map(Requirement, requires("malmoi") or []) if one.marker and one.name != "malmoi")
-    train = [one for one in extras if one.marker and one.marker.evaluate({"extra": "train"})]
-    return _check_requirements("training", train)
+    return _check_requirements("training", "train")
 
 
-def _check_requirements(name: str, requirements: Sequence[Requirement]) -> Check:
+def _check_requirements(name: str, extra: str) -> Check:
+    """Check what our distribution requires, or what one of its extras requires in addition."""
+    others = (one for one in map(Requirement, requires("malmoi") or []) if one.name != "malmoi")
+    requirements = [one for one in others if (one.marker.evaluate({"extra": extra}) if one.marker else not extra)]
     wrong = [f"'{one.name}{one.specifier}'" for one in requirements if not _is_installed(one)]
     total = len(requirements)
     return _check(name, not wrong, f"{total - len(wrong)} of {total} as required", f"pip install {' '.join(wrong)}")

@@ -48,7 +48,7 @@ def launch_on_cluster(
     from launch.cluster.site import load_site
 
     if where == "site":
-        typer.echo(jobs.starter_site(), nl=False)
+        typer.echo(jobs.render("site.yaml.j2", shared=str(Path.cwd())), nl=False)
         return
     if not recipe:
         raise LaunchError(f"launch {where}: name a recipe; `malmoi recipes` lists the shipped ones")
@@ -62,16 +62,14 @@ def launch_on_cluster(
 
 def _job_files(where: str, launch: Launch, one_job: bool) -> tuple[dict[str, str], list[str]]:
     """The files by name, and the command that starts them."""
-    if where == "slurm":
-        from launch.cluster.slurm import slurm_files
+    from launch.cluster.hosts import hosts_files
+    from launch.cluster.kubernetes import kubernetes_files
+    from launch.cluster.slurm import slurm_files
 
+    if where == "slurm":
         return slurm_files(launch, one_job=one_job), ["bash", "submit.sh"]
     if where == "hosts":
-        from launch.cluster.hosts import hosts_files
-
         return hosts_files(launch), ["bash", "run.sh"]
-    from launch.cluster.kubernetes import kubernetes_files
-
     return kubernetes_files(launch), ["kubectl", "apply", "-f", "jobset.yaml"]
 
 

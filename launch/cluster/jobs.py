@@ -173,21 +173,11 @@ def render(template: str, **values: Any) -> str:
     )
     environment.filters |= {
         "words": lambda words: Plain(shlex.join(words)),
-        "comment": _comment,
+        "comment": lambda text: Plain(" ".join(escape_controls(str(text)).split())),  # on one line
         "directive": _directive,
         "mapping": lambda values: Plain(json.dumps(values)),  # JSON is also YAML
     }
     return environment.get_template(template).render(**values)
-
-
-def starter_site() -> str:
-    """The text of a new site.yaml with all keys and their purpose."""
-    return render("site.yaml.j2", shared=str(Path.cwd()))
-
-
-def _comment(text: object) -> Plain:
-    """Text on one line after a ``#``."""
-    return Plain(" ".join(escape_controls(str(text)).split()))
 
 
 def _directive(text: str) -> Plain:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from launch.cluster.jobs import Launch, render
 from launch.cluster.site import FinetuneTask, PretrainTask
@@ -19,17 +19,6 @@ from launch.errors import LaunchError
 PORT = 29500
 CACHES = "/var/cache/malmoi"
 MAX_NAME_CHARS = 30  # pod names add stage, job and pod number and may have 63 characters
-
-
-class Pods(NamedTuple):
-    """One Job: a number of pods with the same command."""
-
-    verb: str
-    pods: int
-    command: list[str]
-    variables: dict[str, str]
-    requests: dict[str, str]
-    limits: dict[str, str]
 
 
 def kubernetes_files(launch: Launch) -> dict[str, str]:
@@ -72,7 +61,8 @@ def _check(launch: Launch) -> None:
             raise LaunchError(f"{path}: outside of {site.shared}, the only folder that pods see; move it there")
 
 
-def _pods(launch: Launch, verb: str) -> Pods:
+def _pods(launch: Launch, verb: str) -> dict[str, Any]:
+    """One Job of the template: a number of pods with the same command."""
     site, task = launch.site, launch.task(verb)
     words = launch.arguments(verb, task)
     pods = task.nodes if isinstance(task, PretrainTask) else task.tasks if isinstance(task, FinetuneTask) else 1
@@ -91,7 +81,8 @@ def _pods(launch: Launch, verb: str) -> Pods:
     gpus = {site.k8s.gpu: str(task.gpus)} if task.gpus else {}
     limits = {key: value for key, value in requests.items() if key == "memory"} | gpus
     escaped = {name: _literal(value) for name, value in variables.items()}
-    return Pods(verb, pods, [_literal(word) for word in words], escaped, requests | gpus, limits)
+    what = {"verb": verb, "pods": pods, "command": list(map(_literal, words)), "variables": escaped}
+    return what | {"requests": requests | gpus, "limits": limits}
 
 
 def _literal(text: str) -> str:

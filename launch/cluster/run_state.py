@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -217,7 +218,10 @@ def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     claims = [home / CLAIM_NAME for home in others if home not in failures and (home / CLAIM_NAME).is_file()]
     holders = [read_lock_holder(claim) for claim in claims]
     running = Counter(holder.host if holder else "an unknown host" for holder in holders if not _has_ended(holder))
-    planned = _plan_jobs(settings)
+    planned: list[Job] | None = None
+    with suppress(ValidationError, BadInput):
+        config = FinetuneConfig.model_validate(settings)
+        planned = list(dict.fromkeys(plan(config, {name: name for name in config.models})))
     done = len(results) if planned is None else sum(_is_done(job, results, folder) for job in planned)
     return {
         "planned": None if planned is None else len(planned),
@@ -235,14 +239,6 @@ def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _has_ended(holder: Any) -> bool:
     return holder is not None and holder.lives is False
-
-
-def _plan_jobs(settings: dict[str, Any]) -> list[Job] | None:
-    try:
-        config = FinetuneConfig.model_validate(settings)
-        return list(dict.fromkeys(plan(config, {name: name for name in config.models})))
-    except (ValidationError, BadInput):
-        return None
 
 
 def _is_done(job: Job, results: dict[Path, dict[str, Any]], folder: Path) -> bool:

@@ -98,24 +98,17 @@ def map_on_cluster(
         log.info("%s: %d of %d were finished earlier", title, len(units) - len(missing), len(units))
     if missing:
         EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
-        _check_complete(folder, home, len(units))
+        if missing := missing_units(folder, len(units)):
+            failures = [failure for failure in read_failures(home) if failure.number in missing]
+            if for_user := next((failure for failure in failures if failure.is_for_user), None):
+                raise BadInput(for_user.message)
+            reason = f"unit {failures[0].number}: {failures[0].message}" if failures else "no task reported a reason"
+            raise LaunchError(
+                f"{len(missing)} of {len(units)} units are missing ({reason}); logs: {home / LOGS_NAME}; "
+                "run the same command again to repeat only these"
+            )
     remove_unfinished_units(folder)
     return read_counts(folder, len(units))
-
-
-def _check_complete(folder: Path, home: Path, units: int) -> None:
-    missing = missing_units(folder, units)
-    if not missing:
-        return
-    failures = [failure for failure in read_failures(home) if failure.number in missing]
-    for failure in failures:
-        if failure.is_for_user:
-            raise BadInput(failure.message)
-    reason = f"unit {failures[0].number}: {failures[0].message}" if failures else "no task reported a reason"
-    raise LaunchError(
-        f"{len(missing)} of {units} units are missing ({reason}); logs: {home / LOGS_NAME}; "
-        "run the same command again to repeat only these"
-    )
 
 
 def run_tasks(

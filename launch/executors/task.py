@@ -182,7 +182,9 @@ def start_task(home: Path, rank: int, tasks: int) -> None:
     if unfinished is None:
         return
     if status != FAILED:
-        write_failure(home, Failure(unfinished, False, f"its process ended with {_describe_status(status)}"))
+        hint = " (usually too little memory: raise launch.mem_gb_per_cpu)" if status == -signal.SIGKILL else ""
+        ended = f"status {status}" if status >= 0 else signal.Signals(-status).name + hint
+        write_failure(home, Failure(unfinished, False, f"its process ended with {ended}"))
     raise LaunchError(f"task {rank} of {tasks} failed; the reason is in {home}")
 
 
@@ -219,13 +221,6 @@ def finish_or_explain(plan: Plan, number: int) -> Failure | None:
 
 def _is_finished(plan: Plan, number: int) -> bool:
     return (unit_folder(plan.folder, number) / COUNTS_NAME).is_file()
-
-
-def _describe_status(status: int) -> str:
-    if status >= 0:
-        return f"status {status}"
-    hint = " (usually too little memory: raise launch.mem_gb_per_cpu)" if status == -signal.SIGKILL else ""
-    return signal.Signals(-status).name + hint
 
 
 def _end_with_parent() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,12 +19,11 @@ FieldNames = Annotated[
 AllFields = Annotated[bool, typer.Option("--all-fields", help="Process every string at any depth; keys are kept.")]
 Types = Annotated[str | None, typer.Option(help="Types to find, comma-separated: TEL,PERSON. Default: Table 29.")]
 Names = Annotated[Path | None, typer.Option(metavar="FOLDER", help="KLUE-NER model that also finds names of people.")]
-NamesThreshold = Annotated[float, typer.Option(help="Minimum probability of a name token, 0 to 1.")]
-NamesDevice = Annotated[str, typer.Option(help="Device of the model: auto or cpu.")]
+NamesDevice = Annotated[Literal["auto", "cpu"], typer.Option(help="Device of the model: auto or cpu.")]
 Format = Annotated[str, typer.Option("--format", help="Input format: auto, text, jsonl, json, csv, tsv or parquet.")]
 Encoding = Annotated[str, typer.Option(help="Input encoding: auto or a name. The output is UTF-8.")]
 KEY_HELP = "File with a secret key (at least 16 bytes). Equal values get equal replacements in all records and runs."
-OnError = Annotated[str, typer.Option(help="For unreadable records: stop or skip.")]
+OnError = Annotated[Literal["stop", "skip"], typer.Option(help="For unreadable records: stop or skip.")]
 Skipped = Annotated[Path | None, typer.Option(help="File for skipped records. Default: OUTPUT.skipped.jsonl.")]
 
 
@@ -36,7 +35,6 @@ def pii_detect(
     all_fields: AllFields = False,
     types: Types = None,
     names: Names = None,
-    names_threshold: NamesThreshold = 0.5,
     names_device: NamesDevice = "auto",
     explain: Annotated[bool, typer.Option("--explain", help="Print spans as objects with score and reasons.")] = False,
     format_: Format = "auto",
@@ -48,12 +46,13 @@ def pii_detect(
 
     Example:  echo '문의 010-0123-4567' | malmoi pii detect -
     """
+    from corpus.pii.extra.person_by_model import load_tagger
     from launch.pii.run import process, read_choices
-    from launch.pii.work import Finding, read_name_model, read_types
+    from launch.pii.work import Finding, read_types
 
     choices = read_choices(fields, all_fields, format_, encoding, on_error, skipped)
-    name_model = read_name_model(names, names_threshold, names_device)
-    process(source, target, Finding(read_types(types), explain, name_model), choices)
+    tagger = load_tagger(names, device=names_device) if names else None
+    process(source, target, Finding(read_types(types), explain, tagger), choices)
 
 
 @pii_app.command("replace")
@@ -64,13 +63,12 @@ def pii_replace(
         str, typer.Option(help="replace, mask (***-****), tag ([TEL]) or drop (the sentence).")
     ] = "replace",
     keep: Annotated[
-        str, typer.Option(help="form, such as the century digit, or none: one form for each type.")
+        Literal["form", "none"], typer.Option(help="form, such as the century digit, or none: one form for each type.")
     ] = "form",
     fields: FieldNames = None,
     all_fields: AllFields = False,
     types: Types = None,
     names: Names = None,
-    names_threshold: NamesThreshold = 0.5,
     names_device: NamesDevice = "auto",
     seed: Annotated[
         int | None,
@@ -93,10 +91,11 @@ def pii_replace(
 
     Example:  malmoi pii replace letters.csv letters.safe.csv
     """
+    from corpus.pii.extra.person_by_model import load_tagger
     from launch.pii.run import process, read_choices
-    from launch.pii.work import Hiding, read_name_model, read_protection, read_types
+    from launch.pii.work import Hiding, read_protection, read_types
 
     choices = read_choices(fields, all_fields, format_, encoding, on_error, skipped)
-    name_model = read_name_model(names, names_threshold, names_device)
-    protection = read_protection(mode, seed, key_file, key_variable, read_types(types), name_model, keep)
+    tagger = load_tagger(names, device=names_device) if names else None
+    protection = read_protection(mode, seed, key_file, key_variable, read_types(types), tagger, keep)
     process(source, target, Hiding(protection), choices)

@@ -24,7 +24,16 @@ from corpus.reading.files import file_format, find_files, to_path
 from launch.pii.json_text import change_document, change_lines
 from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet
 from launch.pii.plain_text import change_blocks
-from launch.pii.streams import STDIN, Problems, explain_problem, lines_of, open_output, print_note, source_blocks
+from launch.pii.streams import (
+    STDIN,
+    Problems,
+    explain_problem,
+    line_blocks,
+    open_output,
+    peek,
+    print_note,
+    source_blocks,
+)
 from launch.pii.table_text import change_rows, choose_delimiter
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, Work, paths_of
 
@@ -66,8 +75,6 @@ def read_choices(
         raise BadInput("--fields: expected names separated by commas, without --all-fields")
     if format_ not in FORMATS:
         raise BadInput(f"--format {format_}: unknown format; expected one of {', '.join(FORMATS)}")
-    if on_error not in ("stop", "skip"):
-        raise BadInput(f"--on-error {on_error}: expected stop or skip")
     if encoding != AUTO:
         try:
             encoding = codecs.lookup(encoding).name
@@ -128,7 +135,7 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: Pr
         problems.encoding = encoding
 
     problems.encoding = UTF8 if choices.encoding == AUTO else choices.encoding
-    head, texts = _peek(decode_blocks(source_blocks(job.source), choices.encoding, note_encoding))
+    head, texts = peek(decode_blocks(source_blocks(job.source), choices.encoding, note_encoding))
     is_auto = choices.format == "auto"
     if kind == "auto" or (kind == "json" and is_auto):
         kind = sniff_kind(head, kind)
@@ -136,23 +143,13 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: Pr
         check_kind(job, kind)
     paths, flat, report = choices.paths(kind), choices.is_flat, problems.report
     if kind == "text":
-        yield from change_blocks(lines_of(texts), work, report, refuses_json=is_auto)
+        yield from change_blocks(chain.from_iterable(line_blocks(texts)), work, report, refuses_json=is_auto)
     elif kind == "jsonl":
-        yield from change_lines(lines_of(texts), paths, work, flat, report)
+        yield from change_lines(chain.from_iterable(line_blocks(texts)), paths, work, flat, report)
     elif kind == "json":
         yield from change_document(texts, paths, work, flat, report)
     else:
         yield from change_rows(texts, choose_delimiter(head, kind == "tsv"), paths, work, report)
-
-
-def _peek(texts: Iterator[str]) -> tuple[str, Iterator[str]]:
-    """The start of a text up to its first non-blank block, and the whole text."""
-    read: list[str] = []
-    for text in texts:
-        read.append(text)
-        if text.strip():
-            break
-    return "".join(read), chain(read, texts)
 
 
 def sniff_kind(head: str, kind: str = "auto") -> str:

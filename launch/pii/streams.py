@@ -12,8 +12,9 @@ import lzma
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -26,6 +27,7 @@ from corpus.reading.encoding import UNDECODED
 from corpus.reading.files import PACKINGS, file_format, read_blocks, unpack
 
 STDIN = "standard input"
+MAX_PEEKED_CHARS = 1 << 20
 UNDECODABLE = "undecodable"
 _PACK: dict[str, Callable[[Any], Any]] = {
     "": nullcontext,
@@ -112,12 +114,13 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
         BadInput: standard input is closed, compressed, or Parquet.
     """
     if path is not None:
-        packing = "" if file_format(path).packing else _packing_of(path)
-        if not packing:
-            yield from read_blocks(path)
-            return
         with path.open("rb") as file:
-            yield from unpack(file, packing, str(path))
+            head = b"" if file_format(path).packing else file.read(8)
+            if packing := next((suffix for suffix, magic in PACKINGS.items() if head.startswith(magic)), ""):
+                file.seek(0)
+                yield from unpack(file, packing, str(path))
+                return
+        yield from read_blocks(path)
         return
     if sys.stdin is None:
         raise BadInput(f"{STDIN} is closed; give a file, or text through a pipe")
@@ -129,13 +132,6 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
     while block:
         yield block
         block = stdin.read1(containers.PARAGRAPH_BYTES)
-
-
-def _packing_of(path: Path) -> str:
-    """The compression of a file by its first bytes; empty for none."""
-    with path.open("rb") as file:
-        head = file.read(8)
-    return next((suffix for suffix, magic in PACKINGS.items() if head.startswith(magic)), "")
 
 
 @contextmanager
@@ -180,21 +176,34 @@ class Line(NamedTuple):
     problem: str = ""
 
 
-def lines_of(blocks: Iterator[str]) -> Iterator[Line]:
-    """The lines of a text in blocks."""
+def peek(texts: Iterator[str]) -> tuple[str, Iterator[str]]:
+    """The start of a text up to the end of its first non-blank line, if that is not too long, and the whole text."""
+    read, head = list[str](), ""
+    for text in texts:
+        read.append(text)
+        head = (head + text).lstrip()
+        if "\n" in head or len(head) > MAX_PEEKED_CHARS:
+            break
+    return "".join(read), chain(read, texts)
+
+
+def line_blocks(blocks: Iterable[str]) -> Iterator[list[Line]]:
+    """The lines of a text in blocks: those that each block completes."""
     number, size = 1, 0
     parts: list[str] = []
     for block in blocks:
         *ended, rest = block.split("\n")
+        lines = []
         for piece in ended:
             parts.append(piece[: max(0, containers.RECORD_BYTES - size)])
-            yield _line(number, "".join(parts), "\n", size + len(piece))
+            lines.append(_line(number, "".join(parts), "\n", size + len(piece)))
             number, size = number + 1, 0
             parts.clear()
         parts.append(rest[: max(0, containers.RECORD_BYTES - size)])
         size += len(rest)
+        yield lines
     if size:
-        yield _line(number, "".join(parts), "", size)
+        yield [_line(number, "".join(parts), "", size)]
 
 
 def _line(number: int, text: str, end: str, size: int) -> Line:

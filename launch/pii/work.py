@@ -17,12 +17,11 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple
 
-from corpus.documents.accelerator import DeviceName
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.extra.person_by_model import NameTagger, load_tagger
+from corpus.pii.extra.person_by_model import NameTagger
 from corpus.pii.hide import MODES, PiiHider
 from corpus.pii.key import random_secret, read_key, seeded_secret
 from corpus.pii.replace import Keep
@@ -150,15 +149,6 @@ def read_types(names: str | None) -> frozenset[str] | None:
     return frozenset(types)
 
 
-def read_name_model(folder: Path | None, threshold: float, device: str) -> NameTagger | None:
-    """Load the name model in ``folder``, if given; ``BadInput`` if it cannot be used."""
-    if not 0 < threshold < 1:
-        raise BadInput(f"--names-threshold {threshold:g}: expected a probability between 0 and 1")
-    if device not in ("auto", "cpu"):
-        raise BadInput(f"--names-device {device}: expected auto or cpu")
-    return load_tagger(folder, threshold, cast(DeviceName, device)) if folder is not None else None
-
-
 def read_protection(
     mode: str,
     seed: int | None,
@@ -166,18 +156,16 @@ def read_protection(
     key_variable: str | None,
     types: frozenset[str] | None,
     name_model: NameTagger | None = None,
-    keep: str = "form",
+    keep: Keep = "form",
 ) -> PiiHider:
     """How to hide: with a random secret that is not saved, a seed, or a key."""
     if mode not in MODES:
         raise BadInput(f"--mode {mode}: unknown mode; expected one of {', '.join(MODES)}")
-    if keep not in get_args(Keep):
-        raise BadInput(f"--keep {keep}: expected form or none")
     if seed is not None and (key_file or key_variable):
         raise BadInput("--seed cannot be combined with a key, which makes replacements reproducible already")
     key = read_key(key_file, key_variable)
     secret = random_secret() if seed is None else seeded_secret(seed)
-    return PiiHider(mode, secret, key, types, name_model, cast(Keep, keep))
+    return PiiHider(mode, secret, key, types, name_model, keep)
 
 
 def nfc(text: str) -> str:

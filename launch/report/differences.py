@@ -28,7 +28,7 @@ def differences(groups: Sequence[Group]) -> list[Block]:
     whose predictions are there."""
     order = list(dict.fromkeys(group.task for group in groups))
     trained = [
-        _trained(group)
+        Trained(group.task, group.name, tuple((Path(result["folder"]), result) for result in group.results))
         for group in groups
         if all("folder" in r and (Path(r["folder"]) / PREDICTIONS_NAME).is_file() for r in group.results)
     ]
@@ -47,11 +47,6 @@ def differences(groups: Sequence[Group]) -> list[Block]:
         rows.append([first, f"{test.names[0]}\n{a}", f"{test.names[1]}\n{b}", *others])
     table = Table(HEADS, rows, range(3, 7), (3,), "Differences between models", folded=len(rows) > MAX_ROWS)
     return [table, Text(NOTE_ON_DIFFERENCES, "note")]
-
-
-def _trained(group: Group) -> Trained:
-    results = sorted(group.results, key=lambda result: int(result["seed"]))
-    return Trained(group.task, group.name, tuple((Path(result["folder"]), result) for result in results))
 
 
 def table_of(tests: Sequence[Tested], title: str) -> Table:

@@ -10,7 +10,6 @@ the variance that resampled examples cause in one seed, not only the part that a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,9 +18,9 @@ from statistics import fmean, stdev, variance
 from typing import Any
 
 from corpus.documents.atomic_files import read_json_object
+from finetune.data.custom_files import read_json_lines
 from finetune.score.bootstrap import Z_95, lowest_value
 from finetune.score.significance import Part, reach
-from launch.errors import LaunchError
 from launch.numbers import number
 from launch.recipe import OWN_MODEL
 
@@ -248,18 +247,10 @@ def selection_of(result: Mapping[str, Any]) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object that a stage wrote; ``BadInput`` if it is damaged, ``LaunchError`` if it is missing."""
-    advice = f"delete {path.parent} and run again"
-    try:
-        return read_json_object(path, advice)
-    except FileNotFoundError:
-        raise LaunchError(f"{path}: missing, although its stage is complete; {advice}") from None
+    """A JSON object that a stage wrote."""
+    return read_json_object(path, f"delete {path.parent} and run again")
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a .jsonl file; none if there is no such file."""
-    lines = path.read_bytes().splitlines() if path.is_file() else []  # text would also be split at U+2028
-    try:
-        return [dict(json.loads(line)) for line in lines]
-    except (ValueError, TypeError, RecursionError):
-        raise LaunchError(f"{path}: not lines of JSON objects; delete {path.parent} and run again") from None
+    return [dict(record.values) for record in read_json_lines(path)] if path.is_file() else []

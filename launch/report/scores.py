@@ -95,7 +95,9 @@ def verdict(groups: Sequence[Group]) -> list[str]:
         own = [group for group in groups if group.name == name]
         for sign, text in VERDICTS.items():
             alike = [group for group in own if _versus_trivial(group) == sign]
-            line = text.format(count=len(alike), total=len(own), gains=_gains(alike))
+            parts = [", ".join(f"{metric} {g.gain(metric)}" for metric in paper_metrics(g.first)) for g in alike]
+            gains = ", ".join(f"{group.task} ({part})" for group, part in zip(alike, parts, strict=True))
+            line = text.format(count=len(alike), total=len(own), gains=gains)
             prefix, start = (f"{name}: ", line[0].lower()) if len(names) > 1 else ("", line[0])
             lines += [f"{prefix}{start}{line[1:]}"] if alike else []
     return lines
@@ -108,11 +110,6 @@ def _versus_trivial(group: Group) -> int:
     if interval is None or interval[0] <= baseline <= interval[1]:
         return 0
     return 1 if interval[0] > baseline else -1
-
-
-def _gains(groups: Sequence[Group]) -> str:
-    parts = [", ".join(f"{metric} {g.gain(metric)}" for metric in paper_metrics(g.first)) for g in groups]
-    return ", ".join(f"{group.task} ({part})" for group, part in zip(groups, parts, strict=True))
 
 
 def scores_section(results: Results) -> Section:

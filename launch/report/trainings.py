@@ -40,8 +40,10 @@ def hyperparameters(scores: Sequence[Result]) -> list[Block]:
     for (task, _), alike in rows_by.items():
         values = _all_settings(alike[0])
         is_all = len(alike) == sum(result["task"] == task for result in trained)
-        names = ["all" if is_all else _names_of(alike)] if has_names else []
-        rows.append([task, *names, *(_value(values.get(key)) for key in (*HYPERPARAMETERS, *varying))])
+        models = list(dict.fromkeys(map(name_of, alike)))
+        more = f" and {len(models) - MAX_NAMES} more" if len(models) > MAX_NAMES else ""
+        names = "all" if is_all else ", ".join(models[:MAX_NAMES]) + more
+        rows.append([task, *[names] * has_names, *(_value(values.get(key)) for key in (*HYPERPARAMETERS, *varying))])
     heads = ["task", *(["trainings"] if has_names else []), *HYPERPARAMETERS.values()]
     numbers = range(len(heads) - len(HYPERPARAMETERS), len(heads))
     same = [f"{key.replace('_', ' ')} {_value(values_of[0][key])}" for key in others if key not in varying]
@@ -55,12 +57,6 @@ def _all_settings(result: Result) -> dict[str, Any]:
     others = {k: v for k, v in result.get("recipe", {}).items() if k not in ("data", "overrides", "start")}
     values = {**result["hyperparameters"], **others}
     return {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in values.items()}
-
-
-def _names_of(results: Sequence[Result]) -> str:
-    names = list(dict.fromkeys(map(name_of, results)))
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def _value(value: Any) -> str:

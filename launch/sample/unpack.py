@@ -25,7 +25,6 @@ HOME = Path(__file__).parent
 ARCHIVE_BYTES = 1 << 24  # unpacked, at most
 SAMPLE = "malmoi:sample"  # names the embedded files on the command line
 SOURCES = ("news", "encyclopedia", "reviews", "dialogue")
-Span = tuple[int, int, str]
 
 
 def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
@@ -46,26 +45,12 @@ def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
     }
     for name, content in files.items():
         atomic_write(out / name, content)
-    documents = [row for content in kept.values() for row in _rows(content) if not row["id"].endswith("-copy")]
+    documents = [row for content in kept.values() for row in read_rows(content) if not row["id"].endswith("-copy")]
     return {
         "documents": dict(sorted(Counter(row["source"] for row in documents).items())),
         "text_bytes": sum(len(row["text"].encode()) for row in documents),
-        "personal_data": dict(sorted(Counter(kind for row in _rows(truth) for *_, kind in row["spans"]).items())),
+        "personal_data": dict(sorted(Counter(kind for row in read_rows(truth) for *_, kind in row["spans"]).items())),
     }
-
-
-def labelled_documents() -> list[tuple[str, list[Span]]]:
-    """The text of every document with the spans of personal data in it: start, end (exclusive), type."""
-    packed = read_archive("documents.tar.zst")
-    spans = {row["id"]: [tuple(span) for span in row["spans"]] for row in _rows(packed["pii_truth.jsonl"])}
-    rows = (row for name in SOURCES for row in _rows(packed[f"{name}.jsonl"]))
-    return [(row["text"], spans.get(row["id"], [])) for row in rows if not row["id"].endswith("-copy")]
-
-
-def gold_sentences() -> list[list[str]]:
-    """Documents as lists of sentences, a blank kept after each; they make running text when joined as they are."""
-    documents = read_archive("documents.tar.zst")["sentences.txt"].decode().split("\n\n")
-    return [document.split("\n") for document in documents]
 
 
 def read_archive(name: str) -> dict[str, bytes]:
@@ -98,7 +83,8 @@ def _thin(lines: bytes, share: float) -> bytes:
     return b"".join(line for number, line in numbered if int((number + 1) * share) > int(number * share))
 
 
-def _rows(lines: bytes) -> list[dict[str, Any]]:
+def read_rows(lines: bytes) -> list[dict[str, Any]]:
+    """The objects of JSON lines."""
     return [json.loads(line) for line in lines.splitlines()]
 
 
@@ -106,5 +92,5 @@ def _as_parquet(lines: bytes) -> bytes:
     from pyarrow import Table, parquet
 
     buffer = io.BytesIO()
-    parquet.write_table(Table.from_pylist(_rows(lines)), buffer, compression="zstd")
+    parquet.write_table(Table.from_pylist(read_rows(lines)), buffer, compression="zstd")
     return buffer.getvalue()

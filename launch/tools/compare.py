@@ -17,7 +17,7 @@ from launch.errors import LaunchError
 from launch.tools.score import find_run
 
 if TYPE_CHECKING:
-    from finetune.score.compare import Pair
+    from finetune.score.compare import Pair, Tested
     from finetune.score.results import Trained
 
 
@@ -47,16 +47,15 @@ def compare_results(
     set_up_console()
     from finetune.score.compare import compare, pair_up
     from finetune.task_names import full_name
-    from launch.report.differences import table_of
+    from launch.report.differences import FILES_OF_SAMPLE, table_of
 
     tasks = [name if "/" in name else full_name(name) for name in task or []]
     first = _find(run, runs, tasks)
     second = None if other is None else _find(other, runs, tasks)
     pairs = pair_up(first, second, a, b)
-    tested = compare(pairs, data or next(filter(None, (_files_of(name, runs) for name in (run, other))), None))
-    notes = [*warnings_on(pairs)]
-    if any(found.task == "klue-mrc" and found.groups == found.n for found in tested):
-        notes.append("klue-mrc: questions are resampled one by one; add --data FOLDER to group them by passage")
+    embedded = (folder / FILES_OF_SAMPLE for name in (run, other) if name for folder in (Path(name), runs / name))
+    tested = compare(pairs, data or next(filter(Path.is_dir, embedded), None))
+    notes = _notes_on(pairs, tested)
     console = PlainConsole()
     for note in notes:
         console.print(f"NOTE: {note}", soft_wrap=True)
@@ -68,6 +67,18 @@ def compare_results(
     if json_file is not None:
         record = {"notes": notes, "tests": [found.as_json() for found in tested]}
         json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _notes_on(pairs: Sequence[Pair], tested: Sequence[Tested]) -> list[str]:
+    """What makes comparisons unfair or intervals too narrow."""
+    notes = [
+        f"{task}, {name}: selected by its score on the scored examples, so its score is too high and this comparison "
+        "favours it"
+        for task, name in dict.fromkeys((one.task, one.name) for pair in pairs for one in pair if one.is_selected)
+    ]
+    if any(found.task == "klue-mrc" and found.groups == found.n for found in tested):
+        notes.append("klue-mrc: questions are resampled one by one; add --data FOLDER to group them by passage")
+    return notes
 
 
 def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
@@ -86,24 +97,6 @@ def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
     if not found:
         raise LaunchError(f"{place}: no results of {', '.join(tasks)}")
     return found
-
-
-def _files_of(name: str | None, runs: Path) -> Path | None:
-    """The embedded KLUE files of a run, if it has any."""
-    from launch.report.differences import FILES_OF_SAMPLE
-
-    places = (Path(name) / FILES_OF_SAMPLE, runs / name / FILES_OF_SAMPLE) if name else ()
-    return next(filter(Path.is_dir, places), None)
-
-
-def warnings_on(pairs: Sequence[Pair]) -> list[str]:
-    """Models that were selected on the scored examples."""
-    chosen = dict.fromkeys((one.task, one.name) for pair in pairs for one in pair if one.is_selected)
-    return [
-        f"{task}, {name}: selected by its score on the scored examples, so its score is too high and this comparison "
-        "favours it"
-        for task, name in chosen
-    ]
 
 
 def ensemble(

@@ -5,23 +5,9 @@ Inspect writes its own logs for its viewer, and ``inspect eval-retry LOG`` finis
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import malmoi  # noqa: F401 (Inspect names the tasks after this module, which must be loaded)
 from finetune.generative.klue.inspect_tasks import make_inspect_task
-from launch.sample.unpack import find_klue
 
-
-@contextmanager
-def _open_klue(data: str) -> Iterator[Path]:
-    with TemporaryDirectory() as folder:
-        yield find_klue(data, Path(folder))
-
-
-klue_ynat, klue_sts, klue_nli, klue_ner, klue_re, klue_dp, klue_mrc, klue_wos = (
-    make_inspect_task(name, _open_klue)
-    for name in ("ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos")
+klue_ynat, klue_sts, klue_nli, klue_ner, klue_re, klue_dp, klue_mrc, klue_wos = map(
+    make_inspect_task, ("ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos")
 )

@@ -12,7 +12,6 @@ from launch.console import PlainConsole, Table, ToolsOrDefault, print_table, set
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
-    from finetune.generative.client.ask import Client
     from finetune.generative.klue.run import PromptedTask
     from finetune.generative.tables import ResultTable
 
@@ -23,7 +22,6 @@ SEED = 42  # of exported few-shot examples
 ModelName = Annotated[str, typer.Option("--model", help=MODEL_HELP)]
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder. Run again to ask only unanswered questions.")]
 Connections = Annotated[int, typer.Option(min=1, help="Concurrent requests; for hf/ models the batch size.")]
-Device = Annotated[str | None, typer.Option(help="Device for hf/ models, e.g. cpu or cuda. Default: auto-detect.")]
 Shots = Annotated[int, typer.Option(min=0, help="Few-shot examples from train in each question.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Number of examples per task, drawn by seed. Default: all.")]
 RunFolder = Annotated[
@@ -69,12 +67,12 @@ def ask_tasks(
     attempts: Annotated[int, typer.Option(min=1, help="Maximum number of requests per question.")] = 6,
     price_in: Annotated[float | None, typer.Option(min=0, help="Price of a million input tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Price of a million output tokens.")] = None,
-    device: Device = None,
     order_check: OrderCheck = None,
     runs: Annotated[Path, typer.Option(help="Directory for run outputs, if a recipe is given.")] = Path("runs"),
 ) -> None:
     """Ask a generative model the KLUE tasks."""
     set_up(model)
+    from finetune.generative.client.ask import Client
     from finetune.generative.client.models import require_hf
     from finetune.generative.klue.run import run
     from launch.report.scores import results_table
@@ -83,14 +81,14 @@ def ask_tasks(
         require_hf(model, "--order-check")
     prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
     prompted_tasks, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
-    client = make_client(model, connections, device, attempts, method == "likelihood")
+    client = Client(model, connections, attempts, method == "likelihood")
     results = run(prompted_tasks, client, folder, seed=seed, prices=prices)
     print_table(results_table(results), PlainConsole())
     if order_check is not None:
         from finetune.generative.client.likelihood import load_scorer
         from finetune.generative.klue.contamination import check_order, order_table
 
-        scorer = load_scorer(model, device)
+        scorer = load_scorer(model)
         show(order_table([check_order(scorer, prompted, order_check) for prompted in prompted_tasks]))
     PlainConsole().print(f"results: {folder / 'finetune'}", soft_wrap=True)
 
@@ -106,18 +104,17 @@ def run_kr_eval(
         bool, typer.Option("--as-published", help="Also show the scores of the published code, bugs included.")
     ] = False,
     connections: Connections = 8,
-    device: Device = None,
 ) -> None:
     """Score a model on llm-kr-eval files of any task: metrics over the whole file, with intervals.
 
     Example:  malmoi llm run kornli.json korsts.json --model openai-api/local/my-model --out results
     """
     set_up(model)
+    from finetune.generative.client.ask import Client
     from finetune.generative.kr_eval.run import run_files
     from finetune.generative.tables import kr_eval_table
 
-    client = make_client(model, connections, device)
-    results = run_files(files, client, out, shots=shots, samples=samples, as_published=as_published)
+    results = run_files(files, Client(model, connections), out, shots=shots, samples=samples, as_published=as_published)
     show(kr_eval_table(results, as_published))
     for result in results:
         if result["unanswered"]:
@@ -138,21 +135,21 @@ def mt_bench(
         Path | None, typer.Option(help="Another run's folder, or its answers.jsonl: compare the answers in pairs.")
     ] = None,
     connections: Connections = 8,
-    device: Device = None,
 ) -> None:
     """Run MT-Bench: answer questions of two turns; judge models score the answers and compare pairs in both orders.
 
     Example:  malmoi llm mt-bench --model openai-api/local/mine --judge openai-api/judge/large --out results/mt-bench
     """
     set_up(model, *judge)
+    from finetune.generative.client.ask import Client
     from finetune.generative.mt_bench.run import load_bench, run_bench
     from finetune.generative.tables import mt_bench_tables
 
     if len(set(judge)) < len(judge):
         raise LaunchError(f"--judge {judge[0]}: named twice; their agreement needs two different judges")
     bench = load_bench(questions, references, against)
-    judges = [make_client(name, connections, device) for name in judge]
-    for table in mt_bench_tables(run_bench(bench, make_client(model, connections, device), judges, out)):
+    judges = [Client(name, connections) for name in judge]
+    for table in mt_bench_tables(run_bench(bench, Client(model, connections), judges, out)):
         show(table)
 
 
@@ -212,7 +209,7 @@ def export_kr_eval(
     from finetune.task_names import TASK_NAMES, full_name
 
     names = TASK_NAMES if tasks == ["all"] else dict.fromkeys(full_name(task) for task in tasks)
-    exported = [exports.export_kr_eval(name, data, out, samples=samples, seed=SEED) for name in names]
+    exported = {name: exports.export_kr_eval(name, data, out, samples=samples, seed=SEED) for name in names}
     show(exports.kr_eval_export_table(exported, out))
 
 
@@ -227,15 +224,6 @@ def show(table: ResultTable) -> None:
     """Print a table."""
     numbers = range(table.first_number, len(table.heads))
     print_table(Table(table.heads, table.rows, numbers, title=table.title, note=table.note), PlainConsole())
-
-
-def make_client(
-    model: str, connections: int, device: str | None, attempts: int = 6, is_likelihood: bool = False
-) -> Client:
-    """The client of a model."""
-    from finetune.generative.client.ask import Client
-
-    return Client(model, connections, attempts, device, is_likelihood)
 
 
 def load_tasks(

@@ -14,10 +14,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,8 +25,10 @@ from corpus.documents.escaping import escape_controls
 from launch.console import set_up_console
 from launch.tools.score import TaskName
 
+if TYPE_CHECKING:
+    from launch.pii.streams import Line
+
 Form = Literal["plain", "records", "official"]
-MAX_CHARACTERS = 1 << 20  # of a line, and of what is looked at for the form
 LINES_AT_ONCE = 4_096
 OWN_TABLES = (".csv", ".conll", ".conllu", ".bio", ".iob", ".iob2")  # of own tasks, never plain text
 
@@ -92,13 +93,13 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
 
 
 def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
-    """Results in order, a block of lines at a time; an official file is one block."""
+    """Results in order, as many lines at a time as have come, at most ``LINES_AT_ONCE``; an official file at once."""
     from corpus.reading.encoding import AUTO, decode_blocks
     from finetune.inference.predict import predict_official, predict_texts
-    from launch.pii.streams import source_blocks
+    from launch.pii.streams import line_blocks, peek, source_blocks
 
-    name, blocks = _name(path), decode_blocks(source_blocks(path), AUTO)
-    head, blocks = look_at(blocks)
+    name, (head, blocks) = _name(path), peek(decode_blocks(source_blocks(path), AUTO))
+    head = head.lstrip()
     form = form_of(head, kept.task.files.suffix)
     if form == "official" or (
         kept.task.custom is not None and path is not None and is_table(head, kept.task.custom, path)
@@ -106,23 +107,12 @@ def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
         with official_file(path, blocks, kept.task.files.suffix) as file:
             yield predict_official(kept, file)
         return
-    number = 1
-    for lines in line_blocks(blocks, name):
-        given = [given_of(line, form, f"{name}, line {i}") for i, line in enumerate(lines, start=number)]
-        results = predict_texts(kept, given, place=f"{name}, line", first=number)
-        yield [{"line": i, **result} for i, result in enumerate(results, start=number)]
-        number += len(lines)
-
-
-def look_at(blocks: Iterator[str]) -> tuple[str, Iterator[str]]:
-    """The text up to the end of its first line that is not blank, and all of it again."""
-    seen: list[str] = []
-    for block in blocks:
-        seen.append(block)
-        head = "".join(seen).lstrip()
-        if "\n" in head or len(head) > MAX_CHARACTERS:
-            break
-    return "".join(seen).lstrip(), chain(seen, blocks)
+    for block in line_blocks(blocks):
+        for begin in range(0, len(block), LINES_AT_ONCE):
+            lines = block[begin : begin + LINES_AT_ONCE]
+            given = [given_of(line, form, f"{name}, line {line.number}") for line in lines]
+            results = predict_texts(kept, given, place=f"{name}, line", first=lines[0].number)
+            yield [{"line": line.number, **result} for line, result in zip(lines, results, strict=True)]
 
 
 def form_of(head: str, suffix: str) -> Form:
@@ -178,25 +168,16 @@ def official_file(path: Path | None, blocks: Iterable[str], suffix: str) -> Iter
             raise BadInput(str(error).replace(str(copy), _name(path))) from None
 
 
-def line_blocks(blocks: Iterable[str], name: str) -> Iterator[list[str]]:
-    """Lines without their ends, as many at a time as have come, at most ``LINES_AT_ONCE``."""
-    rest, done = "", 0
-    for block in chain(blocks, [None]):
-        *lines, rest = (rest + block).split("\n") if block is not None else [*([rest] if rest else []), ""]
-        if len(rest) > MAX_CHARACTERS:
-            raise BadInput(f"{name}, line {done + len(lines) + 1}: longer than {MAX_CHARACTERS:,} characters")
-        for begin in range(0, len(lines), LINES_AT_ONCE):
-            yield [line.removesuffix("\r") for line in lines[begin : begin + LINES_AT_ONCE]]
-        done += len(lines)
-
-
-def given_of(line: str, form: Form, where: str) -> Any:
+def given_of(given: Line, form: Form, where: str) -> Any:
     """What a line gives to the task: its columns, or its record; a blank line itself."""
     from corpus.documents.atomic_files import parse_json
-    from corpus.reading.encoding import UNDECODED
+    from launch.pii.streams import UNDECODABLE, explain_problem
 
-    if UNDECODED.search(line):
+    line = given.text
+    if given.problem == UNDECODABLE:
         raise BadInput(f"{where}: not UTF-8; convert the file to UTF-8 first")
+    if given.problem:
+        raise BadInput(f"{where}: {explain_problem(given.problem)}")
     if not line.strip():
         return line
     is_record = line.lstrip().startswith("{")

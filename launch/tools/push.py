@@ -63,7 +63,9 @@ def find_repository(folder: Path, *, with_personal_data: bool = False) -> Reposi
     if kind == "model":
         return model_repository(folder)
     if kind == "tokenizer":
-        return tokenizer_repository(folder)
+        from tokenizer.repository import check_repository
+
+        return Repository(folder, "model", check_repository(folder))
     inside = sorted(str(path) for path in folder.iterdir() if _kind_of(path)) if folder.is_dir() else []
     hint = f"name one of {', '.join(inside)}" if inside else "expected the folder of a corpus, tokenizer or model"
     raise LaunchError(f"{folder}: {'nothing to publish here' if folder.is_dir() else 'no such folder'}; {hint}")
@@ -75,13 +77,6 @@ def _kind_of(folder: Path) -> Literal["corpus", "tokenizer", "model"] | None:
     if (folder / "config.json").is_file():
         return "model"
     return "tokenizer" if any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt")) else None
-
-
-def tokenizer_repository(folder: Path) -> Repository:
-    """The files of a tokenizer; ``BadInput`` unless it is complete and its files agree."""
-    from tokenizer.repository import check_repository
-
-    return Repository(folder, "model", check_repository(folder))
 
 
 def corpus_repository(folder: Path, *, with_personal_data: bool = False) -> Repository:
@@ -114,6 +109,7 @@ def model_repository(folder: Path) -> Repository:
     """
     from corpus.documents.model_files import INDEX_NAME, WEIGHTS_NAME, check_weight_index, refuse_links
     from finetune.config import MODEL_INFO_NAME
+    from finetune.encoder.loading import check_encoder
     from finetune.saved_models.load import load_model
 
     refuse_links(folder)
@@ -123,28 +119,9 @@ def model_repository(folder: Path) -> Repository:
     if (folder / MODEL_INFO_NAME).is_file():
         load_model(folder, "cpu")
     else:
-        _check_pretrained(folder)
+        check_encoder(str(folder))
     names = (MODEL_INFO_NAME, *MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards)
     return Repository(folder, "model", [name for name in names if (folder / name).is_file()])
-
-
-def _check_pretrained(folder: Path) -> None:
-    from transformers import AutoConfig, AutoTokenizer
-
-    from corpus.documents.model_files import check_model_files, check_sizes
-
-    check_sizes(folder, str(folder))
-    check_model_files(folder, str(folder))
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # of many kinds for unreadable files
-        raise LaunchError(f"{folder}: does not load ({_first_line(error)}); give a complete model folder") from None
-    if len(tokenizer) > config.vocab_size:
-        raise LaunchError(
-            f"{folder}: the tokenizer has {len(tokenizer):,} entries but the model {config.vocab_size:,} embeddings; "
-            "use the tokenizer of this model"
-        )
 
 
 def upload(repository: Repository, repo_id: str, *, private: bool = False) -> str:
@@ -189,19 +166,18 @@ def _explain(error: Exception) -> str:
         return "no access token; run `hf auth login` or set HF_TOKEN"
     if isinstance(error, HfHubHTTPError):
         status = error.response.status_code
-        reason = f"{status}, {_first_line(error.server_message)}" if error.server_message else f"{status}"
+        reason = f"{status}, {_without_tokens(error.server_message)}" if error.server_message else f"{status}"
         if status in (401, 403):
             return f"the Hub refuses the access token ({reason}); run `hf auth login` with a token that may write"
         return f"the Hub answered {reason}; check the name of the repository"
     if isinstance(error, ValueError):  # raised if the Hub rejects the metadata of the card
-        return f"the Hub rejects README.md ({_first_line(error)}); correct the metadata between the --- lines"
+        return f"the Hub rejects README.md ({_without_tokens(error)}); correct the metadata between the --- lines"
     return (
         f"the Hub cannot be reached ({type(error).__name__}); check the network, HF_ENDPOINT and HF_HUB_OFFLINE, then "
         "push again"
     )
 
 
-def _first_line(message: object) -> str:
-    """The first line of a message of another library, without tokens."""
-    lines = TOKEN.sub("hf_…", str(message)).strip().splitlines()
-    return lines[0].rstrip(".") if lines else "no reason given"
+def _without_tokens(message: object) -> str:
+    """The first line of a message of another library."""
+    return TOKEN.sub("hf_…", str(message)).strip().partition("\n")[0].rstrip(".") or "no reason given"

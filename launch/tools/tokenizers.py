@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -199,13 +199,28 @@ def extend_tokenizer(
     Example:  malmoi tokenizer extend klue/bert-base contracts/*.txt --pieces 768 --out contracts-tokenizer
     """
     set_up_console()
+    from corpus.documents.shards import Document, write_shard
     from launch.report.stages import extension_tables
+    from tokenizer.extend import extend_vocabulary, read_base
 
-    folder = _corpus_folder(texts)
-    record = _extend(out, base, folder or chain.from_iterable(map(_read_texts, texts)), pieces, workers)
-    console = PlainConsole()
+    corpus = _corpus_folder(texts)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise LaunchError(f"{out}: exists already; name a new folder with --out, or remove it")
+    try:
+        with atomic_dir(out) as folder:
+            base = _download(base, folder / "work" / "base")
+            read_base(base)  # rejects other kinds than WordPiece before text is read
+            if corpus is None:
+                corpus = folder / "work" / "corpus"
+                read = chain.from_iterable(map(_read_texts, texts))
+                documents = (Document("", "text", tuple(text.splitlines())) for text in read)
+                write_shard(corpus / "documents" / "shard-00000.parquet", documents)
+            record = extend_vocabulary(base, corpus, folder, pieces, workers=workers)
+    except BaseException:
+        shutil.rmtree(out.with_name(out.name + PARTIAL_SUFFIX), ignore_errors=True)
+        raise
     for table in extension_tables(record):
-        print_table(table, console)
+        print_table(table, PlainConsole())
 
 
 def _read_texts(file: Path) -> Iterator[str]:
@@ -229,31 +244,6 @@ def _corpus_folder(texts: Sequence[Path]) -> Path | None:
                 raise LaunchError(f"{folder}: give either one corpus folder or files of text")
             return folder
     return None
-
-
-def _extend(out: Path, base: Path, texts: Path | Iterable[str], pieces: int, workers: int) -> dict[str, Any]:
-    """Write the extended tokenizer to the new folder ``out``; return the content of its extension.json.
-
-    Args:
-        texts: a corpus folder, or documents.
-    """
-    from corpus.documents.shards import Document, write_shard
-    from tokenizer.extend import extend_vocabulary, read_base
-
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise LaunchError(f"{out}: exists already; name a new folder with --out, or remove it")
-    try:
-        with atomic_dir(out) as folder:
-            base = _download(base, folder / "work" / "base")
-            read_base(base)  # rejects other kinds than WordPiece before text is read
-            corpus = texts if isinstance(texts, Path) else folder / "work" / "corpus"
-            if not isinstance(texts, Path):
-                documents = (Document("", "text", tuple(text.splitlines())) for text in texts)
-                write_shard(corpus / "documents" / "shard-00000.parquet", documents)
-            return extend_vocabulary(base, corpus, folder, pieces, workers=workers)
-    except BaseException:
-        shutil.rmtree(out.with_name(out.name + PARTIAL_SUFFIX), ignore_errors=True)
-        raise
 
 
 def _download(base: Path, folder: Path) -> Path:

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 from corpus.decontamination.index import ContaminationIndex, build_index
@@ -31,7 +32,7 @@ from finetune.generative.kr_eval import metrics as kr_metrics
 from finetune.generative.prompts import PROMPTS
 from launch.pii.json_text import Walker, change_document, change_record
 from launch.pii.plain_text import change_blocks, spans_by_line
-from launch.pii.streams import lines_of
+from launch.pii.streams import line_blocks, peek
 from launch.pii.table_text import change_rows
 from launch.pii.work import EVERYTHING, Finding, Hiding, paths_of
 from tests.growth.patterns import sources
@@ -159,7 +160,7 @@ def _change_table(delimiter: str, text: str) -> None:
 
 def _change_plain(text: str) -> None:
     for work in (HIDING, FINDING):
-        deque(change_blocks(lines_of(iter(_parts(text))), work, _meet, refuses_json=False), maxlen=0)
+        deque(change_blocks(chain.from_iterable(line_blocks(_parts(text))), work, _meet, refuses_json=False), maxlen=0)
 
 
 def _meet(place: str, reason: str, raw: str) -> None:
@@ -283,7 +284,8 @@ CALLS: dict[str, Callable[[str], object]] = {
     ),
     "launch.pii.plain_text.spans_by_line": lambda text: list(spans_by_line(_pieces(text), FINDING)),
     "launch.pii.plain_text: blocks": _change_plain,
-    "launch.pii.streams.lines_of": lambda text: list(lines_of(iter(_parts(text)))),
+    "launch.pii.streams.line_blocks": lambda text: list(line_blocks(_parts(text))),
+    "launch.pii.streams.peek": lambda text: peek(iter(_parts(text))),
     "launch.pii.table_text.choose_delimiter": lambda text: _called("launch.pii.table_text.choose_delimiter")(
         text, False
     ),

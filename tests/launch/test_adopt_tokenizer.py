@@ -14,7 +14,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenize
 
 from corpus.documents.errors import BadInput
 from launch import manifest
-from launch.adopt_tokenizer import PROBE, adopt_tokenizer, model_files, tokenizer_files
+from launch.adopt_tokenizer import PROBE, adopt_tokenizer, checkpoint_files
 from launch.conduct import run_stage
 from launch.errors import LaunchError
 from launch.pipeline import STAGES, head_of
@@ -199,7 +199,7 @@ def test_extending_needs_a_vocabulary_to_extend(start: Path, tmp_path: Path) -> 
 def test_another_checkpoint_is_noticed_by_the_stages_that_read_it(start: Path, tmp_path: Path) -> None:
     recipe, run = recipe_of(start), tmp_path / "run"
     run_stage(STAGE["tokenizer"], recipe, run)
-    head, files = head_of(STAGE["tokenizer"], recipe, run), model_files(recipe.pretrain)
+    head, files = head_of(STAGE["tokenizer"], recipe, run), checkpoint_files(recipe.pretrain, "model")
     weights = {name: identify() for name, identify in files.items()}
     assert set(weights) == {f"{start}/config.json", f"{start}/model.safetensors"}
     content = (start / "model.safetensors").read_bytes()
@@ -226,7 +226,7 @@ def test_recipes_without_a_checkpoint_keep_their_heads() -> None:
     recipe = load_recipe("klue-roberta-base")
     assert STAGE["tokenizer"].settings(recipe) == recipe.tokenizer.model_dump(mode="json")
     assert STAGE["tokenizer"].depends_on(recipe) == ("corpus",)
-    assert tokenizer_files(recipe.pretrain) == model_files(recipe.pretrain) == {}
+    assert checkpoint_files(recipe.pretrain, "tokenizer") == checkpoint_files(recipe.pretrain, "model") == {}
     assert STAGE["tokenizer"].user_inputs(recipe) == STAGE["pretrain"].user_inputs(recipe) == {}
 
 

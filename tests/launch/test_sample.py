@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from benchmarks.gold import gold_sentences, labelled_documents
 from finetune.registry import TASKS
 from launch.errors import LaunchError
 from launch.sample import unpack as module
-from launch.sample.unpack import HOME, SOURCES, gold_sentences, labelled_documents, unpack
+from launch.sample.unpack import HOME, SOURCES, unpack
 
 SIZES = {  # examples of train and dev; questions for mrc, user turns for wos
     "ynat": (1_050, 280), "klue-sts": (700, 200), "klue-nli": (900, 240), "klue-ner": (800, 250),

@@ -22,7 +22,7 @@ from finetune.generative.client.models import format_reason, hide_keys, is_local
 from finetune.generative.prompts.prompt import Message
 
 if TYPE_CHECKING:
-    from inspect_ai.model import ChatMessage, Model, ModelOutput
+    from inspect_ai.model import ChatMessage, Model
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +76,12 @@ class Client:
         model: its Inspect name: ``openai-api/NAME/MODEL``, ``hf/FOLDER`` and others.
         connections: concurrent requests; for ``hf/`` models the batch size.
         attempts: maximum number of requests per question.
-        device: for ``hf/`` models, such as ``cpu``; None: auto-detect.
         is_likelihood: compare ``Question.choices`` instead of generating text (``hf/`` models only).
     """
 
     model: str
     connections: int = 8
     attempts: int = 6
-    device: str | None = None
     is_likelihood: bool = False
 
 
@@ -153,16 +151,11 @@ async def _ask_one(model: Model, question: Question, client: Client, version: st
         output = await model.generate(to_chat(question.messages), config=config, cache=policy)
     except Exception as error:  # every provider has its own; the question is counted as unanswered
         return Answer(question.id, None, error=format_reason(error))
-    return _to_answer(question.id, output)
-
-
-def _to_answer(name: str, output: ModelOutput) -> Answer:
-    usage = output.usage
-    stop = output.choices[0].stop_reason
+    usage, stop = output.usage, output.choices[0].stop_reason
     text = "" if stop in NO_TEXT else hide_keys(output.completion)
     text = text.encode("utf-8", "replace").decode("utf-8")  # no file can hold half a surrogate pair
     tokens_in, tokens_out = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
-    return Answer(name, text, stop, tokens_in, tokens_out, round(output.time or 0.0, 3))
+    return Answer(question.id, text, stop, tokens_in, tokens_out, round(output.time or 0.0, 3))
 
 
 def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:

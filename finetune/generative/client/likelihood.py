@@ -98,7 +98,7 @@ class Scorer:
         return float(log_p_LV.gather(1, torch.tensor(ids)[1:, None]).double().sum()), len(ids) - 1
 
 
-def load_scorer(name: str, device: str | None = None) -> Scorer:
+def load_scorer(name: str) -> Scorer:
     """The model of ``hf/FOLDER`` or ``hf/NAME``; ``BadInput`` if it is not a causal model."""
     require_hf(name)
     local_folder(name)
@@ -111,7 +111,7 @@ def load_scorer(name: str, device: str | None = None) -> Scorer:
             tokenizer = AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # of many kinds
         raise BadInput(f"--model {name}: cannot be loaded as a causal model; {format_reason(error)}") from None
-    return Scorer(model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), tokenizer)
+    return Scorer(model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer)
 
 
 @modelapi(name=LIKELIHOOD_PROVIDER)
@@ -122,16 +122,10 @@ class LikelihoodAPI(ModelAPI):
     was longer than the model reads and lost its beginning.
     """
 
-    def __init__(
-        self, model_name: str, base_url: str | None, api_key: str | None, config: GenerateConfig,
-        device: str | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(model_name, base_url, api_key, [], config)
-        self.device = device
-        self.scorer: Scorer | None = None
+    scorer: Scorer | None = None
 
     async def generate(self, input: Any, tools: Any, tool_choice: Any, config: GenerateConfig) -> ModelOutput:
-        self.scorer = self.scorer or load_scorer(f"hf/{self.model_name}", self.device)
+        self.scorer = self.scorer or load_scorer(f"hf/{self.model_name}")
         context = self.scorer.render_context([(message.role, message.text) for message in input])
         sums, tokens, is_cut = self.scorer.score(context, (config.extra_body or {})["choices"])
         output = ModelOutput.from_content(self.model_name, json.dumps(sums), "max_tokens" if is_cut else "stop")

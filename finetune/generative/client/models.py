@@ -86,7 +86,7 @@ def open_model(client: Client) -> Model:
     from inspect_ai.model import GenerateConfig, get_model
 
     folder = local_folder(name)
-    arguments: dict[str, Any] = {"device": client.device} if provider == "hf" and client.device else {}
+    arguments: dict[str, Any] = {}
     config = GenerateConfig(max_connections=client.connections, max_retries=client.attempts - 1, temperature=0.0)
     if provider in OPENAI:
         arguments["max_retries"] = 0  # of the client: Inspect counts the attempts

@@ -50,7 +50,9 @@ def make_orders(
 
     ``BadInput`` for fewer than two groups.
     """
-    ordered = sorted(examples, key=lambda example: _natural_key(example.guid))
+    splits = {example.guid: re.split(r"([0-9]+)", example.guid) for example in examples}
+    natural = {guid: [(int(p), "") if p.isdecimal() else (-1, p) for p in parts] for guid, parts in splits.items()}
+    ordered = sorted(examples, key=lambda example: natural[example.guid])  # d-10 after d-2
     texts = [SEPARATOR.join(map(prompt.render_input, block)) for _, block in groupby(ordered, key=group)]
     parts = [texts[start : start + per_document] for start in range(0, len(texts), per_document)]
     parts = [part for part in parts if len(part) > 1]
@@ -92,8 +94,3 @@ def order_table(results: Sequence[dict[str, Any]]) -> ResultTable:
     heads = ("task", "perplexity, file order", "perplexity, shuffled", "p")
     rows = [[r["task"], f"{r['in_file_order']:.2f}", f"{r['shuffled']:.2f}", f"{r['p']:.3f}"] for r in results]
     return ResultTable(heads, rows, f"File order against {results[0]['shuffles']} shuffled orders", NOTE)
-
-
-def _natural_key(guid: str) -> list[tuple[int, str]]:
-    """Sorts ``d-10`` after ``d-2``."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", guid)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from inspect_ai import Task, task
@@ -23,16 +22,11 @@ from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
 
 
-def make_inspect_task(name: str, open_klue: Callable[[str], AbstractContextManager[Path]]) -> Callable[..., Task]:
-    """The Inspect task ``malmoi/klue_…`` of a KLUE task.
+def make_inspect_task(name: str) -> Callable[..., Task]:
+    """The Inspect task ``malmoi/klue_…`` of a KLUE task."""
 
-    Args:
-        open_klue: the folder of KLUE files for the value of ``-T data=``.
-    """
-
-    def build(data: str = "malmoi:sample", shots: int = 0, seed: int = 1, limit: int | None = None) -> Task:
-        with open_klue(data) as folder:
-            prompted = load_prompted_task(name, folder, shots, limit, seed)
+    def build(data: str, shots: int = 0, seed: int = 1, limit: int | None = None) -> Task:
+        prompted = load_prompted_task(name, Path(data), shots, limit, seed)
         prompt, examples = prompted.prompt, {example.guid: example for example in prompted.data.scored}
         samples = [
             Sample(input=to_chat(prompted.messages(example)), target=prompt.render_gold(example), id=guid)

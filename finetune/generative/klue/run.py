@@ -111,7 +111,14 @@ def run(
         seed: that drew the few-shot examples.
         prices: of a million input and output tokens; None if unknown.
     """
-    check(tasks, client)
+    check_name(client.model)
+    if client.is_likelihood:
+        require_hf(client.model)
+        if unfit := [prompted.task.name for prompted in tasks if not prompted.prompt.choices]:
+            raise BadInput(
+                f"{unfit[0]} --method likelihood: the task has no fixed set of answers; leave the task out, or use "
+                "--method generation"
+            )
     results = []
     for prompted in tasks:
         prompt, shots = prompted.prompt, f"{len(prompted.shots)}-shot"
@@ -129,20 +136,6 @@ def run(
         results.append(write_result(folder / f"seed-{seed}", prompted, parsed, about, more, prices))
         _report(results[-1])
     return results
-
-
-def check(tasks: Sequence[PromptedTask], client: Client) -> None:
-    """``BadInput`` if the method does not fit a task or the model."""
-    check_name(client.model)
-    if not client.is_likelihood:
-        return
-    require_hf(client.model)
-    for prompted in tasks:
-        if not prompted.prompt.choices:
-            raise BadInput(
-                f"{prompted.task.name} --method likelihood: the task has no fixed set of answers; leave the task out, "
-                "or use --method generation"
-            )
 
 
 def parse_answers(prompted: PromptedTask, answers: Sequence[Answer], is_likelihood: bool = False) -> list[ParsedAnswer]:

@@ -211,28 +211,28 @@ def _parse_number(answer: str) -> str | None:
     return None if (value := parse_number(answer)) is None else f"{Decimal(str(value)).normalize():f}"
 
 
-def _parse_entities(answer: str) -> str | None:
-    return "\n".join(line for line in answers.lines_of(answer) if ENTITY.fullmatch(line)) or None
-
-
-def _parse_paragraph(answer: str) -> str | None:
-    """As in the published code."""
-    return answer.split("\n\n")[0].strip().strip(QUOTES).strip() or None
-
-
 def _are_entities(answer: str) -> bool:
     lines = split_lines(answer)
     return bool(lines) and all(ENTITY.fullmatch(line) for line in lines)
 
 
 NUMBERS = Form("number", "one number", lambda answer: NUMBER.fullmatch(answer) is not None, _parse_number)
-ENTITIES = Form("entities", "lines of name(class)", _are_entities, _parse_entities)
-TEXT = Form("text", "any text", None, _parse_paragraph)
+ENTITIES = Form(
+    "entities", "lines of name(class)", _are_entities,
+    lambda answer: "\n".join(filter(ENTITY.fullmatch, answers.lines_of(answer))) or None,
+)  # fmt: skip
+TEXT = Form("text", "any text", None, lambda answer: answer.split("\n\n")[0].strip().strip(QUOTES).strip() or None)
 LINES = Form("lines", "any lines", None, lambda answer: "\n".join(answers.lines_of(answer)) or None)
 
 
-def load_files(paths: Sequence[Path], samples: int | None, shots: int) -> dict[Path, TaskFile]:
-    """All files, checked before the first question is sent; of each the first ``samples``."""
+def run_files(
+    paths: Sequence[Path], client: Client, out: Path, *, shots: int = 0, samples: int | None = None,
+    as_published: bool = False, resamples: int = RESAMPLES,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Ask, score and write each file; returns the content of each ``scores.json``, in the given order.
+
+    All files are checked before the first question is sent. Of each, the first ``samples`` are used.
+    """
     tasks: dict[Path, TaskFile] = {}
     for path in paths:
         task = read_task_file(path)
@@ -241,15 +241,6 @@ def load_files(paths: Sequence[Path], samples: int | None, shots: int) -> dict[P
         if shots > len(task.few_shots):
             raise BadInput(f"{path}: --shots {shots}, but 'few_shots' has {len(task.few_shots)}")
         tasks[path] = task.model_copy(update={"samples": task.samples[:samples]})
-    return tasks
-
-
-def run_files(
-    paths: Sequence[Path], client: Client, out: Path, *, shots: int = 0, samples: int | None = None,
-    as_published: bool = False, resamples: int = RESAMPLES,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Ask, score and write each file; returns the content of each ``scores.json``, in the given order."""
-    tasks = load_files(paths, samples, shots)
     questions = [
         Question(f"{task.name}-{number}", task.conversation(sample, shots), task.output_length)
         for task in tasks.values() for number, sample in enumerate(task.samples)

@@ -61,16 +61,12 @@ def make_label_prompt(
     """
     labels, accepted = list(words), {word: label for label, word in words.items()} | dict(names)
 
-    def next_label(example: Example) -> str:
-        """The label after the gold one in the list; after the last, the first."""
-        return labels[(labels.index(example.gold) + 1) % len(labels)]
-
     return TaskPrompt(
         task=task,
         render_input=render_input,
         render_gold=lambda example: words[example.gold],
         parse=lambda answer, example: find_choice(answer, accepted),
-        unparsed=next_label,
+        unparsed=lambda example: labels[(labels.index(example.gold) + 1) % len(labels)],  # the one after the gold
         choices=tuple(words.values()),
         shot_class=lambda example: str(example.gold),
         fields=fields,

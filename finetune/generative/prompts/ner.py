@@ -109,12 +109,6 @@ def _fold(text: str) -> tuple[str, list[int]]:
     return "".join(plain for plain, _ in pairs), [place for _, place in pairs]
 
 
-def first_kind(example: Example) -> str:
-    """The type of the first entity; few-shot examples are balanced over it."""
-    entities = find_entities(example.inputs["text"], example.gold)
-    return entities[0][0] if entities else NONE
-
-
 KLUE_NER = TaskPrompt(
     task="klue-ner",
     render_input=render_input,
@@ -122,5 +116,5 @@ KLUE_NER = TaskPrompt(
     parse=parse,
     unparsed=lambda example: [OUTSIDE] * count_letters(example),
     max_tokens=384,
-    shot_class=first_kind,
+    shot_class=lambda e: next((kind for kind, *_ in find_entities(e.inputs["text"], e.gold)), NONE),  # the first
 )

@@ -83,11 +83,6 @@ def _read_value(slot: str, written: str, example: Example) -> str:
     return restore_value(text, example.inputs["ontology"].get(slot, {}), example.inputs["turns"])
 
 
-def domains_of(example: Example) -> str:
-    """The domains of the state, in order: 숙소, 식당 …"""
-    return " ".join(sorted({entry.partition("-")[0] for entry in example.gold}))
-
-
 def _list_slots() -> str:
     parted = groupby((slot.split("-") for slot in SLOTS), key=lambda parts: parts[0])
     return "\n".join(f"{domain}: {', '.join(slot for _, slot in own)}" for domain, own in parted)
@@ -100,6 +95,6 @@ WOS = TaskPrompt(
     parse=parse,
     unparsed=lambda example: [UNREADABLE],
     max_tokens=MAX_TOKENS,
-    shot_class=domains_of,
+    shot_class=lambda example: " ".join(sorted({entry.partition("-")[0] for entry in example.gold})),  # domains
     fields=(("slots", _list_slots()),),
 )

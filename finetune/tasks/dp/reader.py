@@ -201,13 +201,10 @@ def _tags_of_run(words: Sequence[str]) -> list[str]:
             if not surface:
                 break
             left -= len(surface.replace(" ", ""))
-        tags.append(_sejong(surface, tag.rsplit("+", 1)[-1]) if left == 0 else "")
+        last = tag.rsplit("+", 1)[-1]
+        named = BY_WORD.get((last, surface)) or SEJONG.get(last, last)
+        tags.append(named if left == 0 and named in POS_IDS else "")
     return tags
-
-
-def _sejong(surface: str, tag: str) -> str:
-    named = BY_WORD.get((tag, surface)) or SEJONG.get(tag, tag)
-    return named if named in POS_IDS else ""
 
 
 def format_lines(result: Mapping[str, Any]) -> list[str]:

@@ -79,17 +79,14 @@ def count_by_row(rows: Sequence[Row]) -> tuple[Array, Array, Array]:
     tags = _flatten(rows)
     row_of = np.cumsum(tags.starts) - 1
     size, kept = len(NER_TAGS), ~tags.is_special
-    entities = [_by_row(row_of[ends > 0], side[ends > 0] // 2, len(rows)) for side, ends in _find_entities(tags)]
+    kinds = OUTSIDE // 2
+    found = (row_of[ends > 0] * kinds + side[ends > 0] // 2 for side, ends in _find_entities(tags))
+    entities = [np.bincount(at, minlength=len(rows) * kinds).reshape(len(rows), kinds) for at in found]
     plain = count_sides(tags.gold[kept], tags.predicted[kept], row_of[kept], len(rows), size)
     special = count_sides(tags.gold, tags.predicted, row_of, len(rows), size)
     without = 2 - np.bincount(row_of[tags.is_special], minlength=len(rows))
     special[:, OUTSIDE::size] += without[:, None]  # right: O for [CLS] and [SEP]
     return np.hstack(entities), plain, special
-
-
-def _by_row(row_of: Array, types: Array, rows: int) -> Array:
-    size = OUTSIDE // 2
-    return np.bincount(row_of * size + types, minlength=rows * size).reshape(rows, size)
 
 
 def tables(rows: Sequence[Row], names: Sequence[str] = NER_TAGS) -> dict[str, Table]:

@@ -103,11 +103,6 @@ def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
     rewrite_blocks(source, target, rewrite)
 
 
-def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
-    """The Hub's rows as an official file."""
-    return format_blocks(rows, f"klue-ner-v1_{split}", {"tokens": "CHAR", "ner_tags": "NE_TAG"})
-
-
 def show(example: Example, row: Row) -> ErrorView:
     """The sentence, and the entities that only one side has."""
     text = example.inputs["text"]
@@ -200,6 +195,9 @@ KLUE_NER = Task(
     score=score,
     select_by="character_macro_f1",
     published=PUBLISHED._replace(quirks=QUIRKS),
-    hub=HubLayout(("sentence", "tokens", "ner_tags"), convert),
+    hub=HubLayout(
+        ("sentence", "tokens", "ner_tags"),
+        lambda rows, split: format_blocks(rows, f"klue-ner-v1_{split}", {"tokens": "CHAR", "ner_tags": "NE_TAG"}),
+    ),
     inference=INFERENCE,
 )

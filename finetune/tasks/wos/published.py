@@ -27,7 +27,8 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     an absent slot; a value with a hyphen loses the spaces around it; a word with one unknown character is one unknown
     token.
     """
-    states = [_state_of(example) for example in examples]
+    pairs = [[split_state(entry, example.guid) for entry in example.gold or ()] for example in examples]
+    states = [{slot: value.strip() if "-" in value else value for slot, value in state} for state in pairs]
     texts = [text for example in examples for text in example.inputs["turns"]]
     unique = list(dict.fromkeys([*texts, *(value for state in states for value in state.values()), "none"]))
     encoded = tokenizer(unique, add_special_tokens=False, verbose=False)["input_ids"]
@@ -49,11 +50,6 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
             }
         )
     return features
-
-
-def _state_of(example: Example) -> dict[str, str]:
-    pairs = (split_state(entry, example.guid) for entry in example.gold or ())
-    return {slot: value.strip() if "-" in value else value for slot, value in pairs}
 
 
 def make_published_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:

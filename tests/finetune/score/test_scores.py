@@ -138,7 +138,7 @@ def test_scoring_imports_neither_torch_nor_transformers(official: Path, predicti
         ("ynatt", LINES, "ynatt: no such task; did you mean ynat"),
         ("ynat", "", "no predictions in it"),
         ("ynat", '{"guid": "0", "gold": "정치"}', "line 1: expected a JSON object with"),
-        ("ynat", LINES + "{", "line 3: expected a JSON object with"),
+        ("ynat", LINES + "{", "line 3: broken JSON"),
         ("klue-ner", LINES, "expected 0 tags, one a character"),
     ],
 )

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from launch.cluster.jobs import starter_site
+from launch.cluster.jobs import render
 from launch.cluster.site import Site, load_site
 
 
 def test_a_new_site_file_holds_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("site.yaml").write_text(starter_site(), "utf-8")
+    Path("site.yaml").write_text(render("site.yaml.j2", shared=str(Path.cwd())), "utf-8")
     site = load_site(None)
     assert site.shared == str(tmp_path)
     assert site.model_copy(update={"shared": ""}) == Site()
 
 
 def test_a_new_site_file_shows_every_section() -> None:
-    assert yaml.safe_load(starter_site()).keys() == Site.model_fields.keys() - {"port"}
+    assert yaml.safe_load(render("site.yaml.j2", shared=str(Path.cwd()))).keys() == Site.model_fields.keys() - {"port"}

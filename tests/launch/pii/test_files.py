@@ -211,7 +211,7 @@ def test_types_are_chosen_and_spans_explained(malmoi: Malmoi) -> None:
         (["--types", "TEL,PHONE"], "unknown type PHONE; expected any of TEL"),
         (["--format", "xml"], "unknown format; expected one of auto"),
         (["--encoding", "base64"], "unknown text encoding"),
-        (["--on-error", "ignore"], "stop or skip"),
+        (["--on-error", "ignore"], "'ignore' is not one of 'stop'"),
         (["--fields", ","], "--fields: expected names separated by commas"),
         (["--seed", "1", "--key-variable", "PATH"], "--seed cannot be combined with a key"),
         (["--fields", "a", "--all-fields"], "without --all-fields"),

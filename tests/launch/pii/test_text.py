@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from corpus.pii.hide import PiiHider
 from launch.pii import plain_text
 from launch.pii.plain_text import blocks_of, find_in_block, hide_in_block
-from launch.pii.streams import lines_of
+from launch.pii.streams import line_blocks
 from launch.pii.work import Finding, Hiding
 
 Malmoi = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -51,7 +51,7 @@ def test_the_head_of_a_table_counts_in_later_blocks(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(plain_text, "BLOCK_LINES", 3)
     rows = "".join(f"나온{letter},110260549{number}\n" for number, letter in enumerate("가나다라마바사아자차", 100))
     text = "이름,계좌번호\n" + rows
-    blocks = list(blocks_of(lines_of(iter([text])), refuse, refuses_json=True))
+    blocks = list(blocks_of(chain.from_iterable(line_blocks([text])), refuse, refuses_json=True))
     assert len(blocks) > 3 and "".join(line.text + line.end for block in blocks for line in block.lines) == text
     found = [json.loads(line) for block in blocks for line in find_in_block(block, Finding()).splitlines()]
     assert [record["text"] for record in found] == text.splitlines()
@@ -68,7 +68,7 @@ def test_line_ends_stay_as_they_are(malmoi: Malmoi, text: str) -> None:
 def test_text_without_personal_data_keeps_every_byte(text: str, cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(text)]
     pieces = iter([text[start:end] for start, end in pairwise(places)])
-    blocks = blocks_of(lines_of(pieces), refuse, refuses_json=True)
+    blocks = blocks_of(chain.from_iterable(line_blocks(pieces)), refuse, refuses_json=True)
     assert "".join(hide_in_block(block, Hiding(PiiHider())) for block in blocks) == text
 
 

@@ -20,7 +20,7 @@ from finetune.registry import TASKS
 from finetune.saved_models.load import SavedModel, load_model
 from finetune.tasks.custom.task import custom_task
 from finetune.tasks.ynat.task import YNAT_LABELS
-from launch.tools.predict import LINES_AT_ONCE, form_of, line_blocks, predict_file, results_of
+from launch.tools.predict import form_of, predict_file, results_of
 from tests.command import run_command
 from tests.finetune.conftest import build_tiny_encoder
 
@@ -130,12 +130,13 @@ def test_the_first_line_tells_the_form(head: str, suffix: str, form: str) -> Non
     assert form_of(head, suffix) == form
 
 
-def test_blocks_of_a_long_input_keep_lines_and_order() -> None:
-    lines = [TITLES[n % 5] for n in range(2 * LINES_AT_ONCE + 3)]
-    blocks = list(line_blocks(["\n".join(lines)], "file"))
-    assert [len(block) for block in blocks] == [LINES_AT_ONCE, LINES_AT_ONCE, 2, 1]
-    assert [line for block in blocks for line in block] == lines
-    assert list(line_blocks(["가\n나", "다\r\n라"], "file")) == [["가"], ["나다"], ["라"]]
+def test_blocks_of_a_long_input_keep_lines_and_order(model: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("launch.tools.predict.LINES_AT_ONCE", 4)
+    lines = [f"{n}번 소식" for n in range(2 * 4 + 3)]
+    (tmp_path / "in.txt").write_text("\n".join(lines))
+    blocks = list(results_of(model, tmp_path / "in.txt"))
+    assert [len(block) for block in blocks] == [4, 4, 2, 1]
+    assert [(result["line"], result["title"]) for block in blocks for result in block] == list(enumerate(lines, 1))
 
 
 def test_what_comes_through_a_pipe_is_answered_before_more_is_read(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,14 +162,15 @@ def test_what_comes_through_a_pipe_is_answered_before_more_is_read(model: Any, m
         (b'\n\n{"title": "a"}\nb\n', ["line 4", "not an object"]),
         (b'a\n{"title": "a"}\n', ["line 2", "do not mix"]),
         (b'{"title": "a"\n', ["line 1", "not JSON"]),
-        (b"a\tb\n", ["line 1", "expected title", "2 columns"]),
+        (b"a\tb\n", ["line 1", "expected title", "texts found: 2"]),
         (b"a\n\xff\xfe\xff\n", ["line 2", "UTF-8"]),
         (b"a" * (1 << 20) + b"b", ["line 1", "longer"]),
     ],
 )
 def test_wrong_content_is_one_sentence_and_leaves_no_output(
-    content: bytes, words: list[str], model: Any, tmp_path: Path
+    content: bytes, words: list[str], model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("corpus.reading.containers.RECORD_BYTES", 1 << 20)
     (tmp_path / "in.txt").write_bytes(content)
     with pytest.raises(BadInput) as error:
         predict_file(model, tmp_path / "in.txt", tmp_path / "out.txt", False)

@@ -50,7 +50,7 @@ def test_the_bare_text_is_what_the_template_renders(tiny):
 
 
 def test_a_chat_template_opens_the_turn_of_the_model(tiny):
-    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer = load_scorer(f"hf/{tiny}")
     scorer.tokenizer.chat_template = (
         "{% for one in messages %}<{{ one['role'] }}>{{ one['content'] }}{% endfor %}"
         "{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -63,7 +63,7 @@ def test_a_chat_template_opens_the_turn_of_the_model(tiny):
 def test_a_sum_is_the_chain_of_next_token_probabilities(tiny):
     import torch
 
-    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer = load_scorer(f"hf/{tiny}")
     context, choices = "전제: 비가 온다\n답:", ("함의", "모순이다")
     found, *_ = scorer.score(context, choices)
     for answer, value in zip(choices, found, strict=True):
@@ -84,7 +84,7 @@ def test_a_long_question_loses_only_its_beginning(tiny):
     """GPT-2 here has 1,024 positions: 1,024 tokens are read, and one more is predicted."""
     import torch
 
-    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer = load_scorer(f"hf/{tiny}")
     context = "가" * 400 + "\n답:"  # 1,200 bytes and a few
     (found,), _, is_cut = scorer.score(context, ("함의",))
     ids = scorer.tokenizer.encode(f"{context} 함의", verbose=False)[-1025:]
@@ -97,7 +97,7 @@ def test_a_long_question_loses_only_its_beginning(tiny):
 
 
 def test_the_context_is_read_once_for_all_answers(tiny):
-    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer = load_scorer(f"hf/{tiny}")
     context, choices = "전제: 비가 온다\n답:", ("함의", "모순이다", "중립")
     (found, *_), read = scorer.score(context, choices), []
     hook = scorer.model.register_forward_pre_hook(
@@ -113,7 +113,7 @@ def test_the_context_is_read_once_for_all_answers(tiny):
 
 def test_after_a_chat_template_comes_the_answer_itself_and_one_beginning(tiny):
     """A template writes its beginning and ends where the model's turn begins: no blank, no second special token."""
-    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer = load_scorer(f"hf/{tiny}")
     scorer.tokenizer.chat_template = "<|end|>{% for one in messages %}{{ one['content'] }}{% endfor %}|"
     scorer.prefix = [scorer.tokenizer.bos_token_id]
     context = scorer.render_context([("user", "하나")])
@@ -136,7 +136,7 @@ def test_characters_even_out_the_length_of_answers(klue):
 
 def test_a_second_run_loads_no_model(tiny, klue, tmp_path, monkeypatch):
     tasks = [load_prompted_task("ynat", klue, limit=2)]
-    client = Client(f"hf/{tiny}", device="cpu", is_likelihood=True)
+    client = Client(f"hf/{tiny}", is_likelihood=True)
     (first,) = run(tasks, client, tmp_path / "a")
     monkeypatch.setattr(likelihood, "load_scorer", lambda *_: pytest.fail("the model is not needed"))
     (again,) = run(tasks, client, tmp_path / "b")
@@ -152,7 +152,7 @@ def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tm
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     prompted_tasks = [load_prompted_task(name, klue, limit=40) for name in ("ynat", "klue-nli")]
     export_lm_eval(prompted_tasks, tmp_path / "tasks")
-    client = Client(f"hf/{tiny}", device="cpu", is_likelihood=True)
+    client = Client(f"hf/{tiny}", is_likelihood=True)
     ours = run(prompted_tasks, client, tmp_path / "out")
     theirs = lm_eval.simple_evaluate(
         model="hf", model_args={"pretrained": str(tiny), "dtype": "float32"}, tasks=["klue_ynat", "klue_nli"],
@@ -185,7 +185,7 @@ def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
     from finetune.generative.klue.contamination import check_order, order_table
 
     prompted = load_prompted_task("ynat", klue, limit=40)
-    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer = load_scorer(f"hf/{tiny}")
     before = check_order(scorer, prompted, 19)
     assert before["p"] > 0.05  # random weights know no order
 
@@ -220,7 +220,7 @@ def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
 def test_generation_by_the_hf_provider_sees_the_same_text_and_is_counted(tiny, klue, tmp_path):
     prompted = load_prompted_task("klue-nli", klue, limit=4)
     prompted = replace(prompted, prompt=replace(prompted.prompt, max_tokens=4))
-    (found,) = run([prompted], Client(f"hf/{tiny}", connections=4, device="cpu"), tmp_path)
+    (found,) = run([prompted], Client(f"hf/{tiny}", connections=4), tmp_path)
     longest = max(len(render_plain(prompted.messages(example)).encode()) for example in prompted.data.scored)
     assert found["n"] == 4 and found["unanswered"] == 0
     assert found["tokens"]["in"] == 4 * longest  # padded to the longest of the batch

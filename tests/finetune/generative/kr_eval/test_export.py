@@ -45,10 +45,10 @@ def test_exported_files_answered_with_their_golds_score_100(task: str, klue: Pat
     tuning = tmp_path / "tuning" / "train" / test.name
     assert gold_scores(test) == pytest.approx(dict.fromkeys(KR_EVAL_METRICS[task], 100))
     found = read_task_file(test)
-    assert (len(found.samples), len(found.few_shots)) == (counts.samples, counts.few_shots)
-    assert counts.few_shots == 4 and found.instruction == PROMPTS[task].instruction
+    assert (len(found.samples), len(found.few_shots)) == (counts["samples"], counts["few-shot"])
+    assert counts["few-shot"] == 4 and found.instruction == PROMPTS[task].instruction
     records = json.loads(tuning.read_text("utf-8"))
-    assert len(records) == counts.tuning > 0
+    assert len(records) == counts["tuning"] > 0
     asked = {sample.input for sample in found.samples}
     shown = {shot.input for shot in found.few_shots} | {sample.input for sample in read_task_file(dev).samples}
     assert not asked & shown and not asked & {record["input"] for record in records}
@@ -65,8 +65,8 @@ def test_a_dev_example_among_those_for_training_is_left_out_and_counted(klue: Pa
     for split, found in records.items():
         (folder / f"klue-nli-v1.1_{split}.json").write_text(json.dumps(found, ensure_ascii=False), "utf-8")
     counts = export_kr_eval("klue-nli", tmp_path / "klue", tmp_path / "out", samples=3)
-    assert counts.left_out == 1 and counts.samples == 3
-    assert counts.few_shots + counts.tuning + 10 == len(records["train"]) - 1
+    assert counts["left out"] == 1 and counts["samples"] == 3
+    assert counts["few-shot"] + counts["tuning"] + 10 == len(records["train"]) - 1
 
 
 def test_the_same_seed_writes_the_same_files(klue: Path, tmp_path: Path) -> None:
