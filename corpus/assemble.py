@@ -20,7 +20,7 @@ from corpus.card.samples import DROPPED_NAME, Sample, Samples, write_unit_sample
 from corpus.card.statistics import SourceCounts
 from corpus.config import CorpusConfig
 from corpus.documents.shards import SCHEMA, write_tables
-from corpus.drops import KEPT, OF_DOCUMENTS, PERSONAL, REASONS, REASONS_NAME, RENAMED_NAME, kept_documents
+from corpus.drops import DUPLICATE_DOCUMENT, KEPT, PERSONAL, REASONS, REASONS_NAME, RENAMED_NAME, kept_documents
 from corpus.final_check import CheckedDocument, check_shard
 from corpus.pii.cover import cover_spans
 from corpus.pii.document import DocumentHider, load_document_hider
@@ -226,7 +226,7 @@ def _count_dropped(batch: _Batch, kept_N: np.ndarray) -> _Counts:
     to documents."""
     gone, dropped = np.flatnonzero(kept_N == 0), np.flatnonzero(batch.reason_S != KEPT)
     reason = batch.reason_S[batch.first_N[gone]]
-    reason[~np.isin(reason, OF_DOCUMENTS)] = KEPT
+    reason[reason != DUPLICATE_DOCUMENT] = KEPT
     names = ("no_sentence_left", *REASONS[1:])
     return {
         **batch.spread("dropped_sentences", REASONS, batch.document_S[dropped], batch.reason_S[dropped]),
@@ -239,7 +239,7 @@ def _add_samples(batch: _Batch, shard: _Shard) -> None:
     for n in np.flatnonzero(batch.reason_S != KEPT).tolist():
         reason, document = int(batch.reason_S[n]), int(batch.document_S[n])
         text = batch.texts[n].as_py()
-        if reason in OF_DOCUMENTS:
+        if reason == DUPLICATE_DOCUMENT:
             if n != batch.first_N[document]:
                 continue
             text = "\n".join(batch.texts[n : batch.last_N[document]].to_pylist())

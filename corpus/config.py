@@ -88,25 +88,16 @@ class PiiConfig(Section):
         return self
 
 
-class NearConfig(Section):
-    """Removal of documents that are nearly equal to an earlier one (MinHash); not in the paper."""
-
-    removed: ClassVar = dict.fromkeys(("permutations", "shingle_chars"), "it is fixed in corpus/duplicates/near.py")
-
-    enabled: bool = Field(False, description="Drop near-duplicate documents.")
-    threshold: float = Field(
-        0.8, gt=0, lt=1, description="Minimum Jaccard similarity of character 5-grams for near-duplicates."
-    )
-
-
 class DeduplicateConfig(Section):
     """Removal of repeated documents and sentences; the first one in input order is kept. Not in the paper."""
 
-    removed: ClassVar = {"min_chars": "it is 20, fixed in corpus/duplicates/exact.py"}
+    removed: ClassVar = {
+        "min_chars": "it is 20, fixed in corpus/duplicates/exact.py",
+        "near": "only exact duplicates are dropped; remove near-duplicates with another tool first, such as datatrove",
+    }
 
     documents: bool = Field(True, description="Drop documents that are equal except for case, spaces and punctuation.")
     sentences: bool = Field(True, description="Drop repeated sentences of at least 20 characters in the same way.")
-    near: NearConfig = Field(NearConfig(), description="Near-duplicate documents.")
 
 
 class QualityConfig(Section):

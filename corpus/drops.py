@@ -1,4 +1,4 @@
-"""Decide which sentences to drop: duplicate documents and sentences, near-duplicates, toxic sentences, boilerplate.
+"""Decide which sentences to drop: duplicate documents and sentences, toxic sentences, boilerplate.
 
 One byte per sentence, 0 for kept sentences. Sentences of a dropped document are dropped too and do not count as first
 occurrences, so no sentence is dropped as the repeat of a dropped one.
@@ -12,50 +12,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.config import NearConfig
 from corpus.duplicates.exact import load_repeats
-from corpus.duplicates.near import near_duplicates
 from corpus.quality.boilerplate import BOILERPLATE
 from corpus.quality.toxicity import TOXIC_NAME
-from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
+from corpus.unit_files import LENGTHS_NAME
 
 HAS_PII = "has_personal_data"
-REASONS = ("", "duplicate_document", "near_duplicate", "toxic", BOILERPLATE, "duplicate_sentence", HAS_PII)
-KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, IN_MANY, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
-OF_DOCUMENTS = (DUPLICATE_DOCUMENT, NEAR_DUPLICATE)  # reasons that drop whole documents
-NEAR_NAME = "near-{:05}.npy"  # bool per document of a unit
+REASONS = ("", "duplicate_document", "toxic", BOILERPLATE, "duplicate_sentence", HAS_PII)
+KEPT, DUPLICATE_DOCUMENT, TOXIC, IN_MANY, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
 REASONS_NAME = "reasons.npy"
 RENAMED_NAME = "renamed.npy"
 
 
 class Comparisons(NamedTuple):
-    """Result folders: of ``find_repeats`` and ``find_boilerplate`` for each range, of ``find_near``, and of toxicity
-    scores by unit."""
+    """Result folders: of ``find_repeats`` and ``find_boilerplate`` for each range, and of toxicity scores by unit."""
 
     documents: Sequence[Path] = ()
     ids: Sequence[Path] = ()
     sentences: Sequence[Path] = ()
-    near: Path | None = None
     toxic: Sequence[Path] = ()
     lines: Sequence[Path] = ()
-
-
-def find_near(folders: Sequence[Path], scratch: Path, *, config: NearConfig) -> dict[str, Any]:
-    """Find near-duplicates in all units; writes a bool per document."""
-    signatures, keys = ([np.load(f / name, mmap_mode="r") for f in folders] for name in (SIGNATURES_NAME, KEYS_NAME))
-    is_near = near_duplicates(signatures, keys, config.threshold)
-    ends = np.cumsum([len(rows) for rows in signatures])
-    for number, part in enumerate(np.split(is_near, ends[:-1])):
-        np.save(scratch / NEAR_NAME.format(number), part)
-    return {"near": int(is_near.sum())}
 
 
 def reasons_of_documents(number: int, folder: Path, compared: Comparisons) -> np.ndarray:
     """Drop reasons per sentence, uint8, without repeated sentences."""
     lengths_N = np.load(folder / LENGTHS_NAME, allow_pickle=False)
     document_N = np.zeros(len(lengths_N), np.uint8)
-    if compared.near:
-        document_N[np.load(compared.near / NEAR_NAME.format(number))] = NEAR_DUPLICATE
     document_N[load_repeats(compared.documents, number)] = DUPLICATE_DOCUMENT
     reason_S = np.repeat(document_N, lengths_N)
     if compared.toxic:

@@ -38,7 +38,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_json
 from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.units import map_units as map_in_processes
-from corpus.drops import Comparisons, find_near, reasons_of_documents, write_drops
+from corpus.drops import Comparisons, reasons_of_documents, write_drops
 from corpus.duplicates.exact import find_repeats, split_ranges
 from corpus.final_check import check_folder
 from corpus.noise.remove import rules_except
@@ -62,7 +62,7 @@ WRITTEN = (
 """What the stage writes in addition to the documents; the final check reads all of it."""
 MIN_STRICT, MAX_STRICT = 10, 12  # dropped sentences or documents that are worth a warning; lines
 STRICT_KINDS = (  # what is dropped, the count of all, rules of the other kind
-    ("sentences", "sentences_split", ("duplicate_document", "near_duplicate")),
+    ("sentences", "sentences_split", ("duplicate_document",)),
     ("documents", "documents_read", ("no_sentence_left",)),
 )
 
@@ -193,9 +193,6 @@ class _Stage:
         rules = self.config.deduplicate
         documents = self._repeats(DOCUMENTS) if rules.documents else []
         compared = Comparisons(documents, self._repeats(IDS))
-        if rules.near.enabled:
-            [near], _ = self.map(partial(find_near, config=rules.near), [self.folders], "near duplicates")
-            compared = compared._replace(near=near)
         if self.config.toxicity.enabled:
             compared = compared._replace(toxic=self._scores())
         if self.config.quality.enabled:

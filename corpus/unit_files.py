@@ -1,6 +1,6 @@
 """Files that the first pass writes for a unit: its documents, and arrays that later passes read instead of the text.
 
-Fingerprints and signatures are computed from the original text, before personal data is hidden.
+Fingerprints are computed from the original text, before personal data is hidden.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from corpus.duplicates.exact import (
     fingerprint_documents,
     write_fingerprints,
 )
-from corpus.duplicates.near import band_keys, signatures
 from corpus.reading.read import Record
 
 UNIT_SCHEMA = pa.schema(
@@ -37,7 +36,6 @@ UNIT_SCHEMA = pa.schema(
 DOCUMENTS_NAME = "documents.parquet"
 DOCUMENTS, SENTENCES, IDS, LINES = "documents", "sentences", "ids", "lines"  # kinds of fingerprints
 LENGTHS_NAME = "lengths.npy"  # number of sentences of each document
-SIGNATURES_NAME, KEYS_NAME = "signatures.npy", "band-keys.npy"
 
 
 class CleanedDocument(NamedTuple):
@@ -59,13 +57,12 @@ class UnitWriter:
     """Writes the documents of a unit in batches, and the arrays when it is closed."""
 
     def __init__(self, folder: Path, config: CorpusConfig) -> None:
-        self._folder, self._near, self._finds_lines = folder, config.deduplicate.near, config.quality.enabled
+        self._folder, self._finds_lines = folder, config.quality.enabled
         self._writer = pq.ParquetWriter(
             folder / DOCUMENTS_NAME, UNIT_SCHEMA, compression="lz4", use_dictionary=["source"], write_statistics=False
         )
         self._fingerprints: dict[str, list[int]] = {DOCUMENTS: [], SENTENCES: [], IDS: [], LINES: []}
         self._lengths: list[int] = []
-        self._signatures: list[np.ndarray] = []
 
     def write(self, batch: Sequence[CleanedDocument]) -> None:
         rows = [
@@ -81,8 +78,6 @@ class UnitWriter:
             )
             self._fingerprints[DOCUMENTS] += documents
             self._fingerprints[SENTENCES] += self._compare_lines(batch, sentences) if self._finds_lines else sentences
-        if self._near.enabled:
-            self._signatures.append(signatures(["\n".join(document.originals) for document in batch]))
 
     def _compare_lines(self, batch: Sequence[CleanedDocument], prints: list[int]) -> list[int]:
         """Add fingerprints by source of lines and long sentences; returns those of long sentences."""
@@ -101,7 +96,3 @@ class UnitWriter:
         for name, fingerprints in self._fingerprints.items():
             write_fingerprints(self._folder, name, fingerprints)
         np.save(self._folder / LENGTHS_NAME, np.array(self._lengths, np.uint32))
-        if self._near.enabled:
-            signatures_DP = np.concatenate(self._signatures)
-            np.save(self._folder / SIGNATURES_NAME, signatures_DP)
-            np.save(self._folder / KEYS_NAME, band_keys(signatures_DP, self._near.threshold))

@@ -10,8 +10,7 @@ from pretrain.interruption import REQUEUE_CODE, Interrupted
 
 EXTRAS = {  # optional modules, each with the extra of our distribution that installs it
     "torch": "train", "transformers": "train", "accelerate": "train", "deepspeed": "deepspeed",
-    "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi",
-    "ray": "ray",
+    "datasets": "hub", "kiwipiepy": "kiwi", "ray": "ray",
     "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
     "gradio": "demo", "sklearn": "dev", "seqeval": "dev",
 }  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from corpus.drops import NEAR_NAME, REASONS, REASONS_NAME, RENAMED_NAME, Comparisons, write_drops
+from corpus.drops import REASONS, REASONS_NAME, RENAMED_NAME, Comparisons, write_drops
 from corpus.duplicates.exact import REPEATS_NAME
 from corpus.quality.toxicity import TOXIC_NAME
 from corpus.unit_files import LENGTHS_NAME
@@ -24,23 +24,21 @@ def repeats(path: Path, *places: int) -> list[Path]:
 
 
 def test_the_first_reason_in_the_order_of_the_list_is_told(tmp_path: Path) -> None:
-    """Four documents of two sentences; the first sentence of each is toxic, the second one repeats."""
-    unit = folder_with(tmp_path / "unit", LENGTHS_NAME, np.array([2, 2, 2, 2], np.uint32))
+    """Three documents of two sentences; the first sentence of each is toxic, the second one repeats."""
+    unit = folder_with(tmp_path / "unit", LENGTHS_NAME, np.array([2, 2, 2], np.uint32))
     compared = Comparisons(
         documents=repeats(tmp_path / "documents", 0),
-        ids=repeats(tmp_path / "ids", 3),
-        sentences=repeats(tmp_path / "sentences", 0, 1, 2, 3, 4, 5),
-        near=folder_with(tmp_path / "near", NEAR_NAME.format(0), np.array([True, True, False, False])),
-        toxic=[folder_with(tmp_path / "toxic", TOXIC_NAME, np.array([True, False] * 4))],
+        ids=repeats(tmp_path / "ids", 2),
+        sentences=repeats(tmp_path / "sentences", 0, 1, 2, 3),
+        toxic=[folder_with(tmp_path / "toxic", TOXIC_NAME, np.array([True, False] * 3))],
     )
 
     counts = write_drops((0, unit), tmp_path, compared=compared)
 
     assert [REASONS[reason] for reason in np.load(tmp_path / REASONS_NAME)] == [
-        *("duplicate_document", "duplicate_document"),  # it is a near-duplicate, too, and holds a toxic sentence
-        *("near_duplicate", "near_duplicate"),
+        *("duplicate_document", "duplicate_document"),  # it holds a toxic sentence, too
         *("toxic", "duplicate_sentence"),  # the first one repeats as well
         *("toxic", ""),
     ]
-    assert counts == {"documents": 4, "kept": 1}
-    assert np.load(tmp_path / RENAMED_NAME).tolist() == [False, False, False, True]
+    assert counts == {"documents": 3, "kept": 1}
+    assert np.load(tmp_path / RENAMED_NAME).tolist() == [False, False, True]

@@ -120,16 +120,3 @@ def test_duplicates_stay_where_that_is_asked_for(tmp_path: Path, clean: Clean) -
     ):
         clean(path, out=name, deduplicate=settings)
         assert sentences_of(tmp_path / name) == left, name
-
-
-def test_near_duplicates_go_and_what_only_they_repeat_stays(tmp_path: Path, clean: Clean) -> None:
-    story = [
-        f"{n}번째 날에는 {word} 옆에서 모두가 {n + 3}시까지 기다렸다."
-        for n, word in enumerate(["강", "산", "들", "논", "밭", "길", "집", "섬"])
-    ]
-    copy = [*story[:-1], "그리고 마지막 날에는 아무도 오지 않아서 집으로 돌아갔다."]
-    path = write(tmp_path / "a.jsonl", " ".join(story), " ".join(copy), f"{copy[-1]} {QUIET}")
-    counts = clean(path, deduplicate={"near": {"enabled": True, "threshold": 0.6}}, workers=2)
-    assert counts["dropped_documents"] == {"near_duplicate": 1}
-    assert sentences_of(tmp_path / "out") == [tuple(story), (copy[-1], QUIET)]
-    assert sum(counts["dropped_sentences"].values()) == len(copy)

@@ -55,7 +55,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
     r"corpus\.decontamination\.(?:benchmarks\..*)": NAMES,
-    r"corpus\.decontamination\.index\.build_index|corpus\.duplicates\.near\.signatures": MODEL,
+    r"corpus\.decontamination\.index\.build_index": MODEL,
     r"corpus\.quality\.toxicity\..*": MODEL,
     r"corpus\.quality\.characters\.read_characters": "array code",
     r"corpus\.sentences\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code",
