@@ -6,7 +6,6 @@ Alphabet, unused slots and layout are those of the released vocabulary.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -48,7 +47,8 @@ class TokenizerConfig(Section):
         2_000,
         gt=0,
         description="Number of most frequent characters that are pieces; a word with any other character is [UNK] "
-        "(KLUE's vocabulary). With jamo_fallback, ASCII, Hangul and emoji are always pieces and do not count.",
+        "(KLUE's vocabulary). Not counted: common symbols and the most frequent syllables (up to a seventh of the "
+        "entries) with builder malmoi; ASCII, Hangul, emoji and common symbols with jamo_fallback.",
     )
     jamo_fallback: bool = Field(
         False,
@@ -83,7 +83,11 @@ class TokenizerConfig(Section):
     @model_validator(mode="after")
     def _vocabulary_has_room(self) -> TokenizerConfig:
         fixed = self.vocab_size - self.learned
-        needed = 1 + fallback_entries() if self.jamo_fallback else MIN_LEARNED
+        needed = MIN_LEARNED
+        if self.jamo_fallback:
+            from tokenizer.building.alphabet import ALWAYS_PIECES  # here, because it loads the tokenizers library
+
+            needed = 1 + len(ALWAYS_PIECES)
         if self.learned < needed:
             what = "ASCII, emoji, all jamo and one piece" if self.jamo_fallback else "one character and one piece"
             max_unused = self.unused + self.learned - needed
@@ -93,11 +97,3 @@ class TokenizerConfig(Section):
                 f"learn need {needed}; raise vocab_size to {fixed + needed} or more{alternative}"
             )
         return self
-
-
-@cache
-def fallback_entries() -> int:
-    """Number of entries that every vocabulary with jamo_fallback has."""
-    from tokenizer.building.alphabet import ALWAYS_PIECES  # imported here, because it loads the tokenizers library
-
-    return len(ALWAYS_PIECES)

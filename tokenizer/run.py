@@ -159,9 +159,8 @@ def _learn(
 ) -> dict[str, Any]:
     units = read_counts(part / UNITS_NAME for part in segmented)
     size = config.learned
-    characters = choose_alphabet(alphabet, config.alphabet, size, jamo_fallback=config.jamo_fallback)
-    singles = single_pieces(characters, jamo_fallback=config.jamo_fallback)
-    builder = BUILDERS[config.builder]
+    builder, form = BUILDERS[config.builder], {"jamo_fallback": config.jamo_fallback}
+    singles = single_pieces(choose_alphabet(alphabet, config.alphabet, size, complete=builder.prunes, **form), **form)
     if builder.prunes:
         size = int(size * config.overgeneration)
     lightest = builder.weight("가", config.min_frequency, config.min_frequency)

@@ -133,6 +133,8 @@ def test_loading_and_limits_fit_the_form() -> None:
     jamo_fallback, plain = (write_card(config(jamo_fallback=value), STATISTICS) for value in (True, False))
 
     assert "strip_accents" in jamo_fallback and "more than 100 jamo" in jamo_fallback
+    for trap in ("aggregation_strategy", "add_tokens", "convert_tokens_to_ids", "decode(…) == text"):
+        assert trap in jamo_fallback and trap not in plain
     assert "in NFD, as macOS writes file names, every Korean word is [UNK]" not in jamo_fallback
     assert "subfolder" not in plain and "every Korean word is [UNK]" in plain
     for card in (jamo_fallback, plain):

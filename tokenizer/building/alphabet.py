@@ -1,8 +1,8 @@
 """The characters of a vocabulary: each is a piece, so a word of these characters is never [UNK].
 
-Plain vocabularies (KLUE's) have the most frequent characters, each with its ``##`` form. With jamo_fallback, ASCII, all
-jamo and emoji are always pieces, and other characters are added by frequency. Characters that are always a word of
-their own (``tokenizer.words.is_separated``) have no ``##`` form.
+Plain vocabularies (KLUE's) have the most frequent characters, each with its ``##`` form; builder malmoi adds syllables
+and symbols. With jamo_fallback, ASCII, all jamo and emoji are always pieces, and others are added by frequency.
+Characters that are always a word of their own (``tokenizer.words.is_separated``) have no ``##`` form.
 """
 
 from __future__ import annotations
@@ -12,15 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from tokenizer.building.merges import PREFIX
-from tokenizer.words import (
-    MODERN_JAMO,
-    OLD_JAMO,
-    TYPED_JAMO,
-    bert_words,
-    decompose,
-    is_own_word,
-    is_separated,
-)
+from tokenizer.words import MODERN_JAMO, OLD_JAMO, TYPED_JAMO, bert_words, decompose, is_own_word, is_separated
 
 log = logging.getLogger(__name__)
 
@@ -39,17 +31,14 @@ _EMOJI = (
 )  # fmt: skip
 EMOJI = tuple(chr(code) for first, end in _EMOJI for code in range(first, end))
 ALWAYS_KNOWN = (*ASCII, *MODERN_JAMO, *TYPED_JAMO, *OLD_JAMO, *EMOJI)
-# all emoji, arrows and shapes (Unicode 15), if they take at most a sixteenth of the vocabulary
-_SIGNS = (
-    (0x10E6, 0x10E7), (0x2190, 0x219A), (0x2460, 0x2474), (0x25A0, 0x27C0), (0x1F191, 0x1F19B), (0x1F300, 0x1F650),
-    (0x1F680, 0x1F6D8), (0x1F6DC, 0x1F6ED), (0x1F6F0, 0x1F6FD), (0x1F7E0, 0x1F7EC), (0x1F90C, 0x1FA00),
-    (0x1FA70, 0x1FA7D), (0x1FA80, 0x1FA89), (0x1FA90, 0x1FABE), (0x1FABF, 0x1FAC6), (0x1FACE, 0x1FADC),
-    (0x1FAE0, 0x1FAE9), (0x1FAF0, 0x1FAF9),
-)  # fmt: skip
-SIGNS = tuple(
-    char for first, end in _SIGNS for char in map(chr, range(first, end)) if is_separated(char) and char not in EMOJI
+# ㅋㅋ, currency, arrows, circled numbers, shapes and units: pieces if they take at most a sixteenth of the vocabulary
+COMMON = (
+    *TYPED_JAMO,
+    *"₩€℃℉№ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ←↑→↓↔↕↖↗↘↙⇐⇑⇒⇓⇔⇦⇧⇨⇩①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳■□▲△▶▷▼▽◀◁◆◇◈○◎●★☆♡♥♪㈜㉿"
+    "㎈㎉㎍㎎㎏㎐㎑㎒㎓㎔㎕㎖㎗㎘㎙㎚㎛㎜㎝㎞㎟㎠㎡㎢㎣㎤㎥㎦㎾㎿㏄㏈㏊",
 )
-SMALLEST_WITH_SIGNS = 16 * len(SIGNS)
+SYLLABLES_SHARE = 1 / 7  # of the entries: 2,285 syllables in 32,000 entries, each with and without ##
+KS_X_1001 = tuple(bytes((row, cell)).decode("euc-kr") for row in range(0xB0, 0xC9) for cell in range(0xA1, 0xFF))
 
 
 def single_pieces(characters: Collection[str], *, jamo_fallback: bool) -> list[str]:
@@ -65,14 +54,16 @@ def _pieces(character: str, jamo_fallback: bool) -> int:
 ALWAYS_PIECES = tuple(single_pieces(ALWAYS_KNOWN, jamo_fallback=True))  # of every vocabulary with jamo_fallback
 
 
-def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, jamo_fallback: bool) -> list[str]:
+def choose_alphabet(
+    counts: Mapping[str, int], most: int, size: int, *, jamo_fallback: bool, complete: bool = False
+) -> list[str]:
     """At most ``most`` frequent characters that fit into their share of ``size`` learned entries, by code point.
 
-    Characters that are always pieces are included and do not count.
+    Characters that are always pieces are included and do not count; a plain alphabet has them if it is ``complete``.
     """
-    chosen = [*ALWAYS_KNOWN, *(SIGNS if size >= SMALLEST_WITH_SIGNS else ())] if jamo_fallback else []
+    chosen = _always(counts, size, jamo_fallback) if jamo_fallback or complete else set()
     seen = _as_encoded(counts) if jamo_fallback else counts
-    candidates = [character for character in seen.keys() - set(chosen) if bert_words(character)]
+    candidates = [character for character in seen.keys() - chosen if bert_words(character)]
     free = int(size * LARGEST_ALPHABET_SHARE) - len(single_pieces(chosen, jamo_fallback=jamo_fallback))
     for character in sorted(candidates, key=lambda c: (-seen[c], c))[:most]:
         free -= _pieces(character, jamo_fallback)
@@ -82,8 +73,20 @@ def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, jamo_fal
                 size, len(chosen), most, len(seen),
             )  # fmt: skip
             break
-        chosen.append(character)
+        chosen.add(character)
     return sorted(chosen)
+
+
+def _always(counts: Mapping[str, int], size: int, jamo_fallback: bool) -> set[str]:
+    """Characters that are pieces at any frequency: all jamo or the most frequent syllables, and symbols if they fit."""
+    chosen = {*ALWAYS_KNOWN} if jamo_fallback else set()
+    if 16 * len(single_pieces(COMMON, jamo_fallback=jamo_fallback)) <= size:
+        chosen.update(COMMON)
+    if not jamo_fallback:
+        syllables = (c for c in {*counts, *(KS_X_1001 if chosen else ())} if "가" <= c <= "힣")
+        ranked = sorted(syllables, key=lambda c: (-counts.get(c, 0), c))
+        chosen.update(ranked[: int(size * SYLLABLES_SHARE / 2)])
+    return chosen
 
 
 def _as_encoded(counts: Mapping[str, int]) -> Counter[str]:

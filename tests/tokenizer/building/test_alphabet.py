@@ -17,9 +17,9 @@ from tokenizers import Encoding, Tokenizer
 from tokenizer.building.alphabet import (
     ALWAYS_KNOWN,
     ALWAYS_PIECES,
+    COMMON,
     EMOJI,
-    SIGNS,
-    SMALLEST_WITH_SIGNS,
+    KS_X_1001,
     choose_alphabet,
     missing_pieces,
     single_pieces,
@@ -156,31 +156,44 @@ def test_characters_that_never_continue_a_word_take_one_entry() -> None:
 def test_the_jamo_fallback_alphabet_chooses_what_is_not_hangul() -> None:
     """Syllables are jamo there, and those are always known; accents are not encoded."""
     counts = {"한": 900, "é": 9, "漢": 5, "→": 4, "が": 4, "α": 3}
-    chosen = choose_alphabet(counts, 3, 4_000, jamo_fallback=True)
+    chosen = choose_alphabet(counts, 3, 3_000, jamo_fallback=True)
 
     assert sorted({*chosen} - {*ALWAYS_KNOWN}) == ["→", "が", "漢"]
     assert {*single_pieces(chosen, jamo_fallback=True)} == {*ALWAYS_PIECES, "→", "が", "漢"}
 
 
-def test_signs_have_pieces_where_they_take_little_room() -> None:
-    small, least, large = (
-        choose_alphabet({}, 1, size, jamo_fallback=True)
-        for size in (SMALLEST_WITH_SIGNS - 1, SMALLEST_WITH_SIGNS, 32_000)
+@pytest.mark.parametrize("jamo_fallback", [False, True], ids=["plain", "jamo_fallback"])
+def test_common_symbols_have_pieces_where_they_take_little_room(jamo_fallback: bool) -> None:
+    small, large = (
+        choose_alphabet({}, 1, size, jamo_fallback=jamo_fallback, complete=True) for size in (2_000, 32_000)
     )
 
-    assert set(large) == set(least) == {*small, *SIGNS}
-    assert {"🦖", "☔", "①", "🚌"} <= {*SIGNS}
-    assert len(SIGNS) <= 32_000 / 16
+    assert not set("㎢→①") & {*small} and {*COMMON} <= {*large}
+    pieces = [*ROLES.values(), *single_pieces({*large, *"헣조카나가abcde"}, jamo_fallback=jamo_fallback)]
+    tokenizer = build_tokenizer(pieces, jamo_fallback=jamo_fallback)
+    for text in ("ab헣㉿cde", "⇨조카", "가₩나", "가→나", "①가", "가①", "ab㎢", "㎡㎏가", "℃"):
+        assert "[UNK]" not in tokenizer.encode(text, add_special_tokens=False).tokens, text
+
+
+def test_a_complete_plain_alphabet_has_the_frequent_syllables_first() -> None:
+    counts = {chr(0x4E00 + n): 9_000 for n in range(5_000)} | dict.fromkeys(KS_X_1001, 2) | {"뷁": 3}
+    by_frequency, complete = (
+        choose_alphabet(counts, 500, 32_000, jamo_fallback=False, complete=c) for c in (False, True)
+    )
+
+    assert len(by_frequency) == 500 and not {*by_frequency} & {*SYLLABLES}
+    assert len({*complete} & {*SYLLABLES}) == 2_285 and "뷁" in complete
+    assert len({*complete} - {*SYLLABLES, *COMMON}) == 500
+    assert {*KS_X_1001} <= {*choose_alphabet({"뷁": 1}, 1, 64_000, jamo_fallback=False, complete=True)}
 
 
 @given(st.integers(0, 9_000), st.integers(0, 300), st.booleans())
 def test_no_alphabet_takes_more_than_half_of_the_learned_entries(size: int, most: int, jamo_fallback: bool) -> None:
     counts = {character: 1_000 - n for n, character in enumerate(map(chr, range(0x4E00, 0x4E00 + 280)))}
     counts |= {character: n for n, character in enumerate("가각간갈", 700)}
-    always = set(ALWAYS_KNOWN) if jamo_fallback else set()
     chosen = choose_alphabet(counts, most, size, jamo_fallback=jamo_fallback)
     room, taken = int(size / 2), len(single_pieces(chosen, jamo_fallback=jamo_fallback))
-    new = sorted(set(chosen) - always, key=counts.__getitem__, reverse=True)
+    new = sorted(set(chosen) & counts.keys(), key=counts.__getitem__, reverse=True)
     expected = [
         c for c in sorted(counts, key=counts.__getitem__, reverse=True) if not (jamo_fallback and c in "가각간갈")
     ]

@@ -7,8 +7,17 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+import torch
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertForTokenClassification,
+    BertTokenizerFast,
+    PreTrainedTokenizerFast,
+    TokenClassificationPipeline,
+)
+from transformers.modeling_outputs import TokenClassifierOutput
 
 from corpus.documents.errors import BadInput
 from tokenizer.building.alphabet import ALWAYS_PIECES
@@ -92,6 +101,43 @@ def test_special_tokens_stand_first_in_the_models_order(tmp_path: Path, order: s
     assert tokenizer.convert_ids_to_tokens(tokenizer(".")["input_ids"]) == ["[CLS]", ".", "[SEP]"]
     assert (tokenizer.pad_token, tokenizer.mask_token, tokenizer.unk_token) == ("[PAD]", "[MASK]", "[UNK]")
     assert tokenizer.model_max_length == 512
+
+
+def test_a_plain_folder_works_in_code_that_compares_pieces_with_text(tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(exported(tmp_path, "bert"))
+    text = "나는 학교에 갔다"
+
+    assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
+    assert tokenizer.convert_tokens_to_ids("학교") == entries().index("학교")
+    assert tokenizer.add_tokens(["학교"]) == 0  # it has a piece
+
+
+@pytest.mark.parametrize(("jamo_fallback", "joined"), [(False, "나는"), (True, "나는 학교에 갔다")])
+def test_the_stock_pipeline_finds_entities_at_words_only_without_jamo(
+    tmp_path: Path, jamo_fallback: bool, joined: str
+) -> None:
+    """The card of a vocabulary with jamo_fallback warns of this: the pipeline compares the length of piece and text."""
+    tokenizer = AutoTokenizer.from_pretrained(exported(tmp_path, "bert", jamo_fallback))
+    labels = {0: "O", 1: "B-PS"}
+    settings = BertConfig(
+        vocab_size=2_000,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        intermediate_size=8,
+        id2label=labels,
+    )
+    model = BertForTokenClassification(settings).eval()
+    length = len(tokenizer("나는 학교에 갔다")["input_ids"])
+    logits = torch.tensor([[[9.0, 0.0]] * length])
+    logits[0, 1] = torch.tensor([0.0, 9.0])  # the first piece after [CLS] begins an entity
+    model.forward = lambda **inputs: TokenClassifierOutput(logits=logits)
+
+    found = TokenClassificationPipeline(model=model, tokenizer=tokenizer, aggregation_strategy="first")(
+        "나는 학교에 갔다"
+    )
+
+    assert [row["end"] - row["start"] for row in found] == [len(joined)]
 
 
 @pytest.mark.parametrize("jamo_fallback", [False, True])
