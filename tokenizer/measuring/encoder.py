@@ -103,10 +103,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     if not file.is_file():
         raise BadInput(f"{path}: no tokenizer here; expected a folder with tokenizer.json or vocab.txt, or a vocab.txt")
     if file.suffix in (".model", ".tiktoken"):
-        raise BadInput(
-            f"{file}: only tokenizer.json and vocab.txt are read; write the first with transformers: "
-            "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)"
-        )
+        raise BadInput(f"{file}: only tokenizer.json and vocab.txt are read; use transformers' save_pretrained first")
     if file.suffix != ".json":
         return _from_vocabulary(file)
     try:

@@ -147,7 +147,7 @@ def build(corpus: Path, out: Path, **settings: Any) -> dict[str, Any]:
 def test_missing_and_broken_tokenizers_are_bad_input(tmp_path: Path) -> None:
     for name in ("spiece.model", "cl100k_base.tiktoken"):
         (tmp_path / name).write_bytes(b"IQ== 0\n\xff")
-        with pytest.raises(BadInput, match=r"only tokenizer\.json and vocab\.txt are read; write the first with"):
+        with pytest.raises(BadInput, match=r"only tokenizer\.json and vocab\.txt are read; use transformers"):
             load_tokenizer(tmp_path / name)
     with pytest.raises(BadInput, match=r"no tokenizer here; expected a folder with tokenizer\.json"):
         load_tokenizer(tmp_path)
