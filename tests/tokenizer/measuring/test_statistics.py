@@ -102,7 +102,7 @@ FORMS = pytest.mark.parametrize("jamo_fallback", [False, True], ids=["plain", "j
 def test_figures_of_a_build_are_those_of_its_folder_and_of_its_vocabulary_alone(
     tmp_path: Path, make_corpus: Callable[..., Path], documents: list[Document], jamo_fallback: bool
 ) -> None:
-    chat = ("안녕😀반가워🫠 ᄒᆞᆫ글 뷁은 café나 " + "가" * 60 + " " + "가" * 30, "나🫠 책을")
+    chat = ("안녕😀반가워🫠 ᄒᆞᆫ글 뷁은 café나 " + "가" * 101 + " " + "가" * 30, "나🫠 책을")
     fit = build(make_corpus([*documents, Document("chat", "", chat)]), tmp_path / "out", jamo_fallback=jamo_fallback)
     texts = [sentence for document in documents for sentence in document.sentences] + [*chat]
 
