@@ -52,7 +52,7 @@ NOT_YET: dict[str, int] = {
     "corpus": 12_000,
     "launch": 9_700,
     "pretrain": 8_150,
-    "wheel": 47_900,
+    "wheel": 48_400,
 }
 
 FOLDERS = (*PACKAGES, "tests")
