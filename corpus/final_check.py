@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from corpus.audit import Audit, Match
 from corpus.documents.errors import BadInput
-from corpus.documents.shards import read_documents
+from corpus.documents.shards import Document, iter_documents, read_tables
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.document import ORIGINALS_NAME, DocumentHider, values_of
 from corpus.pii.replace import normal_forms
@@ -48,39 +48,35 @@ def check_shard(path: Path, documents: Sequence[CheckedDocument], hider: Documen
         BadInput: something other than a replacement is found; the message gives the place, not the value.
     """
     assert hider.hider
-    for number, (document, checked) in enumerate(zip(read_documents(path), documents, strict=True), 1):
-        for span in find_pii(document.id, hider.types):
-            raise _found_error(f"{name}, document {number}, id", span)
-        if document.source != hider.hide_in_source(document.source):
-            raise _found_error(f"{name}, document {number}, source", find_pii(document.source, hider.types)[0])
-        if hider.digest(document.sentences) == checked.digest:
-            continue
-        found = find_pii_in_sentences(document.sentences, hider.types, hider.hider.name_model)
-        for sentence, spans in enumerate(found, 1):
-            for span in spans:
-                if (
-                    hider.fingerprint(document.sentences[sentence - 1][span.start : span.end])
-                    not in checked.replacements
-                ):
-                    raise _found_error(f"{name}, document {number} ({document.id}), sentence {sentence}", span)
-    return _audit_shard(path, documents, hider, name)
-
-
-def _audit_shard(path: Path, documents: Sequence[CheckedDocument], hider: DocumentHider, name: str) -> dict[str, Any]:
     audit, first = Audit(), 0
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(columns=["sentences"]):
-            lists = batch.column("sentences")
-            document_S = pc.list_parent_indices(lists).to_numpy() + first
-            audit.read(
-                lists.flatten(),
-                lambda n, document_S=document_S: f"{name}, document {document_S[n] + 1}",  # type: ignore[misc]
-                lambda n, text, match, document_S=document_S: _is_known(  # type: ignore[misc]
-                    text, match, hider, documents[document_S[n]].replacements
-                ),
-            )
-            first += batch.num_rows
+    for table in read_tables(path):
+        lists = table["sentences"].combine_chunks()
+        document_S, own = pc.list_parent_indices(lists).to_numpy(), documents[first : first + len(table)]
+        audit.read(
+            lists.flatten(),
+            lambda n, at=first + 1, of_S=document_S: f"{name}, document {at + of_S[n]}",  # type: ignore[misc]
+            lambda n, text, match, of_S=document_S, own=own: _is_known(text, match, hider, own[of_S[n]].replacements),  # type: ignore[misc]
+        )
+        for document, checked in zip(iter_documents([table]), own, strict=True):
+            first += 1
+            _check_document(document, checked, hider, f"{name}, document {first}")
+    assert first == len(documents)
     return audit.result()
+
+
+def _check_document(document: Document, checked: CheckedDocument, hider: DocumentHider, place: str) -> None:
+    assert hider.hider
+    for span in find_pii(document.id, hider.types):
+        raise _found_error(f"{place}, id", span)
+    if document.source != hider.hide_in_source(document.source):
+        raise _found_error(f"{place}, source", find_pii(document.source, hider.types)[0])
+    if hider.digest(document.sentences) == checked.digest:
+        return
+    found = find_pii_in_sentences(document.sentences, hider.types, hider.hider.name_model)
+    for number, (sentence, spans) in enumerate(zip(document.sentences, found, strict=True), 1):
+        for span in spans:
+            if hider.fingerprint(sentence[span.start : span.end]) not in checked.replacements:
+                raise _found_error(f"{place} ({document.id}), sentence {number}", span)
 
 
 def _is_known(text: str, match: Match, hider: DocumentHider, known: Collection[int]) -> bool:

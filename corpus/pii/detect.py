@@ -235,9 +235,10 @@ def find_pii_in_sentences(
 
     A value that continues in the next sentence is reported in both, each with its part; ``joint`` is between sentences.
     """
-    starts = list(accumulate((len(sentence) + len(joint) for sentence in sentences), initial=0))
     found: list[list[Span]] = [[] for _ in sentences]
-    for span in find_pii(joint.join(sentences), types, label, name_model):
+    spans = find_pii(joint.join(sentences), types, label, name_model)
+    starts = list(accumulate((len(sentence) + len(joint) for sentence in sentences), initial=0)) if spans else []
+    for span in spans:
         number = bisect_right(starts, span.start) - 1
         while number < len(sentences) and starts[number] < span.end:
             start, end = max(0, span.start - starts[number]), min(len(sentences[number]), span.end - starts[number])

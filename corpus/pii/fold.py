@@ -175,24 +175,28 @@ _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
 # between the digits: words for hyphens (다시, 대시), 에 as in dictation, signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
 _BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])|-[ \t\r]*\n[ \t]*| ?[-.~_] ?|/|\)[- ]{{0,2}}| {{1,2}})"
-_FREE = r"(?<![A-Za-z0-9])"
+# patterns begin with a class and look back from there, because the search for a class is fast
 _MOBILE_RUN = re.compile(
-    rf"{_FREE}(?:\([공영0ㅇOo][일1lI]{_DIGIT}|[공영0ㅇOo]{_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9]|[{_HANGUL}]{{2}})"
+    rf"[(공영0ㅇOo](?<![A-Za-z0-9].)(?:(?<=\()[공영0ㅇOo][일1lI]{_DIGIT}|(?<!\(){_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})"
+    rf"(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9]|[{_HANGUL}]{{2}})"
 )
-_RUN = re.compile(rf"{_FREE}(?:(?<![가-힣])|(?=[0-9]))\(?{_DIGIT}(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])")
-_SPACED_RUN = re.compile(r"(?<![0-9])(?<![0-9] )[0-9](?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}")
+_RUN = re.compile(
+    rf"[(0-9{_HANGUL}OoㅇlI](?<![A-Za-z0-9].)(?:(?<![가-힣].)|(?<=[0-9]))(?:(?<!\()|{_DIGIT})"
+    rf"(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])"
+)
+_SPACED_RUN = re.compile(r"[0-9](?<![0-9].)(?<![0-9] .)(?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}")
 _PLATE_LETTER = "[가나다라마거너더러머버서어저고노도로모보소조누두루무부수우주바아자배하허호]"  # but 구, 사 and 오
 # 이팔더 공공육오; 5 1 다 0 0 2 7
 _PLATE_RUN = re.compile(
-    rf"(?<![0-9가-힣])(?:[0-9{_HANGUL}]{{2,3}} ?{_PLATE_LETTER} ?[0-9{_HANGUL}]{{4}}"
-    rf"|(?<![0-9] )[0-9](?: [0-9]){{1,2}} {_PLATE_LETTER}(?: [0-9]){{4}}(?! [0-9](?![0-9])))(?![0-9{_HANGUL}])"
+    rf"[0-9{_HANGUL}](?<![0-9가-힣].)(?:[0-9{_HANGUL}]{{1,2}} ?{_PLATE_LETTER} ?[0-9{_HANGUL}]{{4}}"
+    rf"|(?<![0-9] .)(?<=[0-9])(?: [0-9]){{1,2}} {_PLATE_LETTER}(?: [0-9]){{4}}(?! [0-9](?![0-9])))(?![0-9{_HANGUL}])"
 )
 # 010 다음에 0123 그리고 4567 (then, and), 앞자리 000101이고 뒷자리는 3970000 (the second part is)
 _THEN = "(?:이?고|에|,)? ?(?:그 ?)?(?:다음(?:에|은|이)?|그리고|하고|띄고|뒤에|가운데는?|중간은?|[끝뒷]자리는?|끝은) ?"
 _SECOND_PART = "(?:이?고|이며|에|,)?[ /]{0,3}(?:뒷|뒤 ?)(?:자리|번호)[는가은이]? ?:? ?"
 _PARTED = re.compile(
-    rf"(?<![0-9])(?:01[016-9]{_THEN}[0-9]{{3,4}}(?:{_THEN}|[- ])[0-9]{{4}}|[0-9]{{6}}{_SECOND_PART}[1-8][0-9]{{6}})"
-    "(?![0-9])"
+    rf"[0-9](?<![0-9].)(?:(?<=0)1[016-9]{_THEN}[0-9]{{3,4}}(?:{_THEN}|[- ])[0-9]{{4}}"
+    rf"|[0-9]{{5}}{_SECOND_PART}[1-8][0-9]{{6}})(?![0-9])"
 )
 _PART = re.compile(rf"({_DIGIT})|{_BETWEEN}|[(]")
 _LETTER = re.compile(f"[{_HANGUL}OoㅇlI]")
@@ -261,17 +265,18 @@ _AT = r"(?:@|\((?:at|AT|골뱅이|앳|@)\)|\[(?:at|AT|골뱅이|앳|@)\]|\{(?:at
 _SAID_DOT = r"(?: \. | ?(?:\((?:dot|DOT|점|\.)\)|\[(?:dot|DOT|점|닷|\.)\]|\{(?:dot|DOT)\}|점|닷) ?| (?:dot|DOT) )"
 _ENDING = r"(?:(?:co|or|ac|go|re|ne|pe)\.kr|com|net|org|kr|io|me|edu|example|컴|넷)"
 _ENDINGS = {"컴": "com", "넷": "net"}
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?+"
+_REST = r"(?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?+"
+_LABEL = rf"[A-Za-z0-9]{_REST}"
 _LOOSE_HOST = rf"{_LABEL}(?:(?:{_SAID_DOT}| ?\. ?){_LABEL}){{0,3}}(?:{_SAID_DOT}| ?\. ?){_ENDING}(?![A-Za-z0-9])"
 _HOST = (
-    rf"{_LABEL}(?:(?:{_SAID_DOT}|\.){_LABEL}){{0,3}}{_SAID_DOT}(?:{_LABEL}(?:{_SAID_DOT}|\.)){{0,2}}"
+    rf"{_REST}(?:(?:{_SAID_DOT}|\.){_LABEL}){{0,3}}{_SAID_DOT}(?:{_LABEL}(?:{_SAID_DOT}|\.)){{0,2}}"
     rf"{_ENDING}(?![A-Za-z0-9])"
 )
 _ADDRESS = re.compile(
-    rf"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{{0,63}}"
+    rf"[A-Za-z0-9_](?<![A-Za-z0-9._%+\-].)[A-Za-z0-9._%+\-]{{0,63}}"
     rf"(?: ?{_AT}(?: |[ \t\r]*\n[ \t]*)?| (?:at|AT) ){_LOOSE_HOST}"
 )
-_SITE = re.compile(rf"(?<![A-Za-z0-9.@\-]){_HOST}")
+_SITE = re.compile(rf"[A-Za-z0-9](?<![A-Za-z0-9.@\-].){_HOST}")
 _TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT})|(컴|넷)|[A-Za-z0-9._%+\-]|\s")
 
 
@@ -282,7 +287,7 @@ def _read_host(match: re.Match[str]) -> list[Change]:
 
 
 _OCTET_DOT = r"(?: ?(?:[점닷]|\[(?:\.|dot|점)\]|\((?:\.|dot|점)\)) ?| \. ?|\. )"
-_OCTETS = re.compile(rf"(?<![0-9])[0-9]{{1,3}}(?:{_OCTET_DOT}[0-9]{{1,3}}){{3}}(?![0-9])")
+_OCTETS = re.compile(rf"[0-9](?<![0-9].)[0-9]{{0,2}}(?:{_OCTET_DOT}[0-9]{{1,3}}){{3}}(?![0-9])")
 # a line end inside a value; a hyphen next to it stays
 _BREAK = re.compile(
     r"(?<=[0-9])(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)(?=[0-9])"
@@ -291,18 +296,18 @@ _BREAK = re.compile(
 
 _LOOSE_DOT = r"(?: \. ?|\. |\[\.\]|\(\.\))"
 _AFTER_DIGIT = (
-    rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷에이고그띄뒤뒷끝,{_WORDS.replace('|', '')}{_HANGUL}])(?:"
+    rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷에{_WORDS.replace('|', '')}{_HANGUL}])(?:"
     # single digits separated by spaces
     r" ?[ \-] ?[0-9] ?[ \-] ?[0-9] ?[ \-] ?[0-9](?![0-9])"
     # letters, digits in Hangul, or words between digits
     rf"|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}"
-    rf"| ?(?:{_WORDS}) ?[0-9공영]|에 ?[0-9]{{2,6}}에 ?[0-9]{{2,8}}|{_THEN}[0-9]|{_SECOND_PART}[0-9]"
+    rf"| ?(?:{_WORDS}) ?[0-9공영]|에 ?[0-9]{{2,6}}에 ?[0-9]{{2,8}}"
     # a line end next to a hyphen, dots as words or with spaces
     r"|(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)[0-9]| ?[점닷] ?[0-9]{1,3} ?[점닷]"
     rf"|{_LOOSE_DOT}[0-9]{{1,3}}{_LOOSE_DOT}[0-9])"
     # the digit is after letters
-    r"|(?<=[Oo]2)[)-]|(?<=[Oo][3-6][1-5])[)-]|(?<=[1lI][0-9])(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ]1)[-Ooㅇ]"
-    rf"|(?<=[-.~_ )][0-9])(?<=[Ooㅇ0{_HANGUL}][-.~_ )][0-9])"
+    r"|(?=[)-])(?:(?<=[Oo]2)|(?<=[Oo][3-6][1-5]))|(?<=[1lI][0-9])(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ]1)[-Ooㅇ]"
+    rf"|(?<=01[016-9]){_THEN}[0-9]|(?<=[-.~_ )][0-9])(?<=[Ooㅇ0{_HANGUL}][-.~_ )][0-9])"
     rf"(?:(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])|(?<=[{_HANGUL}]{{2}}[-.~_ ][0-9]))"
 )
 
@@ -325,9 +330,9 @@ _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]
 )
 REACH = 120
 """Maximum distance of a disguised value from its clue, in characters."""
-_WORD_STARTS = "골닷앳@aAdD점영공육칠팔\\-"
+_WORD_STARTS = "골닷앳@aAdD점영공육칠팔뒷뒤\\-"
 _AFTER_WORD = (
-    r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
+    r"(?:(?<=뒷)(?:자리|번호)|(?<=뒤) ?번호|(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
     rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[일1][공영육칠팔구0-9]"
     rf"|(?<=[공영육칠팔])[{_HANGUL}]{{0,3}} ?(?:{_WORDS}) ?[{_HANGUL}0-9]"
     rf"|(?<=공)(?:[-.~_/)]{{1,3}}[{_HANGUL}0-9]|[이삼사오육]{{1,2}}에 ?[{_HANGUL}])[{_HANGUL}0-9]"

@@ -18,6 +18,7 @@ SPACE, LINE_END, LETTER, HANGUL, RARE, SYMBOL, FINAL = (1 << n for n in range(7)
 SYMBOLS = "!/—”:％１〈&(、━\\【#%「」，】；+^]~“《„';’{|∶´[=-`*．（–？！：$～«〉,><》)?）。…@_.\"}►»" + "".join(
     map(chr, (*range(32), *range(127, 160)))
 )
+UNASSIGNED = 0x40000  # no letter or space has a higher code point
 FINALS = ".!?。．！？｡﹒﹖﹗‼‽⁇⁈⁉"
 
 
@@ -27,10 +28,10 @@ def class_table() -> np.ndarray:
 
     ``RARE``: syllables that are not among the 2,350 of KS X 1001, one in a thousand in Korean text.
     """
-    characters = list(map(chr, range(sys.maxunicode + 1)))
-    table = np.zeros(len(characters), np.uint8)
-    table[np.fromiter(map(str.isspace, characters), bool, len(characters))] |= SPACE
-    table[np.fromiter(map(str.isalpha, characters), bool, len(characters))] |= LETTER
+    table = np.zeros(sys.maxunicode + 1, np.uint8)
+    characters = list(map(chr, range(UNASSIGNED)))
+    for is_in, bit in ((str.isspace, SPACE), (str.isalpha, LETTER)):
+        table[:UNASSIGNED] |= np.fromiter(map(is_in, characters), bool, UNASSIGNED) * np.uint8(bit)
     for first, last in ((0x1100, 0x11FF), (0x3131, 0x318E), (0xA960, 0xA97F), (0xAC00, 0xD7A3), (0xD7B0, 0xD7FF)):
         table[first : last + 1] |= HANGUL
     table[[code for code in range(0xAC00, 0xD7A4) if min(chr(code).encode("cp949")) < 0xA1]] |= RARE
