@@ -66,7 +66,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     began = time.perf_counter()
     trained, scored, about, records = _train_and_predict(task, job, precision, settings, data)
     rows = to_rows(data.scored, scored)
-    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows))
+    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows), private=bool(task.custom))
     write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
     if records:
         write_records(folder / RECORDS_NAME, data.scored, task.group, records)

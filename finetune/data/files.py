@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from corpus.documents.atomic_files import atomic_write, parse_json, read_bytes
+from corpus.documents.atomic_files import atomic_file, atomic_write, parse_json, read_bytes
 from corpus.documents.errors import BadInput, first_line
 from corpus.documents.section import problem_text
 
@@ -154,9 +154,11 @@ def write_json(path: Path, content: Any) -> None:
     atomic_write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
-def write_json_lines(path: Path, records: Iterable[Any]) -> None:
-    """Write one JSON object per line, atomically."""
-    atomic_write(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+def write_json_lines(path: Path, records: Iterable[Any], *, private: bool = False) -> None:
+    """Write one JSON object per line, atomically; only the owner can read a private file."""
+    with atomic_file(path) as temporary:
+        temporary.touch(0o600 if private else 0o666)
+        temporary.write_bytes("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode())
 
 
 def format_json(records: Any) -> str:

@@ -182,7 +182,7 @@ def make_ensemble(plan: EnsemblePlan, out: Path) -> dict[str, Any]:
     task = _task_of(members)
     rows, groups = merge_members(task, members)
     (folder / SCORES_NAME).unlink(missing_ok=True)
-    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows))
+    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows), private=bool(task.custom))
     result = {
         **_result(task, plan, rows, groups), "seconds": round(time.perf_counter() - began, 1),
         "fingerprint": fingerprint,

@@ -128,6 +128,7 @@ def test_a_copy_of_a_klue_task_as_own_files_trains_to_the_same_bits(
     assert shared
     assert klue["losses"] == mine["losses"]
     assert theirs == ours
+    assert (folders[1] / "predictions.jsonl").stat().st_mode & 0o777 == 0o600  # may quote texts of the user
     assert {name: klue["scores"][name] for name in shared} == {name: mine["scores"][name] for name in shared}
     assert mine["own"]["kind"] == own.kind
     again = custom_task(json.loads(json.dumps(mine["own"])))  # as a kept model carries it
