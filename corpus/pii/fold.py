@@ -185,8 +185,9 @@ _RUN = re.compile(
     rf"(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])"
 )
 _SPACED_RUN = re.compile(r"[0-9](?<![0-9].)(?<![0-9] .)(?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}")
-_PLATE_LETTER = "[가나다라마거너더러머버서어저고노도로모보소조누두루무부수우주바아자배하허호]"  # but 구, 사 and 오
-# 이팔더 공공육오; 5 1 다 0 0 2 7
+_PLATE_LETTER = (
+    "[가나다라마거너더러머버서어저고노도로모보소조누두루무부수우주바아자배하허호]"  # 이팔더 공공육오; 5 1 다 0 0 2 7
+)
 _PLATE_RUN = re.compile(
     rf"[0-9{_HANGUL}](?<![0-9가-힣].)(?:[0-9{_HANGUL}]{{1,2}} ?{_PLATE_LETTER} ?[0-9{_HANGUL}]{{4}}"
     rf"|(?<![0-9] .)(?<=[0-9])(?: [0-9]){{1,2}} {_PLATE_LETTER}(?: [0-9]){{4}}(?! [0-9](?![0-9])))(?![0-9{_HANGUL}])"
@@ -207,8 +208,7 @@ PLATE_PARTS = 10
 """Digits, letter and spaces of a number plate: 123 구 4567."""
 _COPULA = re.compile(f"(?<=[0-9])[이일](?: ?[{_HANGUL}])*$")
 _SPOKEN_COPULA = re.compile("이(?=[고며라니야]|에요|거든)|이구(?=[요여])")
-WHOLE = (10, 13, 16)
-"""Numbers of digits of a landline, a registration number and a card: a last 이 is a digit."""
+WHOLE = (10, 13, 16)  # digits of a landline, a registration number and a card: a last 이 is a digit
 
 
 def _read_run(match: re.Match[str]) -> list[Change]:
@@ -223,9 +223,8 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     if copula := _COPULA.search(run):  # …5678이구요: a verb ending, not digits
         parts = parts[: -len(copula[0])]
     elif sum(bool(part[1]) for part in parts) not in WHOLE and not _MOBILE_RUN.fullmatch(run):
-        copula = _SPOKEN_COPULA.search(match.string, match.end() - 2, match.end() + 2)
-        if copula and copula.end() == match.end():  # 삼이오팔이고
-            parts = parts[: -len(copula[0])]
+        spoken = _SPOKEN_COPULA.search(match.string, match.end() - 2, match.end() + 2)  # 삼이오팔이고
+        parts = parts[: -len(spoken[0])] if spoken and spoken.end() == match.end() else parts
     is_plate = len(parts) <= PLATE_PARTS and sum(part[0] in _HANGUL for part in parts) == 1
     if is_plate and not (_LATIN_DIGIT.search(run) or has_words):
         return []  # the letter of a number plate: 123구 4567

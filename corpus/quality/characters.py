@@ -29,9 +29,8 @@ def class_table() -> np.ndarray:
     ``RARE``: syllables that are not among the 2,350 of KS X 1001, one in a thousand in Korean text.
     """
     table = np.zeros(sys.maxunicode + 1, np.uint8)
-    characters = list(map(chr, range(UNASSIGNED)))
     for is_in, bit in ((str.isspace, SPACE), (str.isalpha, LETTER)):
-        table[:UNASSIGNED] |= np.fromiter(map(is_in, characters), bool, UNASSIGNED) * np.uint8(bit)
+        table[:UNASSIGNED] |= np.fromiter(map(is_in, map(chr, range(UNASSIGNED))), bool, UNASSIGNED) * np.uint8(bit)
     for first, last in ((0x1100, 0x11FF), (0x3131, 0x318E), (0xA960, 0xA97F), (0xAC00, 0xD7A3), (0xD7B0, 0xD7FF)):
         table[first : last + 1] |= HANGUL
     table[[code for code in range(0xAC00, 0xD7A4) if min(chr(code).encode("cp949")) < 0xA1]] |= RARE
