@@ -175,7 +175,6 @@ _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
 # between the digits: words for hyphens (다시, 대시), 에 as in dictation, signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
 _BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])|-[ \t\r]*\n[ \t]*| ?[-.~_] ?|/|\)[- ]{{0,2}}| {{1,2}})"
-# patterns begin with a class and look back from there, because the search for a class is fast
 _MOBILE_RUN = re.compile(
     rf"[(공영0ㅇOo](?<![A-Za-z0-9].)(?:(?<=\()[공영0ㅇOo][일1lI]{_DIGIT}|(?<!\(){_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})"
     rf"(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9]|[{_HANGUL}]{{2}})"
@@ -185,9 +184,7 @@ _RUN = re.compile(
     rf"(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])"
 )
 _SPACED_RUN = re.compile(r"[0-9](?<![0-9].)(?<![0-9] .)(?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}")
-_PLATE_LETTER = (
-    "[가나다라마거너더러머버서어저고노도로모보소조누두루무부수우주바아자배하허호]"  # 이팔더 공공육오; 5 1 다 0 0 2 7
-)
+_PLATE_LETTER = "[가나다라마거너더러머버서어저고노도로모보소조누두루무부수우주바아자배하허호]"  # 이팔더 공공육오
 _PLATE_RUN = re.compile(
     rf"[0-9{_HANGUL}](?<![0-9가-힣].)(?:[0-9{_HANGUL}]{{1,2}} ?{_PLATE_LETTER} ?[0-9{_HANGUL}]{{4}}"
     rf"|(?<![0-9] .)(?<=[0-9])(?: [0-9]){{1,2}} {_PLATE_LETTER}(?: [0-9]){{4}}(?! [0-9](?![0-9])))(?![0-9{_HANGUL}])"

@@ -58,11 +58,8 @@ _CODE_BEFORE = re.compile(r"(?:^|\s)(?:INSERT|INTO|DECLARE|SET|SELECT|FROM|IF|RE
 def _is_handle(match: re.Match[str], label: str | None) -> bool:
     """At least three characters; not the rest of a masked address (``@naver.com``) or code (``@ECHO``)."""
     text, start, end = match.string, match.start(), match.end()
-    if (
-        end - start <= 3
-        or (label != "MENTION" and _CODE_BEHIND.match(text, end))
-        or _CODE_BEFORE.search(text, max(0, start - 12), start)
-    ):
+    is_code = _CODE_BEHIND.match(text, end) and label != "MENTION"  # 인스타 @name 태그
+    if end - start <= 3 or is_code or _CODE_BEFORE.search(text, max(0, start - 12), start):
         return False
     if label == "MENTION" or _CALLED.match(text, end):
         return True
@@ -71,6 +68,11 @@ def _is_handle(match: re.Match[str], label: str | None) -> bool:
     # a word of letters is often code (@tailrec), so the context must address or name a person
     is_word = match.group()[1:].isalpha()
     return not is_word or bool(_NAMED.search(text, max(0, start - 12), start) or _SPEAKS.match(text, end))
+
+
+def _is_asked(match: re.Match[str], label: str | None) -> bool:
+    """A handle with hyphens, which packages have too, after a word such as 문의 (ask)."""
+    return label == "MENTION" or bool(_ASK.search(match.string, max(0, match.start() - 8), match.start()))
 
 
 def _is_hangul_handle(match: re.Match[str], label: str | None) -> bool:
@@ -95,12 +97,7 @@ MENTION = PiiType(
         Format(MENTION_CALLED, CERTAIN, scope=_AROUND_AT),
         Format(MENTION_NAME, CERTAIN, scope=_AROUND_AT),
         Format(MENTION_HANGUL, BY_LABEL, scope=_AROUND_AT),
-        Format(
-            MENTION_HYPHEN,
-            CERTAIN,
-            lambda m, label: label == "MENTION" or bool(_ASK.search(m.string[max(0, m.start() - 8) : m.start()])),
-            scope=_AROUND_AT,
-        ),
+        Format(MENTION_HYPHEN, CERTAIN, _is_asked, scope=_AROUND_AT),
     ),
     (
         *words("인스타 트위터 유튜브 멘션 디엠 팔로우 구독 페이스북 틱톡 스레드 계정 카톡 카카오톡 채널 제보 깃허브"),
