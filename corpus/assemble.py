@@ -228,8 +228,12 @@ def _count_dropped(batch: _Batch, kept_N: np.ndarray) -> _Counts:
     reason = batch.reason_S[batch.first_N[gone]]
     reason[reason != DUPLICATE_DOCUMENT] = KEPT
     names = ("no_sentence_left", *REASONS[1:])
+    document_S, reason_S = batch.document_S[dropped], batch.reason_S[dropped]
+    chars_S = pc.utf8_length(batch.texts).to_numpy()[dropped]
+    chars = {name: np.bincount(document_S, chars_S * (reason_S == n), len(kept_N)) for n, name in enumerate(REASONS)}
     return {
-        **batch.spread("dropped_sentences", REASONS, batch.document_S[dropped], batch.reason_S[dropped]),
+        **batch.spread("dropped_sentences", REASONS, document_S, reason_S),
+        **{f"dropped_characters.{name}": chars_N for name, chars_N in chars.items()},
         **batch.spread("dropped_documents", names, gone, reason),
     }
 

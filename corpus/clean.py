@@ -138,7 +138,7 @@ class _Cleaner:
         kept = []
         for before, sentence, rule in zip(["", *draft.sentences], draft.sentences, failed, strict=False):
             if rule:
-                self.counts[draft.record.source][f"dropped_sentences.{rule}"] += 1
+                self.counts.drop(draft.record.source, rule, [sentence])
                 self.samples.drop(rule, draft.record, sentence, before)
             else:
                 kept.append(sentence)
@@ -163,9 +163,8 @@ class _Cleaner:
         kept, off_of_sentences = [], []
         for draft, rule, names in zip(batch, rules, off, strict=True):
             if rule:
-                counts = self.counts[draft.record.source]
-                counts[f"dropped_documents.{rule}"] += 1
-                counts[f"dropped_sentences.{rule}"] += len(draft.sentences)
+                self.counts[draft.record.source][f"dropped_documents.{rule}"] += 1
+                self.counts.drop(draft.record.source, rule, draft.sentences)
                 self.samples.drop(rule, draft.record, "\n".join(_beginning(draft.sentences)))
             else:
                 kept.append(draft)
@@ -211,7 +210,7 @@ class _Cleaner:
 
     def _count_hits(self, items: BenchmarkItems, record: Record, sentence: str, before: str, hits: list[Hit]) -> None:
         counts = self.counts[record.source]
-        counts[f"dropped_sentences.{IN_BENCHMARK}"] += 1
+        self.counts.drop(record.source, IN_BENCHMARK, [sentence])
         tasks: dict[str, str] = {}
         for hit in sorted(hits, key=lambda hit: (-hit.ratio, hit.item)):
             self.found[hit.item] += 1
@@ -227,8 +226,9 @@ class _Cleaner:
         if any(hidden.spans):
             self.samples.hide(record, sentences, hidden)
         kept = [(n, text) for n, text in enumerate(hidden.sentences) if text is not None]
-        if dropped := len(sentences) - len(kept):
-            self.counts[record.source][f"dropped_sentences.{HAS_PII}"] += dropped
+        if len(sentences) > len(kept):
+            dropped = [text for text, left in zip(sentences, hidden.sentences, strict=True) if left is None]
+            self.counts.drop(record.source, HAS_PII, dropped)
         pii = [
             place * len(ALL_TYPES) + ALL_TYPES.index(span.type)
             for place, (n, _) in enumerate(kept)

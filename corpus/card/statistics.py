@@ -8,14 +8,14 @@ that had personal data (1.2 % in the paper).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corpus.pii.types import ALL_TYPES, PII_TYPES
 
 KEPT = ("documents", "sentences", "words", "characters", "bytes", "sentences_with_pii")
 READ = ("documents_read", "characters_read", "sentences_split")
-REASONS = ("changed", "dropped_documents", "dropped_sentences")
+REASONS = ("changed", "dropped_documents", "dropped_sentences", "dropped_characters")
 HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
 """Counts of sentences and documents by the largest power of two up to their length: 1, 2, 4 …"""
 
@@ -26,6 +26,11 @@ class SourceCounts(dict[str, Counter[str]]):
     def __missing__(self, source: str) -> Counter[str]:
         self[source] = Counter()
         return self[source]
+
+    def drop(self, source: str, rule: str, sentences: Sequence[str]) -> None:
+        """Count sentences that a rule drops, and their characters."""
+        self[source][f"dropped_sentences.{rule}"] += len(sentences)
+        self[source][f"dropped_characters.{rule}"] += sum(map(len, sentences))
 
     def add(self, other: Mapping[str, Mapping[str, int]]) -> None:
         for source, counts in other.items():

@@ -29,6 +29,13 @@ SHOWN_SOURCES, SAMPLES_PER_RULE, EXAMPLES_PER_TASK = 12, 3, 2
 CARD_NAME, PAGE_NAME = "README.md", "card.html"
 DATA_FILES = "documents/*.parquet"
 IN_BENCHMARK = "in_benchmark"
+UNITS = ("documents", "sentences", "characters")
+FIRST_RULES = ("is_too_short", "has_too_many_han_or_kana")
+LAST_RULES = (
+    IN_BENCHMARK, "has_personal_data", "duplicate_document", "near_duplicate", "toxic", "is_boilerplate",
+    "duplicate_sentence", "no_sentence_left",
+)  # fmt: skip
+"""Rules before and after the quality rules of raw web text, in the order of the stage."""
 
 PII_NAMES = {
     "TEL": "telephone number", "RRN": "resident registration number", "FRN": "foreigner registration number",
@@ -98,6 +105,7 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "dropped_sentences": _rules(total["dropped_sentences"], dropped, _dropped_sample),
         "dropped_documents": _rules(total["dropped_documents"], defaultdict(list), _dropped_sample),
+        "steps": _before_and_after(total),
         "duplicates": duplicates,
         "looked_for_duplicates": any(settings.get("deduplicate", {}).get(kind, True) for kind in duplicates),
         "unaccounted": total["sentences_split"] - total["sentences"] - sum(total["dropped_sentences"].values()),
@@ -192,6 +200,23 @@ def _rules(
         {"rule": rule, "count": n, "samples": [show(row) for row in samples[rule][:SAMPLES_PER_RULE]]}
         for rule, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
+
+
+def _before_and_after(total: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each rule that dropped something, with the numbers of documents, sentences and characters before and after it.
+
+    A document counts under the rule that drops the whole of it. Characters are those of split sentences.
+    """
+    dropped = [total.get(f"dropped_{unit}", {}) for unit in UNITS]
+    names = {rule for counts in dropped for rule in counts} - {*FIRST_RULES, *LAST_RULES}
+    rules = sorted(names, key=lambda rule: (rule not in dropped[0], rule))  # those of documents are first
+    steps, after = list[dict[str, Any]](), [total[unit] for unit in UNITS]
+    for rule in reversed((*FIRST_RULES, *rules, *LAST_RULES)):
+        before = [left + counts.get(rule, 0) for left, counts in zip(after, dropped, strict=True)]
+        if before != after:
+            steps.append({"rule": rule, "counts": list(zip(before, after, strict=True))})
+        after = before
+    return steps[::-1]
 
 
 def _dropped_sample(row: Row) -> dict[str, str]:

@@ -35,14 +35,10 @@ def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
 
 def _is_serial(match: re.Match[str], label: str | None) -> bool:
     """``문의번호 250914-1203847``: this century's date and a serial number; who was born in 1925 has a check digit."""
-    is_number = label == OTHER or match.string[max(0, match.start() - 1) : match.start()] == "#"
     digits = digits_of(match[0])
-    return (
-        is_number
-        and match["century"] in "12"
-        and digits[:2] < "30"
-        and resident_check_digit(digits[:12]) != int(digits[12])
-    )
+    if digits[:2] >= "30" or match["century"] not in "12" or digits[12] == str(resident_check_digit(digits[:12])):
+        return False
+    return label == OTHER or match.string[max(0, match.start() - 1) : match.start()] == "#"
 
 
 def _is_likely_age(match: re.Match[str], label: str | None) -> bool:

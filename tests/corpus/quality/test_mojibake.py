@@ -53,6 +53,25 @@ def test_other_text_stays(text: str) -> None:
     assert repair_mojibake(last[0]) == (last[0], 0)
 
 
+def test_utf8_read_as_cp949_is_repaired_where_no_byte_is_lost() -> None:
+    lines = ["구름 봄비, 구름 3.", "하늘이 맑다.", "ok 봄비 구름"]
+    damaged = "\n".join(line.encode().decode("cp949", "replace") for line in lines)
+    whole, lost, other = damaged.split("\n")
+    assert "�" in lost and "�" not in whole + other and "구름" not in damaged
+    assert repair_mojibake(damaged) == ("\n".join([lines[0], lost, lines[2]]), 2)
+
+
+@given(st.text(st.sampled_from("가구봄비름국고기. 1a"), min_size=4, max_size=12))
+def test_a_line_read_as_cp949_comes_back_whole_or_not_at_all(text: str) -> None:
+    damaged = text.encode().decode("cp949", "replace")
+    assert repair_mojibake(damaged)[0] in (text, damaged)
+
+
+def test_han_characters_stay() -> None:
+    text = "大韓民國은 民主共和國이다. 援助와 具體의 湲川 鍮器를 濡染."
+    assert repair_mojibake(text) == (text, 0)
+
+
 @given(st.text(st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3) | st.sampled_from(" .\n한국어"), max_size=60))
 def test_korean_text_never_changes(text: str) -> None:
     assert repair_mojibake(text) == (text, 0)

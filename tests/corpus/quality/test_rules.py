@@ -95,7 +95,12 @@ def test_every_loss_is_counted_and_sampled(tmp_path: Path, clean: Clean) -> None
     rows = pq.read_table(tmp_path / "out" / "dropped" / "samples.parquet").to_pylist()
     assert {(row["rule"], row["text"]) for row in rows} >= {("is_not_korean", english), ("has_few_letters", "!!!!!")}
     assert any(row["document"] == "web1" for row in rows)
-    assert "is not korean" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    chars = [len("".join(text.split("\n"))) for text in (PROSE, english, english * 3)]
+    few, before = 2 * chars[0] + 5, 2 * chars[0] + 5 + chars[1] + chars[2]
+    lines = len(PROSE.split("\n"))
+    assert f"| has few letters | 2 | {2 * lines + 1} → {2 * lines} | {few} → {2 * chars[0]} |" in card
+    assert f"| is not korean | 3 → 2 | {2 * lines + 3} → {2 * lines + 1} | {before} → {few} |" in card
     assert len(left_in(tmp_path / "off")) == 3
 
 
