@@ -19,7 +19,7 @@ import pyarrow as pa
 AUDIT_NAME = "audit.json"
 MAX_PLACES = 20
 ADDRESS = r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}"
-MIN_DIGITS, MAX_SPAN = 9, 17  # every pattern has an @, or so many digits in so many characters
+MIN_DIGITS, MAX_SPAN = 9, 17  # every pattern has an @, or at least 9 digits within 17 characters
 
 
 def _digits(value: str) -> list[int]:
