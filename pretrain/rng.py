@@ -39,30 +39,35 @@ def as_uniform(words: Bits) -> NDArray[np.float64]:
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def permute(index: NDArray[np.int64], size: int, key: np.uint64) -> NDArray[np.int64]:
+def permute(index: NDArray[np.int64], size: int | NDArray[np.int64], key: np.uint64 | Bits) -> NDArray[np.int64]:
     """The images of ``index`` (each 0 <= i < size) under the permutation of ``range(size)`` that ``key`` names.
+
+    ``size`` and ``key`` are the same for all, or arrays with one for each.
 
     >>> permute(np.arange(5), 5, derive_key(1, "order")).tolist()
     [1, 4, 2, 0, 3]
     >>> permute(np.array([3]), 5, derive_key(1, "order")).tolist()
     [0]
     """
-    bits = max(2, (size - 1).bit_length())
-    keys = random_bits(key, np.arange(_ROUNDS))
+    bits = np.maximum(2, np.frexp(np.asarray(size) - 1)[1]).astype(np.uint64)  # of size - 1
+    keys = random_bits(key, np.arange(_ROUNDS).reshape(-1, *np.ones_like(np.shape(key))))
     out = index.astype(np.uint64)
     outside = np.arange(len(out))
     while len(outside):
-        out[outside] = images = _feistel(out[outside], bits // 2, bits - bits // 2, keys)
-        outside = outside[images >= size]
+        out[outside] = images = _feistel(out[outside], bits, keys)
+        again = images >= size
+        outside = outside[again]
+        if isinstance(size, np.ndarray):
+            size, bits, keys = size[again], bits[again], keys[:, again]
     return out.astype(np.int64)
 
 
-def _feistel(
-    words: NDArray[np.uint64], left_bits: int, right_bits: int, keys: NDArray[np.uint64]
-) -> NDArray[np.uint64]:
+def _feistel(words: Bits, bits: Bits, keys: Bits) -> Bits:
     """Halves of unequal width swap in every round, so after an even number of rounds each is back in its place."""
-    masks = np.uint64((1 << left_bits) - 1), np.uint64((1 << right_bits) - 1)
-    left, right = words >> np.uint64(right_bits), words & masks[1]
+    one, left_bits = np.uint64(1), bits >> np.uint64(1)
+    right_bits = bits - left_bits
+    masks = (one << left_bits) - one, (one << right_bits) - one
+    left, right = words >> right_bits, words & masks[1]
     for round_, key in enumerate(keys):
         left, right = right, left ^ (random_bits(key, right) & masks[round_ % 2])
-    return left << np.uint64(right_bits) | right
+    return left << right_bits | right

@@ -7,18 +7,20 @@ the loss on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from pretrain.batching.masking import DUPLICATES
 from pretrain.batching.mixture import EVERYTHING
-from pretrain.batching.packing import Packed
+from pretrain.batching.packing import Packed, Segments
 from pretrain.batching.pairs import Pairs
-from pretrain.batching.sources import ROWS_AT_ONCE, Blocks, Documents, RowSource, Selected, total_blocks
+from pretrain.batching.sources import ROWS_AT_ONCE, Blocks, Documents, Numbers, RowSource, Selected, total_blocks
 from pretrain.config import PretrainConfig
 from pretrain.pack.store import SOURCE_TYPE, TokenStore
 from pretrain.rng import derive_key, permute
@@ -46,14 +48,15 @@ class Split:
 
     def training_rows(
         self, length: int, weights: Mapping[str, float] | None = None
-    ) -> tuple[dict[str, RowSource], dict[str, float]]:
-        """Training rows by source, and their weights; without weights, all rows as one source.
+    ) -> tuple[RowSource, dict[str, int], dict[str, float]]:
+        """Training rows source after source, how many each source has, and weights; without weights, all as one source.
 
         BadInput: a source that the store does not have, or no source with rows and a weight above 0.
         """
         if not weights:
             is_longest = length == self.config.rows.sequence_length
-            return {EVERYTHING: self.training if is_longest else self._training(length)}, {EVERYTHING: 1.0}
+            rows = self.training if is_longest else self._training(length)
+            return rows, {EVERYTHING: rows.count(0)}, {EVERYTHING: 1.0}
         names = self.store.source_names
         unknown = sorted(weights.keys() - {*names, OTHER_SOURCES})
         if unknown:
@@ -62,42 +65,62 @@ class Split:
                 f"{', '.join(names)} ({OTHER_SOURCES}: all that are not named)"
             )
         by_name = {name: weights.get(name, weights.get(OTHER_SOURCES, 1.0)) for name in names}
-        rows = {name: rows for name, rows in zip(names, self._by_source(length), strict=True) if rows.count(0)}
-        rows = {name: source for name, source in rows.items() if by_name[name] > 0}
-        if not rows:
+        rows, sizes = self._by_source(length, [number for number, name in enumerate(names) if by_name[name] > 0])
+        if not sizes:
             raise BadInput("pretrain.rows.sources: no source with a weight above 0 has training rows; raise a weight")
-        return rows, by_name
+        return rows, {names[number]: size for number, size in sizes.items()}, by_name
 
-    def _training(self, length: int, source: int | None = None) -> RowSource:
-        found = self._rows(length, self.held_out_units, self.total_units, source)
-        if self.config.rows.packing != "documents" or isinstance(found, Blocks):
-            return found
-        repeat = DUPLICATES if self.config.rows.masking.mode == "static" else None
-        return Packed(found, length, derive_key(self.config.seed, "packing"), repeat)
+    def _training(self, length: int) -> RowSource:
+        rows = self._rows(length, self.held_out_units, self.total_units)
+        if self.config.rows.packing != "documents" or isinstance(rows, Blocks):
+            return rows
+        return self._packed(rows, length)
 
-    def _by_source(self, length: int) -> Iterator[RowSource]:
-        """Training rows by the source of their documents; a block belongs to the source in which it begins."""
-        numbers = range(len(self.store.source_names))
+    def _by_source(self, length: int, numbers: list[int]) -> tuple[RowSource, dict[int, int]]:
+        """Training rows of some sources, one after the other, and how many each has (at least one).
+
+        The source of a row is that of its documents; a block belongs to the source in which it begins.
+        """
         if self.config.rows.packing == "documents":
-            yield from (self._training(length, number) for number in numbers)
-            return
+            documents = self._documents(self.held_out_units, self.total_units)
+            documents = documents[_grouped(self.store.sources[documents], numbers)]
+            found = Documents(self.store, documents, length, self.config.rows.masking.unit)
+            sources = self.store.sources[documents]
+            begins, ends = (found.first_row[np.searchsorted(sources, numbers, side)] for side in ("left", "right"))
+            packed = self._packed(found, length, begins[begins < ends])
+            return packed, dict(zip(np.array(numbers)[begins < ends].tolist(), packed.sizes, strict=True))
         rows = self._training(length)
-        begins = range(0, rows.count(0), ROWS_AT_ONCE)
-        parts = [np.arange(begin, min(begin + ROWS_AT_ONCE, rows.count(0))) for begin in begins]
+        parts = [np.arange(*ends) for ends in pairwise([*range(0, rows.count(0), ROWS_AT_ONCE), rows.count(0)])]
         sources = np.concatenate([rows.sources(0, part).astype(SOURCE_TYPE) for part in parts])
-        yield from (Selected(rows, np.flatnonzero(sources == number)) for number in numbers)
+        sizes = np.bincount(sources, minlength=len(self.store.source_names)).tolist()
+        return Selected(rows, _grouped(sources, numbers)), {n: sizes[n] for n in numbers if sizes[n]}
 
-    def _rows(self, length: int, first: int, stop: int, source: int | None = None) -> Blocks | Documents | Pairs:
-        """Rows of units ``first`` to ``stop`` in the fixed order, or of the documents of a source among them."""
-        store, rows, key = self.store, self.config.rows, derive_key(self.config.seed, "split")
+    def _packed(self, rows: Segments, length: int, begins: Iterable[int] = (0,)) -> Packed:
+        repeat = DUPLICATES if self.config.rows.masking.mode == "static" else None
+        return Packed(rows, length, derive_key(self.config.seed, "packing"), repeat, begins)
+
+    def _rows(self, length: int, first: int, stop: int) -> Blocks | Documents | Pairs:
+        """Rows of units ``first`` to ``stop`` in the fixed order."""
+        store, rows = self.store, self.config.rows
         if not _is_of_documents(self.config):
-            return Blocks(store, length, rows.sequence_length, first, stop, key, rows.masking.unit)
-        documents = np.sort(permute(np.arange(first, stop), self.total_units, key))
-        if source is not None:
-            documents = documents[store.sources[documents] == source]
+            return Blocks(store, length, rows.sequence_length, first, stop, self._key, rows.masking.unit)
         if self.config.model.nsp:
-            return Pairs(store, documents, length, self.config)
-        return Documents(store, documents, length, rows.masking.unit)
+            return Pairs(store, self._documents(first, stop), length, self.config)
+        return Documents(store, self._documents(first, stop), length, rows.masking.unit)
+
+    def _documents(self, first: int, stop: int) -> Numbers:
+        """Numbers of the documents at places ``first`` to ``stop`` of the fixed order, ascending."""
+        return np.sort(permute(np.arange(first, stop), self.total_units, self._key))
+
+    @property
+    def _key(self) -> np.uint64:
+        return derive_key(self.config.seed, "split")
+
+
+def _grouped(sources_N: NDArray[np.unsignedinteger], numbers: list[int]) -> Numbers:
+    """Where the given sources are, source after source."""
+    order = np.argsort(sources_N, kind="stable")
+    return order[np.isin(sources_N[order], numbers)]
 
 
 def split_rows(store: TokenStore, config: PretrainConfig) -> Split:

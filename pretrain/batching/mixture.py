@@ -10,12 +10,12 @@ Shapes: B sequences, K sources, T turns of a round.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
-from pretrain.batching.sources import Numbers, Rows, RowSource, Selected
-from pretrain.rng import derive_key, permute
+from pretrain.batching.sources import Numbers, Rows, RowSource
+from pretrain.rng import derive_key, permute, random_bits
 
 ROUND_BITS = 16
 EVERYTHING = ""  # name of a source that is the full corpus
@@ -46,7 +46,7 @@ class RowOrder:
 
 
 class Places(NamedTuple):
-    """Where sequences are: number of the source, its epoch, and the row in it."""
+    """Where sequences are: number of the source, its epoch, and the row among those of all sources."""
 
     sources_B: Numbers
     epochs_B: Numbers
@@ -54,16 +54,21 @@ class Places(NamedTuple):
 
 
 class Mixture:
-    """Rows of ``sources`` (by name), each as often as its rows times its weight; a single source is used as it is."""
+    """Rows by source, each source as often as its rows times its weight; a single source is used as it is.
+
+    ``sizes``: how many of the ``rows`` each source has, by name; those of a source follow each other.
+    """
 
     def __init__(
-        self, sources: Mapping[str, RowSource], weights: Mapping[str, float], seed: int, first_epoch: int = 0
+        self, rows: RowSource, sizes: Mapping[str, int], weights: Mapping[str, float], seed: int, first_epoch: int = 0
     ) -> None:
-        self.names, self._sources = list(sources), list(sources.values())
-        self._orders = [RowOrder(source.count, seed, first_epoch) for source in self._sources]
-        self._sizes_K = np.array([source.count(0) for source in self._sources])
+        self.names, self._source, self._first_epoch = list(sizes), rows, first_epoch
+        self._order = RowOrder(rows.count, seed, first_epoch)  # of a single source
+        self._keys_K = np.array([derive_key(seed, "order of source", name) for name in sizes])
+        self._sizes_K = np.array(list(sizes.values()))
+        self._firsts_K = np.cumsum(self._sizes_K) - self._sizes_K
         self.rows = int(self._sizes_K.sum())  # of one epoch
-        self.shares_K = self._sizes_K * np.array([weights[name] for name in self.names])
+        self.shares_K = self._sizes_K * np.array([weights[name] for name in sizes])
         self.shares_K /= self.shares_K.sum()
         self._counts_K = round_counts(self.shares_K)
         # of each turn of a round: its source, and how often the source had a turn before
@@ -74,34 +79,24 @@ class Mixture:
 
     def locate(self, sequences: Numbers) -> Places:
         """The places of sequences, counted from the first sequence of this mixture."""
-        if len(self._sources) == 1:
-            return Places(np.zeros_like(sequences), *self._orders[0].locate(sequences))
+        if len(self.names) == 1:
+            return Places(np.zeros_like(sequences), *self._order.locate(sequences))
         rounds_B, turns_B = np.divmod(sequences, _ROUND)
-        places = Places(self._sources_T[turns_B], *np.empty((2, len(sequences)), np.int64))
-        numbers_B = rounds_B * self._counts_K[places.sources_B] + self._turns_T[turns_B]
-        for source in np.unique(places.sources_B).tolist():
-            here = places.sources_B == source
-            places.epochs_B[here], places.rows_B[here] = self._orders[source].locate(numbers_B[here])
-        return places
+        sources_B = self._sources_T[turns_B]
+        sizes_B = self._sizes_K[sources_B]
+        numbers_B = rounds_B * self._counts_K[sources_B] + self._turns_T[turns_B]
+        epochs_B = self._first_epoch + numbers_B // sizes_B
+        keys_B = random_bits(self._keys_K[sources_B], epochs_B)
+        rows_B = permute(numbers_B % sizes_B, sizes_B, keys_B)
+        return Places(sources_B, epochs_B, self._firsts_K[sources_B] + rows_B)
 
     def gather(self, places: Places) -> Rows:
-        numbers = np.unique(places.sources_B).tolist()
-        at = [np.flatnonzero(places.sources_B == number) for number in numbers]
-        first = self._sources[0]
-        if isinstance(first, Selected):  # all are parts of the same rows, which are read at once
-            rows_B = np.empty_like(places.rows_B)
-            for number, here in zip(numbers, at, strict=True):
-                rows_B[here] = cast(Selected, self._sources[number]).rows_N[places.rows_B[here]]
-            return first.source.gather(places.epochs_B, rows_B)
-        found = [
-            self._sources[number].gather(places.epochs_B[here], places.rows_B[here])
-            for number, here in zip(numbers, at, strict=True)
-        ]
-        return found[0] if len(found) == 1 else _joined(found, at)
+        return self._source.gather(places.epochs_B, places.rows_B)
 
     def names_of(self, places: Places) -> list[str]:
         """Epoch and row of each sequence, "0:1234", in a mixture after the source: "law:0:1234"."""
-        found = [f"{epoch}:{row}" for epoch, row in zip(places.epochs_B.tolist(), places.rows_B.tolist(), strict=True)]
+        rows_B = places.rows_B - self._firsts_K[places.sources_B]
+        found = [f"{epoch}:{row}" for epoch, row in zip(places.epochs_B.tolist(), rows_B.tolist(), strict=True)]
         if len(self.names) == 1:
             return found
         return [f"{self.names[k]}:{name}" for k, name in zip(places.sources_B.tolist(), found, strict=True)]
@@ -124,21 +119,3 @@ def round_counts(shares_K: np.ndarray) -> Numbers:
     counts_K[np.argsort(counts_K - exact_K, kind="stable")[: max(missing, 0)]] += 1
     counts_K[counts_K.argmax()] += min(missing, 0)
     return counts_K
-
-
-def _joined(parts: list[Rows], at: list[Numbers]) -> Rows:
-    """Rows of several sources in one batch, each ``at`` its places; unused segments have length 0."""
-
-    def join(arrays: list[Any]) -> Any:
-        if arrays[0] is None:
-            return None
-        shape = (sum(map(len, at)), *(max(array.shape[1] for array in arrays) for _ in arrays[0].shape[1:]))
-        whole = np.zeros(shape, arrays[0].dtype)
-        for array, here in zip(arrays, at, strict=True):
-            if array.ndim == 1:
-                whole[here] = array
-            else:
-                whole[here, : array.shape[1]] = array
-        return whole
-
-    return Rows(*(join([part[field] for part in parts]) for field in range(len(Rows._fields))))

@@ -8,8 +8,11 @@ Shapes: B rows, L positions, S segments of a row, N segments.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -43,16 +46,27 @@ class RowLayout(NamedTuple):
 class Packed:
     """Several segments of a source in each row, padded to ``length``; every segment is in one row of an epoch.
 
-    ``key`` seeds the shuffles; they repeat after ``repeat`` epochs, for static masks (None: never).
+    ``key`` seeds the shuffles; they repeat after ``repeat`` epochs, for static masks (None: never). ``begins``: where
+    parts of the segments begin, which share no row. The rows of a part follow those of the one before; with several
+    parts, all epochs must have segments of the same lengths.
     """
 
-    def __init__(self, source: Segments, length: int, key: np.uint64, repeat: int | None = None) -> None:
-        self._source, self._length, self._key, self._repeat = source, length, key, repeat
-        self._layouts = lru_cache(maxsize=64)(self._fill)
-        self._rows = lru_cache(maxsize=2)(self._deal)
+    def __init__(
+        self, source: Segments, length: int, key: np.uint64, repeat: int | None = None, begins: Iterable[int] = (0,)
+    ) -> None:
+        self._source, self._length, self._key, self._repeat = source, length, key, repeat or sys.maxsize
+        self._parts = [slice(*ends) for ends in pairwise([*begins, None])]
+        self._layouts = lru_cache(maxsize=64 * len(self._parts))(self._fill)
+        self._rows = lru_cache(maxsize=2 * len(self._parts))(self._deal)
+        self._first_rows = np.cumsum([0, *(self._size(0, part) for part in range(len(self._parts) - 1))])
+
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of each part."""
+        return [self._size(0, part) for part in range(len(self._parts))]
 
     def count(self, epoch: int) -> int:
-        return sum(layout.rows for layout in self._layouts(self._pass(epoch)))
+        return sum(self._size(epoch % self._repeat, part) for part in range(len(self._parts)))
 
     def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         segments_BS, lengths_BS = self._segments(epochs_B, rows_B)
@@ -84,48 +98,52 @@ class Packed:
         )
 
     def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
-        begins, segments, _ = self._rows(self._pass(epoch))
-        return self._source.sources(epoch, segments[begins[rows_B]].astype(np.int64))
+        return self._source.sources(epoch, self._segments(np.full_like(rows_B, epoch), rows_B)[0][:, 0])
 
     def _segments(self, epochs_B: Numbers, rows_B: Numbers) -> tuple[Numbers, Numbers]:
         """Numbers and lengths of the segments of rows, in order, then zeros; both B x S."""
-        passes_B = epochs_B if self._repeat is None else epochs_B % self._repeat
-        passes = np.unique(passes_B).tolist()
-        width = max((len(layout.lengths) for number in passes for layout in self._layouts(number)), default=1)
+        passes_B = epochs_B % self._repeat
+        parts_B = np.searchsorted(self._first_rows, rows_B, side="right") - 1
+        both = sorted(set(zip(passes_B.tolist(), parts_B.tolist(), strict=True)))
+        layouts = (layout for number, part in both for layout in self._layouts(number, part))
+        width = max((len(layout.lengths) for layout in layouts), default=1)
         segments_BS, lengths_BS = np.zeros((2, len(rows_B), width), np.int64)
-        for number in passes:
-            begins, segments, lengths = self._rows(number)
-            here = np.flatnonzero(passes_B == number)
-            first_B = begins[rows_B[here]]
-            counts_B = begins[rows_B[here] + 1] - first_B
+        for number, part in both:
+            begins, segments, lengths = self._rows(number, part)
+            here = np.flatnonzero((passes_B == number) & (parts_B == part))
+            numbers_B = rows_B[here] - self._first_rows[part]
+            first_B = begins[numbers_B]
+            counts_B = begins[numbers_B + 1] - first_B
             at = np.repeat(here, counts_B), runs(np.zeros_like(counts_B), counts_B)
             places_N = runs(first_B, counts_B)
             segments_BS[at], lengths_BS[at] = segments[places_N], lengths[places_N]
         return segments_BS, lengths_BS
 
-    def _pass(self, epoch: int) -> int:
-        return epoch if self._repeat is None else epoch % self._repeat
+    def _size(self, number: int, part: int) -> int:
+        return sum(layout.rows for layout in self._layouts(number, part))
 
-    def _fill(self, number: int) -> list[RowLayout]:
-        histogram = np.bincount(self._source.lengths(number), minlength=self._length + 1)
+    def _fill(self, number: int, part: int) -> list[RowLayout]:
+        histogram = np.bincount(self._source.lengths(number)[self._parts[part]], minlength=self._length + 1)
         tokens = int(histogram @ np.arange(len(histogram)))
         mean = -(-int(histogram.sum()) * self._length // max(1, tokens))
         return pack_histogram(histogram.tolist(), self._length, max(_SMALLEST_LIMIT, _MEANS * mean))
 
-    def _deal(self, number: int) -> tuple[Numbers, NDArray[np.unsignedinteger], NDArray[np.uint16]]:
+    def _deal(self, number: int, part: int) -> tuple[Numbers, NDArray[np.unsignedinteger], NDArray[np.uint16]]:
         """Where the segments of each row begin (and the total number), and all segments and their lengths, row after
         row.
 
         Rows of 3 + 2 + 2 tokens take the next segment of 3 tokens and the next two of 2, out of a shuffled list.
         """
-        layouts, lengths_N = self._layouts(number), self._source.lengths(number).astype(np.uint16)
+        layouts, own = self._layouts(number, part), self._parts[part]
+        all_N = self._source.lengths(number)
+        lengths_N = all_N[own].astype(np.uint16)
         key = random_bits(self._key, np.array([number]))[0]
-        segments_N = np.empty(len(lengths_N), np.min_scalar_type(len(lengths_N)))
+        segments_N = np.empty(len(lengths_N), np.min_scalar_type(len(all_N)))
         for begin in range(0, len(lengths_N), _AT_ONCE):
             end = min(begin + _AT_ONCE, len(lengths_N))
             segments_N[begin:end] = permute(np.arange(begin, end), len(lengths_N), key)
         # 16-bit integers are sorted in linear time
-        segments_N = segments_N[np.argsort(lengths_N[segments_N], kind="stable")]
+        segments_N = segments_N[np.argsort(lengths_N[segments_N], kind="stable")] + segments_N.dtype.type(own.start)
         histogram = np.bincount(lengths_N, minlength=self._length + 1)
         place = (np.cumsum(histogram) - histogram).tolist()  # of the next segment of each length
         parts = []

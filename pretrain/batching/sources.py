@@ -105,7 +105,7 @@ class Selected:
 
 
 class Documents:
-    """Chosen documents (their numbers, ascending) as rows of one segment, [CLS] pieces [SEP], padded to ``length``.
+    """Chosen documents (their numbers) as rows of one segment, [CLS] pieces [SEP], padded to ``length``.
 
     A long document is cut into full parts and a rest. A rest of less than an eighth of a row takes pieces from the part
     before, so that masks have enough context: in rows of 16 tokens, 29 pieces become 14 + 13 + 2.
@@ -114,10 +114,10 @@ class Documents:
     def __init__(self, store: TokenStore, documents: Numbers, length: int, unit: str) -> None:
         self._store, self._documents, self._length, self._unit = store, documents, length, unit
         parts_D = -(-self._pieces(np.arange(len(documents))) // (length - 2))
-        self._first_row = np.concatenate([[0], np.cumsum(parts_D)])  # of each document, then the number of rows
+        self.first_row = np.concatenate([[0], np.cumsum(parts_D)])  # of each document, then the number of rows
 
     def count(self, epoch: int) -> int:
-        return int(self._first_row[-1])
+        return int(self.first_row[-1])
 
     def lengths(self, epoch: int) -> NDArray[np.integer]:
         return self._lengths
@@ -149,9 +149,9 @@ class Documents:
 
     def _stretches(self, rows_B: Numbers) -> tuple[Numbers, Numbers]:
         """Begin and end of the pieces of rows in the store."""
-        places_B = np.searchsorted(self._first_row, rows_B, side="right") - 1
-        part_B = rows_B - self._first_row[places_B]
-        is_last_B = rows_B == self._first_row[places_B + 1] - 1
+        places_B = np.searchsorted(self.first_row, rows_B, side="right") - 1
+        part_B = rows_B - self.first_row[places_B]
+        is_last_B = rows_B == self.first_row[places_B + 1] - 1
         pieces_B, most = self._pieces(places_B), self._length - 2
         full_B = (pieces_B - 1) // most * most
         rest_B = np.maximum(np.minimum(full_B, pieces_B - self._length // 8), 0)  # where the last part begins

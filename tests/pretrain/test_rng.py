@@ -15,6 +15,13 @@ def test_every_row_comes_exactly_once(size: int, seed: int) -> None:
     assert sorted(images.tolist()) == list(range(size))
 
 
+def test_many_permutations_at_once_are_those_of_each_alone() -> None:
+    index, size = np.array([0, 1, 2, 40, 900, 0]), np.array([1, 2, 3, 64, 1000, 2**40])
+    key = np.array([derive_key(number, "order") for number in range(6)])
+    alone = [int(permute(index[n : n + 1], int(size[n]), key[n])[0]) for n in range(6)]
+    assert permute(index, size, key).tolist() == alone
+
+
 def test_the_shuffle_looks_random() -> None:
     images = permute(np.arange(10_000), 10_000, derive_key(1, "order"))
     assert abs(np.corrcoef(np.arange(10_000), images)[0, 1]) < 0.03

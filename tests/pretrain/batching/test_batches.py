@@ -15,7 +15,7 @@ from corpus.documents.errors import BadInput
 from pretrain.batching.batches import Batch, TrainingBatches, ready_steps
 from pretrain.batching.held_out_split import split_rows
 from pretrain.batching.masking import describe_pieces
-from pretrain.batching.mixture import EVERYTHING, RowOrder
+from pretrain.batching.mixture import RowOrder
 from pretrain.config import PretrainConfig
 from pretrain.metrics.flops import flops_by_phase, flops_per_token
 from pretrain.pack.store import open_store, piece_ids, read_pieces
@@ -70,7 +70,7 @@ def test_short_blocks_come_first_and_hold_nothing_that_is_held_out(made: Path, t
     batches = batches_of(made, config, 0, 1, 3)
     assert [batch.ids_BL.shape for step in (8, 9) for batch in batches.of_step(step)] == [(3, 12)] * 2 + [(3, 32)] * 2
     split = split_rows(open_store(made / "tokens", made / "tokenizer"), config)
-    short = split.training_rows(12)[0][EVERYTHING]
+    short = split.training_rows(12)[0]
     assert short.count(0) == split.training.count(0) * 3  # 3 blocks of 10 in each of 30
     epochs = 48 / short.count(0) + 6 / split.training.count(0)
     assert batches.progress(9) == {"step": 9, "sequences": 54, "epochs": pytest.approx(epochs, abs=1e-3)}

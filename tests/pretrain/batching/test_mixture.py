@@ -20,25 +20,25 @@ SOURCES = {"일기": 3.0, "other": 0.5}
 
 
 class Numbered:
-    """Rows that hold their number and epoch, of one source."""
+    """Rows that hold their source, epoch and number in the source."""
 
-    def __init__(self, source: int, size: int) -> None:
-        self._source, self._size = source, size
+    def __init__(self, sizes: list[int]) -> None:
+        self._ends = np.cumsum(sizes)
 
     def count(self, epoch: int) -> int:
-        return self._size
+        return int(self._ends[-1])
 
     def gather(self, epochs_B: np.ndarray, rows_B: np.ndarray) -> Rows:
-        ids_BL = np.stack([np.full_like(rows_B, self._source), epochs_B, rows_B], 1)
-        lengths_BS = np.ones((len(rows_B), self._source + 1), np.int64)
-        return Rows(ids_BL, rows_B, lengths_BS)
+        sources_B = self.sources(0, rows_B)
+        numbers_B = rows_B - np.append(0, self._ends)[sources_B]
+        return Rows(np.stack([sources_B, epochs_B, numbers_B], 1), rows_B)
 
     def sources(self, epoch: int, rows_B: np.ndarray) -> np.ndarray:
-        return np.full_like(rows_B, self._source)
+        return np.searchsorted(self._ends, rows_B, side="right")
 
 
 def mixture_of(sizes: dict[str, int], weights: dict[str, float]) -> Mixture:
-    return Mixture({name: Numbered(n, size) for n, (name, size) in enumerate(sizes.items())}, weights, seed=1)
+    return Mixture(Numbered(list(sizes.values())), sizes, weights, seed=1)
 
 
 @pytest.mark.parametrize("batch", [7, 16, 100])
@@ -71,7 +71,6 @@ def test_sequences_are_the_same_alone_and_together_and_their_order_is_kept() -> 
     together = mixture.gather(mixture.locate(at))
     alone = [mixture.gather(mixture.locate(at[n : n + 1])).ids_BL[0].tolist() for n in range(4)]
     assert together.ids_BL.tolist() == alone
-    assert together.lengths_BS is not None and together.lengths_BS.sum(1).tolist() == [1 + row[0] for row in alone]
     names = mixture.names_of(mixture.locate(at))
     assert names == [f"{'ab'[source]}:{epoch}:{row}" for source, epoch, row in alone]
 
@@ -95,21 +94,20 @@ def test_tokens_of_each_source_have_their_share(made: Path, tiny, packing: str) 
     config = tiny(steps=1000, global_batch=8, sources=SOURCES, packing=packing, dropout=0.0)
     store = open_store(made / "tokens", made / "tokenizer")
     split, tokens = split_rows(store, config), Counter[int]()
-    rows, weights = split.training_rows(32, SOURCES)
-    natural = {name: source.count(0) for name, source in rows.items()}
+    rows, natural, weights = split.training_rows(32, SOURCES)
     expected = natural["일기"] * 3 / (natural["일기"] * 3 + natural["수필"] * 0.5)
-    mixture = Mixture(rows, weights, config.seed)
+    numbers = dict(zip(natural, np.split(np.arange(rows.count(0)), np.cumsum(list(natural.values()))), strict=False))
+    mixture = Mixture(rows, natural, weights, config.seed)
     places = mixture.locate(np.arange(8000))
     found = mixture.gather(places)
     segment_tokens = found.tokens_B
     for number, name in enumerate(mixture.names):
         tokens[name] = int(segment_tokens[places.sources_B == number].sum())
-        own = rows[name].sources(0, np.arange(natural[name]))
+        own = rows.sources(0, numbers[name])
         assert set(own.tolist()) == {store.source_names.index(name)}
     share = tokens["일기"] / sum(tokens.values())
     if packing == "documents":
-        sizes = {name: rows[name].gather(*np.stack([np.zeros(n, np.int64), np.arange(n)])).tokens_B.sum()
-                 for name, n in natural.items()}  # fmt: skip
+        sizes = {name: rows.gather(np.zeros_like(own), own).tokens_B.sum() for name, own in numbers.items()}
         expected = sizes["일기"] * 3 / (sizes["일기"] * 3 + sizes["수필"] * 0.5)
     assert share == pytest.approx(expected, abs=0.005)
 
