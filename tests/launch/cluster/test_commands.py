@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.cluster.jobs import starter_site
+from launch.cluster.site import load_site
 from tests.command import run_command
 
 
@@ -58,5 +58,7 @@ def test_launch_without_a_recipe_is_one_sentence(capfd: pytest.CaptureFixture[st
     run_command(capfd, "launch", "slurm").refused("launch slurm: name a recipe")
 
 
-def test_the_printed_site_is_the_file_to_edit(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run_command(capfd, "launch", "site").output == starter_site()
+def test_the_printed_site_is_the_file_to_edit(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = run_command(capfd, "launch", "site").output
+    (tmp_path / "site.yaml").write_text(printed, "utf-8")
+    assert load_site(tmp_path / "site.yaml").shared == Path.cwd()

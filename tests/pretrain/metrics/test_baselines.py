@@ -90,7 +90,8 @@ def slow_scores(
 @pytest.mark.parametrize(("kind", "measure_rows"), [({}, 2048), ({}, 50), ({"architecture": "bert", "nsp": True}, 50)])
 def test_accuracies_equal_those_of_plain_counters(made: Path, tiny, kind: dict[str, Any], measure_rows: int) -> None:
     config = tiny(held_out_share=0.3, measure_rows=measure_rows, **kind)
-    (_, training, held_out), pieces = parts_of(made, config)
+    split, pieces = parts_of(made, config)
+    training, held_out = split.training, split.held_out
     found = score_baselines(count_baselines(training, pieces), held_out, pieces, config)
     tables = slow_tables(training, pieces)
     assert found == pytest.approx(slow_scores(tables, held_out, pieces, config), rel=1e-12)
@@ -99,7 +100,8 @@ def test_accuracies_equal_those_of_plain_counters(made: Path, tiny, kind: dict[s
 
 def test_a_model_that_always_says_the_most_frequent_piece_scores_as_the_unigram_guess(made: Path, tiny) -> None:
     config = tiny(held_out_share=0.3, measure_rows=50)
-    (_, training, held_out), pieces = parts_of(made, config)
+    split, pieces = parts_of(made, config)
+    training, held_out = split.training, split.held_out
     baselines = count_baselines(training, pieces)
 
     class Parrot:
@@ -116,9 +118,9 @@ def test_a_model_that_always_says_the_most_frequent_piece_scores_as_the_unigram_
 
 
 def test_tables_equal_those_of_plain_counters(made: Path, tiny) -> None:
-    (_, training, _), pieces = parts_of(made, tiny())
-    found = count_baselines(training, pieces)
-    pieces_of, inside = slow_tables(training, pieces)
+    split, pieces = parts_of(made, tiny())
+    found = count_baselines(split.training, pieces)
+    pieces_of, inside = slow_tables(split.training, pieces)
     assert found.tokens == pieces_of.total() and found.unigram == most_frequent(pieces_of)
     for piece, guess in enumerate(found.after_V.tolist()):
         assert guess == (most_frequent(inside[piece]) if piece in inside else found.unigram)

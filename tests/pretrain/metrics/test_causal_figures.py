@@ -89,7 +89,8 @@ def test_held_out_figures_are_those_of_the_stock_class_row_by_row(made: Path, ti
 @pytest.mark.parametrize("packing", ["blocks", "documents"])
 def test_guesses_of_the_next_token_are_those_of_plain_counters(made: Path, tiny, packing: str) -> None:
     config = tiny(held_out_share=0.3, measure_rows=40, architecture="gpt", packing=packing)
-    (_, training, held_out), pieces, _ = parts_of(made, config)
+    split, pieces, _ = parts_of(made, config)
+    training, held_out = split.training, split.held_out
     pieces_of, after = Counter[int](), defaultdict(Counter[int])
     for row in range(training.count(0)):
         ids = training.gather(np.zeros(1, np.int64), np.array([row])).ids_BL[0].tolist()

@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from inspect_ai.model import ModelOutput
 
 from corpus.documents.errors import BadInput
 from finetune.generative.client import ask as client_ask
@@ -49,8 +48,6 @@ def test_seconds_are_those_of_the_answered_request(point):
         elapsed = time.monotonic() - start
     assert all(one.seconds >= 0.05 for one in found) and sum(one.seconds for one in found) <= elapsed
     assert [one.seconds for one in found] == [round(one.seconds, 3) for one in found]
-    unmeasured = ModelOutput.from_content("provider/model", "답")
-    assert client_ask._to_answer("q", unmeasured) == Answer("q", "답", "stop", None, None, 0.0)
 
 
 def test_costs_are_sums_over_answers_and_unknown_without_any_count():
