@@ -61,4 +61,4 @@ def test_launch_without_a_recipe_is_one_sentence(capfd: pytest.CaptureFixture[st
 def test_the_printed_site_is_the_file_to_edit(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     printed = run_command(capfd, "launch", "site").output
     (tmp_path / "site.yaml").write_text(printed, "utf-8")
-    assert load_site(tmp_path / "site.yaml").shared == Path.cwd()
+    assert load_site(tmp_path / "site.yaml").shared == str(Path.cwd())
