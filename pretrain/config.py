@@ -317,20 +317,21 @@ class PretrainConfig(Section):
     watch: WatchConfig = Field(default_factory=WatchConfig, description="Log lines, measurements and monitoring.")
     saved: SavedConfig = Field(default_factory=SavedConfig, description="Checkpoints.")
 
-    @model_validator(mode="after")
-    def _rows_fit_the_positions(self) -> PretrainConfig:
-        length, positions = self.rows.sequence_length, self.model.positions
-        if length > positions and self.init_from is None:  # a checkpoint has its own positions
-            raise ValueError(f"rows.sequence_length {length} exceeds model.positions {positions}")
-        return self
-
     @property
     def is_causal(self) -> bool:
         """Whether every token predicts the next one."""
         return self.model.objective == "causal"
 
     @model_validator(mode="after")
-    def _rate_reaches_its_peak(self) -> PretrainConfig:
+    def _settings_agree(self) -> PretrainConfig:
+        length, positions = self.rows.sequence_length, self.model.positions
+        if length > positions and self.init_from is None:  # a checkpoint has its own positions
+            raise ValueError(f"rows.sequence_length {length} exceeds model.positions {positions}")
+        counts = self.model.output_bias != "zero" or self.model.embedding_init != "normal"
+        if counts and self.init_from is not None:
+            raise ValueError("init_from brings trained weights; leave out model.output_bias and model.embedding_init")
+        if self.model.nsp and (self.rows.sources or any(phase.sources for phase in self.phases)):
+            raise ValueError("nsp draws sentences from the full corpus; leave out rows.sources")
         optimizer, steps = self.optimizer, self.steps
         share = optimizer.warmup_share if optimizer.warmup_steps is None else optimizer.warmup_steps / steps
         decay = DECAY_SHARE if optimizer.schedule == "wsd" else 0
@@ -355,15 +356,6 @@ class PretrainConfig(Section):
             begin, steps = round(self.steps * phase.until), round(self.steps * phase.until) - begin
             if phase.warmup_steps + DECAY_SHARE * steps * (phase.schedule == "wsd") > steps:
                 raise ValueError(f"phases: a warm-up of {phase.warmup_steps} of {steps} steps leaves none for the rest")
-        if self.model.nsp and (self.rows.sources or any(phase.sources for phase in self.phases)):
-            raise ValueError("nsp draws sentences from the full corpus; leave out rows.sources")
-        return self
-
-    @model_validator(mode="after")
-    def _fresh_models_alone_are_initialized(self) -> PretrainConfig:
-        counts = self.model.output_bias != "zero" or self.model.embedding_init != "normal"
-        if counts and self.init_from is not None:
-            raise ValueError("init_from brings trained weights; leave out model.output_bias and model.embedding_init")
         return self
 
     def identity(self) -> dict[str, Any]:
@@ -383,9 +375,7 @@ MACHINE_KEYS = {
 }
 MACHINE_PATHS = {f"{section}.{key}" for section, keys in MACHINE_KEYS.items() for key in keys}
 # These may change as well if all completed steps stay as they were (``schedule.first_difference``)
-SCHEDULE_KEYS = {
-    "steps", "optimizer.schedule", "optimizer.warmup_share", "optimizer.warmup_steps", "phases",
-}  # fmt: skip
+SCHEDULE_KEYS = {"steps", "optimizer.schedule", "optimizer.warmup_share", "optimizer.warmup_steps", "phases"}
 
 
 def by_path(settings: Mapping[str, Any], above: str = "", sign: str = ".") -> dict[str, Any]:

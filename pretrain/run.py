@@ -187,9 +187,8 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     )  # fmt: skip
     first_step = resumed[0] + 1
     if world.is_first:
-        _write_json(
-            out / ENGINE_NAME, with_digest(describe_engine(config, world) | {SETTINGS_KEY: prepared.facts["engine"]})
-        )
+        settings = with_digest(describe_engine(config, world) | {SETTINGS_KEY: prepared.facts["engine"]})
+        atomic_write(out / ENGINE_NAME, json.dumps(settings, ensure_ascii=False, indent=1) + "\n")
         _log_plan(prepared, sizes, batches, first_step)
     watchdog = Watchdog(out, 60 * config.watch.hang_minutes, world, partial(batches.names_of_step, rank=world.rank))
     with prepared.checkpoints.finishing(), watchdog:
@@ -216,7 +215,7 @@ def _write_result(prepared: Prepared) -> dict[str, Any]:
     result = prepared.facts | last.loop["progress"] | {"held_out": held_out}
     with atomic_dir(prepared.out / MODEL_NAME) as folder:
         prepared.save_model(folder, weights=with_export_scales(last.weights()), facts=result)
-    _write_json(prepared.out / RESULT_NAME, result)
+    atomic_write(prepared.out / RESULT_NAME, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
     return result
 
 
@@ -297,7 +296,3 @@ def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str]) -
             if target >= 0:
                 shown[position] = f"<{shown[position]}|{vocabulary[target]}>"
     log.info("first row of step %d, <shown|to predict>: %s", step, unicodedata.normalize("NFC", " ".join(shown)))
-
-
-def _write_json(path: Path, content: Any) -> None:
-    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")

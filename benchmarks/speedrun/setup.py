@@ -26,12 +26,12 @@ from corpus.documents.atomic_files import atomic_dir, atomic_write
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, read_documents, shard_paths, write_shard
 from launch.pipeline import require_stage
-from pretrain.batching.batches import Batch, as_batch
-from pretrain.batching.masking import Pieces, describe_pieces, mask_rows
+from pretrain.batching.batches import Batch, make_batch
+from pretrain.batching.masking import Pieces, describe_pieces
 from pretrain.batching.sources import Blocks, RowSource, total_blocks
 from pretrain.config import MaskingConfig, PackConfig, PretrainConfig
 from pretrain.metrics.baselines import count_baselines, score_baselines
-from pretrain.metrics.held_out import choose_rows, held_out_keys
+from pretrain.metrics.held_out import choose_rows
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
 from pretrain.pack.store import open_store, read_pieces
@@ -123,10 +123,9 @@ class Evaluation:
         for part in self._chosen:
             for begin in range(0, len(part.rows_B), ROWS_AT_ONCE):
                 rows_B = part.rows_B[begin : begin + ROWS_AT_ONCE]
-                rows = self._source.gather(np.zeros_like(rows_B), rows_B)
-                keys_B = held_out_keys(self._config, rows)
-                masked = mask_rows(rows, keys_B, self.pieces, self._config.rows.masking)
-                batches.append((part.weight, as_batch(rows, masked)))
+                epochs_B = np.zeros_like(rows_B)
+                rows = self._source.gather(epochs_B, rows_B)
+                batches.append((part.weight, make_batch(rows, epochs_B, self.pieces, self._config)))
         return batches
 
     def baselines(self, text: Text) -> dict[str, float]:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from pretrain.batching.held_out_split import Split
-from pretrain.batching.masking import IGNORED, Masked, Pieces, mask_rows, row_keys
+from pretrain.batching.masking import IGNORED, Pieces, mask_rows, row_keys
 from pretrain.batching.mixture import Mixture, Places
 from pretrain.batching.sources import Numbers, Rows
 from pretrain.config import PretrainConfig
@@ -137,8 +137,7 @@ class TrainingBatches:
         phase = self.phase_at(step)
         config, share = phase.config, phase.config.global_batch // self._ranks
         mixture, places = self._locate(step, self._rank * share, share)
-        rows = mixture.gather(places)
-        batch = causal_batch(rows) if config.is_causal else mask_batch(rows, places.epochs_B, self._pieces, config)
+        batch = make_batch(mixture.gather(places), places.epochs_B, self._pieces, config)
         return batch.split(largest_divisor(share, self._micro_batch))
 
     def names_of_step(self, step: int, rank: int | None = None) -> list[str]:
@@ -174,10 +173,15 @@ class TrainingBatches:
         return mixture, mixture.locate(np.arange(first, first + count))
 
 
-def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:
-    """A batch of rows with the masks of their epochs."""
+def make_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:
+    """A batch of causal rows, or of rows with the masks of their epochs."""
+    if config.is_causal:
+        return causal_batch(rows)
     keys_B = row_keys(config.seed, config.rows.masking, epochs_B, rows.names_B)
-    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking))
+    masked = mask_rows(rows, keys_B, pieces, config.rows.masking)
+    rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
+    fields: list[Any] = [None if field is None else torch.from_numpy(field) for field in (*masked, *rest)]
+    return Batch(*fields)
 
 
 def causal_batch(rows: Rows) -> Batch:
@@ -190,13 +194,6 @@ def causal_batch(rows: Rows) -> Batch:
         targets_BL[np.arange(len(ends_BS))[:, None], ends_BS - 1] = IGNORED
     lengths_BS = None if rows.lengths_BS is None else torch.from_numpy(rows.lengths_BS)
     return Batch(torch.from_numpy(rows.ids_BL), None, torch.from_numpy(targets_BL), lengths_BS=lengths_BS)
-
-
-def as_batch(rows: Rows, masked: Masked) -> Batch:
-    """A batch of masked rows."""
-    rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
-    fields: list[Any] = [None if field is None else torch.from_numpy(field) for field in (*masked, *rest)]
-    return Batch(*fields)
 
 
 class ReadyStep(NamedTuple):

@@ -20,7 +20,7 @@ from pretrain.batching.masking import DUPLICATES
 from pretrain.batching.mixture import EVERYTHING
 from pretrain.batching.packing import Packed, Segments
 from pretrain.batching.pairs import Pairs
-from pretrain.batching.sources import ROWS_AT_ONCE, Blocks, Documents, Numbers, RowSource, Selected, total_blocks
+from pretrain.batching.sources import ROWS_AT_ONCE, Blocks, Documents, Numbers, RowSource, total_blocks
 from pretrain.config import PretrainConfig
 from pretrain.pack.store import SOURCE_TYPE, TokenStore
 from pretrain.rng import derive_key, permute
@@ -72,9 +72,7 @@ class Split:
 
     def _training(self, length: int) -> RowSource:
         rows = self._rows(length, self.held_out_units, self.total_units)
-        if self.config.rows.packing != "documents" or isinstance(rows, Blocks):
-            return rows
-        return self._packed(rows, length)
+        return rows if self.config.rows.packing == "blocks" or isinstance(rows, Blocks) else self._packed(rows, length)
 
     def _by_source(self, length: int, numbers: list[int]) -> tuple[RowSource, dict[int, int]]:
         """Training rows of some sources, one after the other, and how many each has (at least one).
@@ -88,12 +86,13 @@ class Split:
             sources = self.store.sources[documents]
             begins, ends = (found.first_row[np.searchsorted(sources, numbers, side)] for side in ("left", "right"))
             packed = self._packed(found, length, begins[begins < ends])
-            return packed, dict(zip(np.array(numbers)[begins < ends].tolist(), packed.sizes, strict=True))
-        rows = self._training(length)
+            return packed, dict(zip(np.array(numbers)[begins < ends].tolist(), packed.sizes(0), strict=True))
+        rows = self._rows(length, self.held_out_units, self.total_units)
+        assert isinstance(rows, Blocks)  # pairs have no sources
         parts = [np.arange(*ends) for ends in pairwise([*range(0, rows.count(0), ROWS_AT_ONCE), rows.count(0)])]
         sources = np.concatenate([rows.sources(0, part).astype(SOURCE_TYPE) for part in parts])
         sizes = np.bincount(sources, minlength=len(self.store.source_names)).tolist()
-        return Selected(rows, _grouped(sources, numbers)), {n: sizes[n] for n in numbers if sizes[n]}
+        return rows.only(_grouped(sources, numbers)), {n: sizes[n] for n in numbers if sizes[n]}
 
     def _packed(self, rows: Segments, length: int, begins: Iterable[int] = (0,)) -> Packed:
         repeat = DUPLICATES if self.config.rows.masking.mode == "static" else None
@@ -101,20 +100,16 @@ class Split:
 
     def _rows(self, length: int, first: int, stop: int) -> Blocks | Documents | Pairs:
         """Rows of units ``first`` to ``stop`` in the fixed order."""
-        store, rows = self.store, self.config.rows
+        store, rows, key = self.store, self.config.rows, derive_key(self.config.seed, "split")
         if not _is_of_documents(self.config):
-            return Blocks(store, length, rows.sequence_length, first, stop, self._key, rows.masking.unit)
+            return Blocks(store, length, rows.sequence_length, first, stop, key, rows.masking.unit)
         if self.config.model.nsp:
             return Pairs(store, self._documents(first, stop), length, self.config)
         return Documents(store, self._documents(first, stop), length, rows.masking.unit)
 
     def _documents(self, first: int, stop: int) -> Numbers:
         """Numbers of the documents at places ``first`` to ``stop`` of the fixed order, ascending."""
-        return np.sort(permute(np.arange(first, stop), self.total_units, self._key))
-
-    @property
-    def _key(self) -> np.uint64:
-        return derive_key(self.config.seed, "split")
+        return np.sort(permute(np.arange(first, stop), self.total_units, derive_key(self.config.seed, "split")))
 
 
 def _grouped(sources_N: NDArray[np.unsignedinteger], numbers: list[int]) -> Numbers:

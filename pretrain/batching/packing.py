@@ -58,15 +58,15 @@ class Packed:
         self._parts = [slice(*ends) for ends in pairwise([*begins, None])]
         self._layouts = lru_cache(maxsize=64 * len(self._parts))(self._fill)
         self._rows = lru_cache(maxsize=2 * len(self._parts))(self._deal)
-        self._first_rows = np.cumsum([0, *(self._size(0, part) for part in range(len(self._parts) - 1))])
+        self._first_rows = np.cumsum([0, *self.sizes(0)[:-1]])
 
-    @property
-    def sizes(self) -> list[int]:
+    def sizes(self, epoch: int) -> list[int]:
         """Rows of each part."""
-        return [self._size(0, part) for part in range(len(self._parts))]
+        numbers = range(len(self._parts))
+        return [sum(layout.rows for layout in self._layouts(epoch % self._repeat, part)) for part in numbers]
 
     def count(self, epoch: int) -> int:
-        return sum(self._size(epoch % self._repeat, part) for part in range(len(self._parts)))
+        return sum(self.sizes(epoch))
 
     def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         segments_BS, lengths_BS = self._segments(epochs_B, rows_B)
@@ -118,9 +118,6 @@ class Packed:
             places_N = runs(first_B, counts_B)
             segments_BS[at], lengths_BS[at] = segments[places_N], lengths[places_N]
         return segments_BS, lengths_BS
-
-    def _size(self, number: int, part: int) -> int:
-        return sum(layout.rows for layout in self._layouts(number, part))
 
     def _fill(self, number: int, part: int) -> list[RowLayout]:
         histogram = np.bincount(self._source.lengths(number)[self._parts[part]], minlength=self._length + 1)

@@ -8,6 +8,7 @@ Shapes: B rows, L positions, S segments (documents or sentence pairs) of a row, 
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -64,10 +65,18 @@ class Blocks:
         self._store, self._unit, self._key = store, unit, key
         self._pieces, self._long_pieces = length - 2, long_length - 2
         self._inside = self._long_pieces // self._pieces  # short blocks of a long one
-        self._first, self._stop, self._total = first, stop, total_blocks(store, long_length)
+        self._first, self._total = first, total_blocks(store, long_length)
+        self._count = (stop - first) * self._inside
+        self._chosen_N: NDArray[np.unsignedinteger] | None = None  # None: all rows
+
+    def only(self, rows_N: Numbers) -> Blocks:
+        """Some of the rows, in this order."""
+        other = copy(self)
+        other._chosen_N = rows_N.astype(np.min_scalar_type(rows_N.max(initial=0)))
+        return other
 
     def count(self, epoch: int) -> int:
-        return (self._stop - self._first) * self._inside
+        return self._count if self._chosen_N is None else len(self._chosen_N)
 
     def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         begins_B = self._begins(rows_B)
@@ -84,24 +93,10 @@ class Blocks:
         return self._store.sources_at(self._begins(rows_B))
 
     def _begins(self, rows_B: Numbers) -> Numbers:
+        if self._chosen_N is not None:
+            rows_B = self._chosen_N[rows_B].astype(np.int64)
         long_B = permute(self._first + rows_B // self._inside, self._total, self._key)
         return long_B * self._long_pieces + rows_B % self._inside * self._pieces
-
-
-class Selected:
-    """Some rows of a source whose epochs have the same rows."""
-
-    def __init__(self, source: RowSource, rows_N: Numbers) -> None:
-        self.source, self.rows_N = source, rows_N.astype(np.min_scalar_type(rows_N.max(initial=0)))
-
-    def count(self, epoch: int) -> int:
-        return len(self.rows_N)
-
-    def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
-        return self.source.gather(epochs_B, self.rows_N[rows_B].astype(np.int64))
-
-    def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
-        return self.source.sources(epoch, self.rows_N[rows_B].astype(np.int64))
 
 
 class Documents:

@@ -43,7 +43,7 @@ from pretrain.checkpoint.find_checkpoint import (
     Checkpoint,
     changed_settings,
     checkpoint_folders,
-    complete_checkpoints,
+    newest_checkpoint,
     read_loops,
     resume_problem,
 )
@@ -143,7 +143,7 @@ class Checkpoints:
 
     def newest(self) -> Checkpoint | None:
         """The newest complete checkpoint; BadInput if there are checkpoints and none is complete."""
-        return next(complete_checkpoints(self._folder), None)
+        return newest_checkpoint(self._folder)
 
     def _start_thread(self, write: Callable[..., None], *arguments: Any) -> None:
         self._thread = Thread(target=self._run, args=(write, *arguments), name="checkpoint", daemon=True)

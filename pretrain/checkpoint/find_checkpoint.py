@@ -6,7 +6,7 @@ Reading checkpoints, as ``malmoi status`` does, needs no torch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -77,20 +77,18 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, loop)
 
 
-def complete_checkpoints(folder: Path) -> Iterator[Checkpoint]:
-    """Complete checkpoints in a folder, newest first; BadInput if there are checkpoints and none is complete."""
-    problem, is_empty = "", True
+def newest_checkpoint(folder: Path) -> Checkpoint | None:
+    """The newest complete checkpoint in a folder; BadInput if there are checkpoints and none is complete."""
+    problem = ""
     for one in reversed(checkpoint_folders(folder)):
         try:
-            checkpoint = read_checkpoint(one)
+            return read_checkpoint(one)
         except (BadInput, OSError) as error:
             problem = problem or str(error)
             log.warning("%s; using the checkpoint before it", error)
-        else:
-            is_empty = False
-            yield checkpoint
-    if problem and is_empty:
+    if problem:
         raise BadInput(f"{folder}: no checkpoint is complete; delete the folder to start again (the newest: {problem})")
+    return None
 
 
 def read_loops(folder: Path) -> dict[Path, dict[str, Any]]:

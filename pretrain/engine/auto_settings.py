@@ -134,23 +134,14 @@ def _search(config: PretrainConfig, network: PreTrainedModel, batch_of: BatchOf,
     with trial(config.replaced("engine", compile=False), network, batch_of, world.device) as seconds_of:
         found = best_size(sizes, seconds_of)
     if not found and config.engine.name == "deepspeed":  # the full model does not fit, but its parts may
-        found = _fit_by_estimate(config, network, world)
-    found = world.least(found)
+        parameters, vocab_size = sum(p.numel() for p in network.parameters()), network.config.vocab_size
+        needed = {size: sum(needed_memory(config, vocab_size, parameters, size, world.size)) for size in sizes}
+        found = max((size for size in sizes if needed[size] < MAX_FILL * memory_of(world.device)[0]), default=0)
+    found = min(world.gathered(found))
     if not found:
         raise BadInput(out_of_memory(config, world, 1))
     log.info("micro-batch: %d sequences, found in %.0f s of trial steps", found, time.monotonic() - began)
     return found
-
-
-def _fit_by_estimate(config: PretrainConfig, network: PreTrainedModel, world: World) -> int:
-    parameters = sum(p.numel() for p in network.parameters())
-    free = MAX_FILL * memory_of(world.device)[0]
-    vocab_size = network.config.vocab_size
-    fitting = (
-        n for n in sizes_to_try(config, world.size)
-        if sum(needed_memory(config, vocab_size, parameters, n, world.size)) < free
-    )  # fmt: skip
-    return max(fitting, default=0)
 
 
 def _compiles(config: PretrainConfig, network: PreTrainedModel, batch_of: BatchOf, world: World) -> bool:
@@ -167,7 +158,7 @@ def _compiles(config: PretrainConfig, network: PreTrainedModel, batch_of: BatchO
             cause = (str(error).strip() or type(error).__name__).partition("\n")[0]
         finally:
             torch.compiler.reset()
-    works = bool(world.least(int(not cause)))
+    works = not any(world.gathered(cause))
     log.info("compile: %s", "on" if works else f"off, {cause or 'it failed in another process'}")
     return works
 

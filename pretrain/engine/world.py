@@ -13,7 +13,7 @@ import resource
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -77,10 +77,6 @@ class World:
         values = torch.tensor(numbers)
         dist.all_reduce(values, group=self.cpu_group)
         return [int(value) for value in values]
-
-    def least(self, number: int) -> int:
-        """The minimum of a small integer over all processes."""
-        return min(self.gathered(number))
 
     def broadcast(self, thing: Any) -> Any:
         """The object of the first process, in every process."""
@@ -236,19 +232,10 @@ def name_interface(master: str) -> None:
 
     If the host name of a machine resolves to 127.0.0.1, gloo would announce that address to the other machines.
     """
-    name, here = route_to(master)
-    if name and not here.startswith("127."):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
-        os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
-
-
-def route_to(master: str) -> tuple[str, str]:
-    """Interface and IPv4 address of this machine on the route to a host; empty if there is none."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((master, 9))  # looks up the route and sends nothing
-            here = probe.getsockname()[0]
-    except OSError:
-        return "", ""
-    there = psutil.net_if_addrs().items()
-    return next((name for name, addresses in there if any(a.address == here for a in addresses)), ""), here
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((master, 9))  # looks up the route and sends nothing
+        here = probe.getsockname()[0]
+        own = (name for name, given in psutil.net_if_addrs().items() if any(one.address == here for one in given))
+        if not here.startswith("127.") and (name := next(own, None)):
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+            os.environ.setdefault("NCCL_SOCKET_IFNAME", name)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import causal_batch
-from pretrain.batching.masking import IGNORED, Pieces, mask_rows
+from pretrain.batching.batches import make_batch
+from pretrain.batching.masking import IGNORED, Pieces
 from pretrain.batching.sources import Numbers, RowSource
 from pretrain.config import PretrainConfig
-from pretrain.metrics.held_out import choose_rows, held_out_keys
+from pretrain.metrics.held_out import choose_rows
 from pretrain.rng import derive_key, permute
 
 _ROWS_AT_ONCE = 1024
@@ -60,24 +60,22 @@ def score_baselines(
     The tables see the masked row, as the model does; bigram: the left neighbor. With a causal objective they predict
     the next token from the token before it.
     """
-    is_causal = config.is_causal
-    names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")[: 2 if is_causal else 3]
+    names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")[: 2 if config.is_causal else 3]
     hits, predictions = np.zeros(len(names)), 0.0
     chosen = choose_rows(held_out, config)
     places = [(part, begin) for part in chosen for begin in range(0, len(part.rows_B), _ROWS_AT_ONCE)]
     for part, begin in places:
         rows_B = part.rows_B[begin : begin + _ROWS_AT_ONCE]
-        rows = held_out.gather(np.zeros_like(rows_B), rows_B)
-        if is_causal:
-            targets_BL = causal_batch(rows).targets_BM.numpy()
-            at = targets_BL != IGNORED
-            targets_P, left_P = targets_BL[at], rows.ids_BL[at]
-            right_P = left_P  # not used
+        epochs_B = np.zeros_like(rows_B)
+        batch = make_batch(held_out.gather(epochs_B, rows_B), epochs_B, pieces, config)
+        ids_BL, targets_BM = batch.ids_BL.numpy(), batch.targets_BM.numpy()
+        at = np.nonzero(targets_BM != IGNORED)
+        targets_P = targets_BM[at]
+        if batch.positions_BM is None:
+            left_P = right_P = ids_BL[at]  # right: not used
         else:
-            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
-            row_P, slots_P = np.nonzero(masked.targets_BM != IGNORED)
-            columns_P, targets_P = masked.positions_BM[row_P, slots_P], masked.targets_BM[row_P, slots_P]
-            left_P, right_P = masked.ids_BL[row_P, columns_P - 1], masked.ids_BL[row_P, columns_P + 1]
+            columns_P = batch.positions_BM.numpy()[at]
+            left_P, right_P = ids_BL[at[0], columns_P - 1], ids_BL[at[0], columns_P + 1]
         guesses = _guess(baselines, left_P, right_P, pieces.mask_id)[: len(names)]
         hits += [part.weight * (guess_P == targets_P).sum() for guess_P in guesses]
         predictions += part.weight * len(targets_P)

@@ -53,21 +53,16 @@ class OwnTime:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._marks: list[Mark] = []  # begin and end of each step's part, alternating
-        self._waited = 0.0
 
     def mark(self) -> None:
         """Mark the begin or the end of this process's part of a step."""
         self._marks.append(Mark(self._device))
 
-    def add_waiting(self, seconds: float) -> None:
-        """Add the time the step waited for its batch."""
-        self._waited += seconds
-
-    def take(self) -> float:
-        """The mean per step, 0 without a step; the device must have finished them."""
+    def take(self, waited: float) -> float:
+        """The mean per step, 0 without a step; the device must have finished them. ``waited``: for their batches."""
         begins, ends = self._marks[::2], self._marks[1::2]
-        total = self._waited + sum(a.seconds_to(b) for a, b in zip(begins, ends, strict=False))
-        self._marks, self._waited = [], 0.0
+        total = waited + sum(a.seconds_to(b) for a, b in zip(begins, ends, strict=False))
+        self._marks = []
         return total / max(len(ends), 1)
 
 
@@ -96,7 +91,7 @@ class Forecast:
             return
         steps, time_left = self._config.steps - self._first + 1, "time unknown until the first steps"
         if self._speed and flops:
-            time_left = f"about {_duration(self._speed.seconds(flops, steps))}"
+            time_left = f"about {timedelta(seconds=round(self._speed.seconds(flops, steps)))}"
         log.info("to train: %s tokens in %s steps, %s", f"{tokens:,}", f"{steps:,}", time_left)
 
     def end_step(self, step: int) -> None:
@@ -110,11 +105,11 @@ class Forecast:
         tokens, work = (a - b for a, b in zip(self._left(self._first), self._left(last), strict=True))
         if not work:
             return
-        rest, device = self._left(last)[1] / work * seconds, self._world.device
+        rest, device = timedelta(seconds=round(self._left(last)[1] / work * seconds)), self._world.device
         used, total = peak_memory(device) / GIB, memory_of(device)[1] / GIB
         log.info(
             "%s tokens per second in %d steps; the other %s will take %s; peak memory %.2f of %.1f GiB",
-            *(f"{tokens / seconds:,.0f}", TIMED_STEPS, f"{self._config.steps - last:,}", _duration(rest), used, total),
+            *(f"{tokens / seconds:,.0f}", TIMED_STEPS, f"{self._config.steps - last:,}", rest, used, total),
         )
 
     def _left(self, step: int) -> tuple[int, float]:
@@ -124,7 +119,3 @@ class Forecast:
             some = (phase.sequences_until(phase.last) - phase.sequences_until(step)) * phase.length
             tokens, flops = tokens + some, flops + some * self._flops_of_step(phase.last)
         return tokens, flops
-
-
-def _duration(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))

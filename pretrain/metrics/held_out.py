@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Batch, as_batch, causal_batch
-from pretrain.batching.masking import IGNORED, Pieces, mask_rows, row_keys
-from pretrain.batching.sources import Numbers, Rows, RowSource
+from pretrain.batching.batches import Batch, make_batch
+from pretrain.batching.masking import IGNORED, Pieces
+from pretrain.batching.sources import Numbers, RowSource
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World, widest_float
 from pretrain.model.loss import Sums
-from pretrain.rng import Bits, derive_key, permute
+from pretrain.rng import derive_key, permute
 
 MAX_SOURCES = 16  # the largest sources have their own figures, all others share one set
 OTHERS = "all other sources"
@@ -109,11 +109,6 @@ def _largest_sources(sources_B: Numbers) -> tuple[list[int], Numbers, Numbers]:
     return [*sources[largest].tolist(), -1], places[sources_B], np.bincount(places[sources_B])
 
 
-def held_out_keys(config: PretrainConfig, rows: Rows) -> Bits:
-    """Keys of the masks of held-out rows: those of epoch 0."""
-    return row_keys(config.seed, config.rows.masking, np.zeros(len(rows.names_B), np.int64), rows.names_B)
-
-
 def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iterator[tuple[int, Numbers, int]]:
     """Index of a source, some of its rows, and how many of them count.
 
@@ -137,10 +132,7 @@ def _batch(source: RowSource, rows_B: Numbers, count: int, pieces: Pieces, confi
     fills_B = np.arange(len(rows_B)) >= count
     if rows.is_random_BS is not None:
         rows = rows._replace(is_random_BS=np.where(fills_B[:, None], IGNORED, rows.is_random_BS))
-    if config.is_causal:
-        batch = causal_batch(rows)
-    else:
-        batch = as_batch(rows, mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking))
+    batch = make_batch(rows, np.zeros_like(rows_B), pieces, config)
     batch.targets_BM[torch.from_numpy(fills_B)] = IGNORED
     return batch
 

@@ -77,7 +77,11 @@ class Meter:
         self._start_clock()
         if world.is_first:
             _cut_lines(path, last_step)
-            _log_formula(flops_of_step(last_step + 1), self._peak, world)
+            if self._peak is None:
+                log.info("no MFU: the peak speed of this device is not known")
+            else:
+                parts = (flops_of_step(last_step + 1) / 1e6, world.size, self._peak / 1e12)
+                log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *parts)
             self._forecast.before()
 
     def add(self, sums: Sums, predictions: int, tokens: int, others: int = 0) -> None:
@@ -100,7 +104,6 @@ class Meter:
         self._ended.append((step, lr, self._counts))
         self._counts = (0, 0, 0)
         self._waited += waited_s
-        self._own.add_waiting(waited_s)
         self._forecast.end_step(step)
 
     def due(self, step: int) -> bool:
@@ -184,7 +187,7 @@ class Meter:
 
     def _timing(self, step: int) -> dict[str, float]:
         """Timing since the last line, or since the start; the first line includes start-up and compilation."""
-        waited, own = zip(*self._world.gathered((self._waited, self._own.take())), strict=True)
+        waited, own = zip(*self._world.gathered((self._waited, self._own.take(self._waited))), strict=True)
         seconds = max(time.monotonic() - self._clock, 1e-9)
         speed = self._timed_tokens / seconds
         timing = {
@@ -259,14 +262,6 @@ def _unpack(state: list[float]) -> tuple[float, list[float], list[StepSums]]:
     rest, width = state[2 + count :], len(StepSums._fields)
     rows = [rest[first : first + width] for first in range(0, len(rest), width)]
     return tokens_before, state[2 : 2 + count], [StepSums._make([int(row[0]), *row[1:]]) for row in rows]
-
-
-def _log_formula(flops_per_token: float, peak: float | None, world: World) -> None:
-    if peak is None:
-        log.info("no MFU: the peak speed of this device is not known")
-        return
-    parts = (flops_per_token / 1e6, world.size, peak / 1e12)
-    log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *parts)
 
 
 def _cut_lines(path: Path, last_step: int) -> None:

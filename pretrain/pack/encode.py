@@ -100,9 +100,8 @@ class EojeolEncoder:
             np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(call))
             for call, encoding in zip(calls, found, strict=True)
         ]
-        return np.array(list(chain.from_iterable(encoding.ids for encoding in found)), np.int64), np.concatenate(
-            lengths
-        )
+        ids = list(chain.from_iterable(encoding.ids for encoding in found))
+        return np.array(ids, np.int64), np.concatenate(lengths)
 
 
 def _prefix_of_eojeols(backend: Any) -> str:

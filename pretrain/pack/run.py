@@ -12,7 +12,7 @@ import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import lru_cache, partial
 from itertools import compress, count
 from operator import attrgetter
@@ -179,24 +179,6 @@ def in_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-class DigestedFile:
-    """A file that is being written, with the sha256 of its content, which saves a second pass over the store."""
-
-    def __init__(self, path: Path) -> None:
-        self._file, self._sha256 = path.open("wb"), hashlib.sha256()
-
-    def write(self, array: NDArray[Any]) -> None:
-        content = np.ascontiguousarray(array).data
-        self._file.write(content)
-        self._sha256.update(content)
-
-    def close(self) -> None:
-        self._file.close()
-
-    def digest(self) -> list[int | str]:
-        return [self._file.tell(), self._sha256.hexdigest()]
-
-
 def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any], out: Path) -> dict[str, Any]:
     """Concatenate the files of the units with offsets of the store; returns size and sha256 of each file, by name."""
     most = np.iinfo(SOURCE_TYPE).max + 1
@@ -206,21 +188,25 @@ def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any],
         )
     places = {name: place for place, name in enumerate(meta["sources"])}
     before = 0  # tokens of earlier units
+    digests = [hashlib.sha256() for _ in FILES]  # of what is written, which saves a second pass over the store
     with ExitStack() as stack:
-        files = [
-            stack.enter_context(closing(DigestedFile(stack.enter_context(atomic_file(out / name))))) for name in FILES
-        ]
+        files = [stack.enter_context(stack.enter_context(atomic_file(out / name)).open("wb")) for name in FILES]
+
+        def write(number: int, array: NDArray[Any]) -> None:
+            content = np.ascontiguousarray(array).data
+            files[number].write(content)
+            digests[number].update(content)
+
         for home, part in zip(homes, counts, strict=True):
-            tokens = _tokens_of(home, meta)
-            files[0].write(tokens)
-            for file, name in zip(files[1:3], (DOCUMENTS_NAME, SENTENCES_NAME), strict=True):
-                file.write((np.fromfile(home / name, OFFSET_TYPE) + before).astype(OFFSET_TYPE))
+            write(0, _tokens_of(home, meta))
+            for number, name in ((1, DOCUMENTS_NAME), (2, SENTENCES_NAME)):
+                write(number, (np.fromfile(home / name, OFFSET_TYPE) + before).astype(OFFSET_TYPE))
             numbers = np.array([places[name] for name in part["sources"]], SOURCE_TYPE)
-            files[3].write(numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)])
+            write(3, numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)])
             before += part["tokens"]
-        for file in files[1:3]:
-            file.write(np.array([before], OFFSET_TYPE))
-        return {name: file.digest() for name, file in zip(FILES, files, strict=True)}
+        for number in (1, 2):
+            write(number, np.array([before], OFFSET_TYPE))
+        return {n: [file.tell(), sha.hexdigest()] for n, file, sha in zip(FILES, files, digests, strict=True)}
 
 
 def _tokens_of(home: Path, meta: dict[str, Any]) -> NDArray[np.unsignedinteger]:

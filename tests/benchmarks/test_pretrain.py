@@ -24,7 +24,7 @@ from benchmarks.pretrain import (
 )
 from benchmarks.texts import SPECIAL_PIECES, invent_vocabulary, write_invented_store
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import TrainingBatches, mask_batch
+from pretrain.batching.batches import TrainingBatches, make_batch
 from pretrain.batching.masking import IGNORED
 from pretrain.model.loss import PretrainingModule
 from pretrain.pack.store import TokenStore, open_store, piece_ids, read_pieces
@@ -118,7 +118,7 @@ def test_held_out_loss_is_about_that_of_our_module_and_repeats(
     found = held_out_loss(given, network, invented[1])
     rows = np.arange(given.split.held_out.count(0))
     epochs = np.zeros_like(rows)
-    batch = mask_batch(given.split.held_out.gather(epochs, rows), epochs, given.pieces, given.config)
+    batch = make_batch(given.split.held_out.gather(epochs, rows), epochs, given.pieces, given.config)
     with torch.no_grad():
         sums = PretrainingModule(network.eval())(*batch)
 

@@ -115,7 +115,7 @@ def test_deepspeed_is_compiled_except_where_parameters_are_gathered(left_open, a
 
 def test_the_smallest_answer_of_all_processes_is_taken(left_open, a_gpu, monkeypatch) -> None:
     a_gpu({1: 1, 2: 1, 4: 1, 8: 1, 16: 1, 32: 1})
-    monkeypatch.setattr(World, "least", lambda self, number: min(number, 4))
+    monkeypatch.setattr(World, "gathered", lambda self, own: [own, 4 if isinstance(own, int) else own])
     two = World(1, 2, torch.device("cuda", 1))
     shared = left_open.replaced("engine", name="ddp")
     assert (

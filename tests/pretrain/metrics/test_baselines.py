@@ -12,12 +12,12 @@ import torch
 
 from corpus.documents.errors import BadInput
 from pretrain.batching.held_out_split import Split, split_rows
-from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows
+from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows, row_keys
 from pretrain.batching.sources import Rows, RowSource
 from pretrain.config import MaskingConfig, PretrainConfig
 from pretrain.engine.world import World
 from pretrain.metrics.baselines import Baselines, count_baselines, score_baselines
-from pretrain.metrics.held_out import choose_rows, held_out_keys, measure
+from pretrain.metrics.held_out import choose_rows, measure
 from pretrain.model.loss import Sums
 from pretrain.pack.store import open_store, read_pieces
 
@@ -70,7 +70,8 @@ def slow_scores(
     for chosen in choose_rows(held_out, config):
         for row in chosen.rows_B.tolist():
             rows = held_out.gather(np.zeros(1, np.int64), np.array([row]))
-            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
+            keys_B = row_keys(config.seed, config.rows.masking, np.zeros_like(rows.names_B), rows.names_B)
+            masked = mask_rows(rows, keys_B, pieces, config.rows.masking)
             ids = masked.ids_BL[0].tolist()
             for place, target in zip(masked.positions_BM[0].tolist(), masked.targets_BM[0].tolist(), strict=True):
                 if target == IGNORED:

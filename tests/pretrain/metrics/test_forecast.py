@@ -67,10 +67,8 @@ def test_own_time_is_the_time_between_two_marks_and_the_wait_for_a_batch(monkeyp
     clock = iter([1.0, 1.5, 10.0, 10.7, 20.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     own = OwnTime(torch.device("cpu"))
-    assert own.take() == 0.0
-    for waited in (0.1, 0.2):
+    assert own.take(0.0) == 0.0
+    for _ in range(4):
         own.mark()
-        own.mark()
-        own.add_waiting(waited)
-    assert own.take() == pytest.approx((0.5 + 0.7 + 0.1 + 0.2) / 2)
-    assert own.take() == 0.0
+    assert own.take(0.1 + 0.2) == pytest.approx((0.5 + 0.7 + 0.1 + 0.2) / 2)
+    assert own.take(0.0) == 0.0

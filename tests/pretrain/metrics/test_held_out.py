@@ -14,10 +14,10 @@ from torch.nn.functional import cross_entropy
 
 from corpus.documents.errors import BadInput
 from pretrain.batching.held_out_split import split_rows
-from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows
+from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows, row_keys
 from pretrain.batching.sources import Rows, RowSource
 from pretrain.config import PretrainConfig
-from pretrain.metrics.held_out import MAX_SOURCES, MIN_ROWS, choose_rows, held_out_keys, measure
+from pretrain.metrics.held_out import MAX_SOURCES, MIN_ROWS, choose_rows, measure
 from pretrain.model.loss import PretrainingModule, Sums
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
@@ -89,7 +89,8 @@ def setup(made: Path, tiny) -> Callable[..., Setup]:
 def slow_sums(setup: Setup, row: int) -> dict[str, float]:
     """What transformers says of one row: sums over its predictions."""
     rows = setup.held_out.gather(np.zeros(1, np.int64), np.array([row]))
-    masked = mask_rows(rows, held_out_keys(setup.config, rows), setup.pieces, setup.config.rows.masking)
+    keys_B = row_keys(setup.config.seed, setup.config.rows.masking, np.zeros_like(rows.names_B), rows.names_B)
+    masked = mask_rows(rows, keys_B, setup.pieces, setup.config.rows.masking)
     output, labels_L, loss = slow_forward(setup, rows, masked)
     is_target_L = labels_L != IGNORED
     logits = output["prediction_logits" if setup.config.model.nsp else "logits"][0]
