@@ -1,6 +1,6 @@
 """Planted values of all types in 2,000 documents and in a custom dev file: none is in any file that a run leaves.
 
-The stage runs as a user starts it, is killed at several moments and resumed. Every file of the run folder, of the
+All stages run as a user starts them, are killed at several moments and resumed. Every file of the run folder, of the
 cache and of the folder for temporary files is searched after each kill and at the end.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,7 +36,10 @@ WRITTEN_AS = {
     "CARD": ("hyphens", "카드"), "PLATE": ("tight", "차량"), "URL": ("path", "홈페이지"),
 }  # fmt: skip
 """Name of the writing, and the label before it."""
-MOMENTS = (".work-*", ".work-*/clean/unit-*", ".work-*/clean/unit-00004", ".work-*/decide-drops", "statistics.json")
+MOMENTS = (
+    "corpus/.work-*", "corpus/.work-*/clean/unit-*", "corpus/.work-*/clean/unit-00004", "corpus/.work-*/decide-drops",
+    "corpus/statistics.json", "tokenizer/*", "finetune/mine/*/seed-*",
+)  # fmt: skip
 """The run is killed when such a file exists."""
 
 pytestmark = pytest.mark.slow
@@ -76,18 +80,21 @@ def write_inputs(folder: Path, corpus: Path, planted: list[tuple[str, str]]) -> 
             csv.writer(file).writerows([("text", "label"), *content])
     (folder / "planted.yaml").write_text(
         "corpus: {inputs: 'part-*.jsonl'}\n"
-        "finetune: {tasks: [mine], custom: {mine: {kind: label, train: train.csv, dev: dev.csv}}}\n",
+        "tokenizer: {vocab_size: 2000}\n"
+        "pretrain:\n  steps: 10\n  global_batch: 8\n  rows: {sequence_length: 64}\n"
+        "  model: {layers: 1, hidden: 64, heads: 2, intermediate: 128}\n"
+        "finetune: {tasks: [mine], custom: {mine: {kind: label, train: train.csv, dev: dev.csv}}, seeds: [1]}\n",
         "utf-8",
     )
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    """The stage with the test's own folders for the cache and for temporary files."""
+    """A run with the test's own folders for the cache and for temporary files."""
     places = {"TMPDIR": "tmp", "XDG_CACHE_HOME": "cache", "HF_HOME": "cache/hf", "HOME": "home"}
     for place in places.values():
         (folder / "left" / place).mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **{name: str(folder / "left" / place) for name, place in places.items()}}
-    command = [sys.executable, "-m", "launch", "corpus", str(folder / "planted.yaml"), "workers=1"]
+    command = [sys.executable, "-m", "launch", "run", str(folder / "planted.yaml"), "workers=1"]
     return subprocess.Popen(
         [*command, "--runs", str(folder / "left" / "runs")], env=environment, stderr=subprocess.PIPE
     )
@@ -113,7 +120,7 @@ def test_no_file_of_a_killed_and_resumed_run_holds_a_planted_value(
     planted = draw_planted(Random(5))
     assert len({value for _, value in planted}) == VALUES_PER_TYPE * len(PII_TYPES)
     write_inputs(tmp_path, shared("data/corpora/petitions.jsonl.zst"), planted)
-    out = tmp_path / "left" / "runs" / "planted" / "corpus"
+    out = tmp_path / "left" / "runs" / "planted"
     for moment in MOMENTS:
         process = start(tmp_path)
         while process.poll() is None and not list(out.glob(moment)):
@@ -125,8 +132,8 @@ def test_no_file_of_a_killed_and_resumed_run_holds_a_planted_value(
     process = start(tmp_path)
     _, errors = process.communicate()
     assert process.returncode == 0, errors.decode()
-    assert "clean: 8 of 8 already finished by an earlier run" in errors.decode()
     assert list(hits(tmp_path / "left", planted)) == []
-    counts = json.loads((out / "manifest.json").read_text("utf-8"))["counts"]
+    counts = json.loads((out / "corpus" / "manifest.json").read_text("utf-8"))["counts"]
+    assert re.search(r"\[[A-Z]+\]", next(out.rglob("errors.json")).read_text("utf-8"))
     assert min(counts["pii"].values()) >= 50 and counts["audit"] == {}
     assert counts["records"]["rejected"] == {"broken_json": 8} and counts["dropped_sentences"]["in_benchmark"] >= 500
