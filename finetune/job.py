@@ -10,7 +10,7 @@ import gc
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,18 @@ from finetune.train.trainer import seed_everything, train
 log = logging.getLogger(__name__)
 
 ERRORS_NAME = "errors.json"
+Hide = Callable[[dict[str, Any]], dict[str, Any]]
 PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "numpy")  # versions in results
 
 
-def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
+def finetune_one(
+    job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1, hide: Hide | None = None
+) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
-    ``precision`` is the resolved ``config.precision``; ``parts`` further divides each step. Writes
-    ``predictions.jsonl``, ``errors.json``, the scores for ensembles if they are enabled, the model as ``config.save``
-    says, and ``scores.json`` last.
+    ``precision`` is the resolved ``config.precision``; ``parts`` further divides each step; ``hide`` is applied to the
+    wrong predictions on a custom task, which quote texts. Writes ``predictions.jsonl``, ``errors.json``, the scores for
+    ensembles if they are enabled, the model as ``config.save`` says, and ``scores.json`` last.
     """
     config = job.config
     task = task_of(job.task, config)
@@ -67,7 +70,8 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     trained, scored, about, records = _train_and_predict(task, job, precision, settings, data)
     rows = to_rows(data.scored, scored)
     write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows), private=bool(task.custom))
-    write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
+    errors = find_errors(task, data.scored, rows, seed=config.split_seed)
+    write_json(folder / ERRORS_NAME, hide(errors) if hide and task.custom else errors)
     if records:
         write_records(folder / RECORDS_NAME, data.scored, task.group, records)
     result = {

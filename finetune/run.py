@@ -22,7 +22,7 @@ from finetune.data.split import load_data
 from finetune.encoder.loading import check_encoder
 from finetune.ensemble.run import make_ensembles, plan_recipe
 from finetune.heads.shape import check_shape
-from finetune.job import finetune_one
+from finetune.job import Hide, finetune_one
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import Job, named, plan
@@ -36,10 +36,12 @@ log = logging.getLogger(__name__)
 
 
 class FinetuneInputs(NamedTuple):
-    """``data``: folder of official files; ``models``: name in the results to encoder folder or Hub name."""
+    """``data``: folder of official files; ``models``: name in the results to encoder folder or Hub name; ``hide``: see
+    ``finetune_one``."""
 
     data: Path
     models: Mapping[str, str]
+    hide: Hide | None = None
 
 
 def run(
@@ -79,7 +81,7 @@ def finish_trainings(
     """
     recipes = {job: deciding(job.task, job.config, precision, files) for job in jobs}
     with named(jobs, recipes, out) as jobs:
-        share = Share(jobs, files, precision, inputs.data, out)
+        share = Share(jobs, files, precision, inputs.data, out, inputs.hide)
         found = {job: result for job in share.jobs if (result := share.find(job)) is not None}
         left = [job for job in share.jobs if job not in found]
         for job, result in found.items():
@@ -90,7 +92,7 @@ def finish_trainings(
         if cluster is not None and left:
             results, failed = finish_on_cluster(left, share, cluster, config.price_per_hour)
         else:
-            work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
+            work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out, hide=inputs.hide)
             results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
         if failed:
             raise BadInput(failures(failed, len(jobs)))

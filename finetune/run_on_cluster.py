@@ -17,7 +17,7 @@ from corpus.documents.accelerator import PrecisionName, find_device
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import read_json, write_json
-from finetune.job import find_result, finetune_one, origin_of, settings_of
+from finetune.job import Hide, find_result, finetune_one, origin_of, settings_of
 from finetune.queue.attempts import Outcome
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import FAILED_NAME, Job, named
@@ -48,6 +48,7 @@ class Share(NamedTuple):
     precision: PrecisionName
     data: Path
     out: Path
+    hide: Hide | None = None
 
     def find(self, job: Job) -> dict[str, Any] | None:
         """The result of a finished job."""
@@ -64,7 +65,7 @@ class Share(NamedTuple):
         """Finish a job unless another task has finished it or failed."""
         if (failure := self.failure_of(job)) is not None:
             raise BadInput(failure)
-        return self.find(job) or finetune_one(job, self.precision, self.data, self.out, parts)
+        return self.find(job) or finetune_one(job, self.precision, self.data, self.out, parts, self.hide)
 
 
 def precision_on_cluster(config: FinetuneConfig) -> PrecisionName:

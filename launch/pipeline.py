@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from corpus.documents.atomic_files import read_json
 from finetune.config import FRESH
 from launch import manifest
 from launch.adopt_tokenizer import adopt_tokenizer, checkpoint_files, extend_adopted
@@ -148,6 +147,7 @@ def run_best(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def _finetune(recipe: Recipe, run: Path, work: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    from corpus.pii.types import PII_TYPES
     from finetune import run as stage
     from finetune.registry import klue_tasks
 
@@ -155,28 +155,18 @@ def _finetune(recipe: Recipe, run: Path, work: Callable[..., dict[str, Any]]) ->
     if not data and klue_tasks(recipe.finetune):
         raise LaunchError(NO_KLUE_FILES)
     folder = klue_folder(data, recipe, run) if data else run  # custom tasks alone read no folder
-    try:
-        return work(recipe.finetune, stage.FinetuneInputs(data=folder, models=finetune_models(recipe, run)))
-    finally:
-        _hide_in_errors(recipe, run)
+    types = frozenset((*PII_TYPES, *recipe.corpus.pii.extra))
+    hide = None if recipe.corpus.pii.mode == "keep" else partial(hide_in_errors, types)
+    return work(recipe.finetune, stage.FinetuneInputs(folder, finetune_models(recipe, run), hide))
 
 
-def _hide_in_errors(recipe: Recipe, run: Path) -> None:
-    """Hide personal data in the samples of wrong predictions on custom tasks, which quote the user's files."""
-    if recipe.corpus.pii.mode == "keep":
-        return
+def hide_in_errors(types: frozenset[str], errors: dict[str, Any]) -> dict[str, Any]:
+    """Hide personal data in the samples of wrong predictions on a custom task, which quote the user's files."""
     from corpus.pii.hide import PiiHider
-    from corpus.pii.types import PII_TYPES
     from launch.pii.work import EVERYTHING, map_strings
 
-    hider = PiiHider("tag", types=frozenset((*PII_TYPES, *recipe.corpus.pii.extra)))
-
-    for folder in (run / name / task for name in ("finetune", SEARCH_FOLDER) for task in recipe.finetune.custom):
-        for path in folder.rglob("errors.json"):
-            found = read_json(path, "delete its folder and run again")
-            samples = map_strings(found["samples"], EVERYTHING, lambda text, label, pointer: hider.hide(text, ""))
-            if samples != found["samples"]:
-                manifest.write_json(path, found | {"samples": samples})
+    hider = PiiHider("tag", types=types)
+    return errors | {"samples": map_strings(errors["samples"], EVERYTHING, lambda text, *_: hider.hide(text, ""))}
 
 
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

@@ -38,7 +38,7 @@ WRITTEN_AS = {
 """Name of the writing, and the label before it."""
 MOMENTS = (
     "corpus/.work-*", "corpus/.work-*/clean/unit-*", "corpus/.work-*/clean/unit-00004", "corpus/.work-*/decide-drops",
-    "corpus/statistics.json", "tokenizer/*", "finetune/mine/*/seed-*",
+    "corpus/statistics.json", "tokenizer/*", "finetune/mine/*/seed-1/errors.json",
 )  # fmt: skip
 """The run is killed when such a file exists."""
 
@@ -83,7 +83,7 @@ def write_inputs(folder: Path, corpus: Path, planted: list[tuple[str, str]]) -> 
         "tokenizer: {vocab_size: 2000}\n"
         "pretrain:\n  steps: 10\n  global_batch: 8\n  rows: {sequence_length: 64}\n"
         "  model: {layers: 1, hidden: 64, heads: 2, intermediate: 128}\n"
-        "finetune: {tasks: [mine], custom: {mine: {kind: label, train: train.csv, dev: dev.csv}}, seeds: [1]}\n",
+        "finetune: {tasks: [mine], custom: {mine: {kind: label, train: train.csv, dev: dev.csv}}, seeds: [1, 2]}\n",
         "utf-8",
     )
 

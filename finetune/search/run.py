@@ -28,7 +28,7 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import load_data
 from finetune.hyperparameters import Hyperparameters
-from finetune.job import finetune_one, origin_of, settings_of
+from finetune.job import Hide, finetune_one, origin_of, settings_of
 from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import SCORES_NAME, Job, folder_name, read_results
@@ -98,7 +98,7 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
 
     jobs = dict.fromkeys(job for of_number in zip(*trials.values(), strict=True) for job in of_number)
     left = [job for job in jobs if read_record(job.folder(out)) is None]
-    work = partial(try_one, precision=precision, data_folder=inputs.data, out=out)
+    work = partial(try_one, precision=precision, data_folder=inputs.data, out=out, hide=inputs.hide)
     done = len(jobs) - len(left)
     _, failed = finish_jobs(left, done, work, out, config, device=device, workers=workers, ended=write)
     write()
@@ -164,14 +164,16 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     return record
 
 
-def try_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
+def try_one(
+    job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1, hide: Hide | None = None
+) -> dict[str, Any]:
     """Train a trial below ``out`` and write its record, or read it; returns it with a line for the log."""
     folder, metric = job.folder(out), task_of(job.task, job.config).select_by
     if (record := read_record(folder)) is None:
         (folder / SCORES_NAME).unlink(missing_ok=True)
         start, score, reason = time.perf_counter(), None, None
         try:
-            score = finetune_one(job, precision, data_folder, out, parts)["scores"][metric]
+            score = finetune_one(job, precision, data_folder, out, parts, hide)["scores"][metric]
         except NotFinite as error:
             reason = str(error)
         for path in folder.iterdir():

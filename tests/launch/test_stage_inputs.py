@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import pickle
 from pathlib import Path
 
 import pytest
 
 from corpus.decontamination.benchmarks import read_benchmarks
+from corpus.pii.types import PII_TYPES
+from finetune.run import FinetuneInputs
 from launch.errors import LaunchError
-from launch.manifest import write_json
-from launch.pipeline import _hide_in_errors
+from launch.pipeline import _finetune, hide_in_errors
 from launch.recipe import load_recipe
 from launch.stage_inputs import corpus_inputs, custom_texts, finetune_inputs
 
@@ -49,15 +50,21 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         finetune_inputs(recipe)
 
 
-def test_personal_data_is_hidden_in_wrong_predictions_on_custom_tasks(tmp_path: Path) -> None:
-    recipe = load_recipe(put_recipe(tmp_path))
+def test_personal_data_is_hidden_in_wrong_predictions_on_custom_tasks() -> None:
     texts = {"text": "문의 010-8879-6145 또는 gildong77@naver.com"}
     sample = {"guid": "dev.csv:2", "texts": texts, "gold": ["010-8879-6145"], "predicted": None, "value": 0.5}
-    path = tmp_path / "run" / "finetune" / "weather" / "model" / "seed-1" / "errors.json"
-    for mode, shown in (("keep", texts["text"]), ("replace", "문의 [TEL] 또는 [EMAIL]")):
-        write_json(path, {"task": "weather", "n": 4, "samples": [sample]})
-        _hide_in_errors(load_recipe(put_recipe(tmp_path), [f"corpus.pii.mode={mode}"]), tmp_path / "run")
-        (found,) = json.loads(path.read_text("utf-8"))["samples"]
-        assert (found["texts"], found["value"]) == ({"text": shown}, 0.5)
-        assert ("010-8879-6145" in path.read_text("utf-8")) == (mode == "keep")
-    assert recipe.finetune.custom.keys() == {"weather"}
+    found = hide_in_errors(frozenset(PII_TYPES), {"task": "weather", "n": 4, "samples": [sample]})
+    hidden = sample | {"texts": {"text": "문의 [TEL] 또는 [EMAIL]"}, "gold": ["[TEL]"]}
+    assert found == {"task": "weather", "n": 4, "samples": [hidden]}
+
+
+@pytest.mark.parametrize("mode", ["keep", "tag"])
+def test_only_a_recipe_that_keeps_personal_data_keeps_it_in_wrong_predictions(tmp_path: Path, mode: str) -> None:
+    recipe = load_recipe(put_recipe(tmp_path), [f"corpus.pii.mode={mode}", "finetune.tasks=[weather]"])
+    seen: list[FinetuneInputs] = []
+    _finetune(recipe, tmp_path, lambda config, inputs: seen.append(inputs) or {})
+    (inputs,) = seen
+    assert (inputs.hide is None) == (mode == "keep")
+    assert inputs.hide is None or pickle.loads(pickle.dumps(inputs.hide))({"samples": ["010-8879-6145"]}) == {
+        "samples": ["[TEL]"]
+    }
