@@ -8,6 +8,7 @@ exact. UTF-8 read as CP949 (``援щ쫫`` was ``구름``) is repaired if all byte
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 # bytes 0x80 to 0x9f in Windows-1252; undefined ones stay control characters, as in browsers
 WINDOWS = {
@@ -19,6 +20,8 @@ TAIL = rf"[\x80-\xbf{''.join(WINDOWS)}]"
 CUE = re.compile(rf"[\xea-\xed]{TAIL}{{2}}|\xc3[\xaa-\xad][\xc2\xe2]|([\xb0-\xc8].)(?!\1)[\xb0-\xc8][\xa1-\xfe]")
 # the first two bytes of a syllable in UTF-8 are a Han character in CP949, the next two are another character
 HAN = "".join(bytes([first, second]).decode("cp949") for first in range(0xEA, 0xEE) for second in range(0xA1, 0xC0))
+SPLIT = {ord(normalize("NFC", character)): character for character in HAN}  # NFC merges 20 of them with others
+HAN += normalize("NFC", HAN)
 CP949_LINE = re.compile(f"^[^{HAN}\n]*[{HAN}][\x80-\ufffc][^\n\ufffd]*$", re.MULTILINE)
 MAY_HAVE_CUE = re.compile(rf"[\xb0-\xc8\xea-\xed{HAN}][{HIGH}\u0400-\ufffc]")  # faster
 PART = re.compile(rf"[{HIGH}][\x20-\x7e{HIGH}]*")
@@ -46,7 +49,7 @@ def repair_mojibake(text: str) -> tuple[str, int]:
 def _encode_again(line: str) -> str | None:
     """The Korean line whose UTF-8 was read as CP949, or None."""
     try:
-        right = line.encode("cp949").decode("utf-8")
+        right = line.translate(SPLIT).encode("cp949").decode("utf-8")
     except UnicodeError:
         return None
     return right if len(COMMON.intersection(right)) >= MIN_SYLLABLES else None

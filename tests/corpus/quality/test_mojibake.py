@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -54,14 +55,16 @@ def test_other_text_stays(text: str) -> None:
 
 
 def test_utf8_read_as_cp949_is_repaired_where_no_byte_is_lost() -> None:
-    lines = ["구름 봄비, 구름 3.", "하늘이 맑다.", "ok 봄비 구름"]
+    lines = ["처음 봄비, 구름 3.", "하늘이 맑다.", "ok 봄비 구름"]
     damaged = "\n".join(line.encode().decode("cp949", "replace") for line in lines)
     whole, lost, other = damaged.split("\n")
     assert "�" in lost and "�" not in whole + other and "구름" not in damaged
     assert repair_mojibake(damaged) == ("\n".join([lines[0], lost, lines[2]]), 2)
+    merged = normalize("NFC", whole)  # files are read as NFC
+    assert merged != whole and repair_mojibake(merged) == (lines[0], 1)
 
 
-@given(st.text(st.sampled_from("가구봄비름국고기. 1a"), min_size=4, max_size=12))
+@given(st.text(st.sampled_from("가구봄비름국고기처매. 1a"), min_size=4, max_size=12))
 def test_a_line_read_as_cp949_comes_back_whole_or_not_at_all(text: str) -> None:
     damaged = text.encode().decode("cp949", "replace")
     assert repair_mojibake(damaged)[0] in (text, damaged)
