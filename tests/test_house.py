@@ -24,13 +24,13 @@ from launch.recipe import Recipe
 from tests.source_graph import PACKAGES, ROOT, WHEEL, cycles, imports, source_files
 
 MAX_LINES = {
-    "corpus": 11_500,  # 700 more for quality rules of raw text, the audit and clear messages of the stage
+    "corpus": 11_900,  # 1,100 more for quality rules of raw text, the audit and clear messages of the stage
     "tokenizer": 3_000,
     "pretrain": 8_000,
     "finetune": 15_500,
-    "launch": 9_600,  # 100 more for split columns and checks of the corpus inputs
+    "launch": 9_500,
     "benchmarks": 5_000,
-    "wheel": 46_800,
+    "wheel": 47_400,  # the sum of 46,000 and what raw text, phases, INT8 and data cards need
 }
 MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 190, 230, 38
 MAX_DOCS_WORDS, MAX_PAGE_WORDS = 24_000, 1_800
@@ -47,14 +47,6 @@ SLIVERS = {
     "launch/cluster/hosts.py": "one file per launcher",
 }
 
-# limits of lines that are not met yet
-NOT_YET: dict[str, int] = {
-    "corpus": 12_000,
-    "launch": 9_700,
-    "pretrain": 8_150,
-    "wheel": 48_400,
-}
-
 FOLDERS = (*PACKAGES, "tests")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -62,10 +54,6 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 def lines_of(file: str) -> int:
     return len((ROOT / file).read_text("utf-8").splitlines())
-
-
-def limit(name: str, value: int) -> int:
-    return NOT_YET.get(name, value)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -87,7 +75,7 @@ def test_every_module_has_a_docstring() -> None:
 def test_packages_stay_within_their_number_of_lines(name: str) -> None:
     folders = WHEEL if name == "wheel" else (name,)
     lines = sum(lines_of(file) for file in source_files() if file.partition("/")[0] in folders)
-    assert lines <= limit(name, MAX_LINES[name])
+    assert lines <= MAX_LINES[name]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

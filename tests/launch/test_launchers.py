@@ -13,7 +13,7 @@ import pytest
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = "".join((ROOT / page).read_text("utf-8") for page in ("README.md", "docs/clusters.md"))
+PAGES = "".join((ROOT / page).read_text("utf-8") for page in ("README.md", "docs/pretrain.md"))
 TORCHRUN = "torchrun --nproc-per-node 2 -m launch pretrain"
 DEEPSPEED = "deepspeed --num_gpus 2 --module launch pretrain"
 SMALL = (

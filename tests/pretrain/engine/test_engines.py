@@ -61,7 +61,8 @@ def train(engine: Engine, config: PretrainConfig, first: int, last: int) -> list
 
 @pytest.fixture
 def settings(tiny):
-    return lambda **changes: tiny(dropout=0.0, global_batch=8, micro_batch=4, clip=0.5, steps=8, **changes)
+    usual = {"dropout": 0.0, "global_batch": 8, "micro_batch": 4, "clip": 0.5, "steps": 8}
+    return lambda **changes: tiny(**usual | changes)
 
 
 def test_norm_and_update_are_those_of_adam_on_the_whole_batch(settings) -> None:
