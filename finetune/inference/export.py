@@ -93,12 +93,15 @@ def export_onnx(name: str, out: Path, int8: Int8 = "no", dev: Path | None = None
             if (source / file).exists():
                 shutil.copyfile(source / file, folder / file)
         card = load_templates("finetune.inference").get_template("onnx_card.md.j2")
-        about: dict[str, Any] = {
-            "model": escape_controls(shown_encoder(name)),
-            "task": saved.task.name if saved else None,
-        }
-        about |= {"dev": escape_controls(dev.name) if dev else None, "threads": torch.get_num_threads()}
-        text = card.render(**about, int8=int8, difference=difference, measured=measured)
+        text = card.render(
+            model=escape_controls(shown_encoder(name)),
+            task=saved.task.name if saved else None,
+            dev=escape_controls(dev.name) if dev else None,
+            int8=int8,
+            difference=difference,
+            measured=measured,
+            threads=torch.get_num_threads(),
+        )
         (folder / CARD_NAME).write_text(text, "utf-8")
     return difference
 

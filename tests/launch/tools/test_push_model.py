@@ -83,7 +83,7 @@ def test_a_damaged_model_is_never_sent(
     folder = tmp_path / "model"
     shutil.copytree(folders[kind], folder)
     damage(folder)
-    with pytest.raises(ValueError, match=message) as told:
+    with pytest.raises(ValueError, match=message) as raised:
         upload(find_repository(folder), "someone/model")
-    assert is_user_error(told.value)
+    assert is_user_error(raised.value)
     assert hub.requests == []

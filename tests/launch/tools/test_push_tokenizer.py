@@ -109,16 +109,16 @@ def test_a_refused_token_is_told_and_never_shown(
     monkeypatch.setenv("HF_TOKEN", wrong)
     with pytest.raises(
         LaunchError, match=r"someone/words: the Hub refuses the access token \(401.*hf auth login"
-    ) as told:
+    ) as raised:
         push(folder, "someone/words")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.refuses["/commit/"] = (403, f"token {TOKEN} may not write")
-    with pytest.raises(LaunchError, match=r"\(403, token hf_… may not write\)") as told_too:
+    with pytest.raises(LaunchError, match=r"\(403, token hf_… may not write\)") as second:
         push(folder, "someone/words")
 
-    for text in (str(told.value), str(told_too.value), caplog.text):
+    for text in (str(raised.value), str(second.value), caplog.text):
         assert wrong not in text and TOKEN not in text
-    assert told.value.__suppress_context__ and told_too.value.__suppress_context__
+    assert raised.value.__suppress_context__ and second.value.__suppress_context__
 
 
 def test_other_answers_of_the_hub_are_passed_on(hub: Hub, folder: Path) -> None:
