@@ -19,10 +19,12 @@ from launch.demo.page import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
 from launch.tools.compare import compare_results, ensemble
+from launch.tools.init import init
 from launch.tools.llm import llm_app
 from launch.tools.predict import predict
 from launch.tools.push import push
 from launch.tools.score import export_task_predictions, model_app, score_predictions
+from launch.tools.serve import serve
 from launch.tools.tokenizers import extend_tokenizer, measure_tokenizers
 
 ABOUT = """Pretrain Korean language models from raw text and score them on the KLUE tasks.
@@ -175,12 +177,14 @@ app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.add_typer(llm_app, name="llm", rich_help_panel=TOOLS)
 app.command("launch", rich_help_panel=STAGES)(launch_on_cluster)
+app.command("init", rich_help_panel=STATUS)(init)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)
 app.command("push", rich_help_panel=TOOLS)(push)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
+app.command("serve", rich_help_panel=TOOLS)(serve)
 app.command("status", rich_help_panel=STATUS)(show_status)
 
 

@@ -1,8 +1,8 @@
 """``malmoi demo MODEL…``: a local gradio page. Type a sentence; see tokens, fillings for [MASK] and predictions.
 
-The page answers on 127.0.0.1 only and only under that name, so no web site can reach it by a name of its own (DNS
-rebinding). A content security policy lets the browser load from this server only; gradio's telemetry, history and links
-are off. The components of gradio show text without interpreting it. Heavy imports wait until the command runs.
+The page answers on 127.0.0.1 only, and only its own page may use it (``launch.local_server``). Uploads are off. A
+content security policy lets the browser load from this server only; gradio's telemetry, history and links are off. The
+components of gradio show text without interpreting it. Heavy imports wait until the command runs.
 
 | in the folder | it is |
 |---|---|
@@ -19,11 +19,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import threading
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 MAX_CHARACTERS = 500
+MAX_BYTES = 1 << 16  # of a request
 Kind = Literal["saved", "pretrained", "tokenizer"]
 MASK = "[MASK]"
 MAX_MASKS, CANDIDATES = 4, 5
@@ -96,13 +99,17 @@ def show_page(
     set_up_console()
     found = find_models(models)
     require("demo", ("gradio", "torch", "transformers"))
-    page = start(load_views(found, LaunchConfig(language=language).resolve_language()), port)
-    log.info("the page is at http://%s:%d, on this machine only; Ctrl-C stops it", HOST, port)
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        page.close(verbose=False)
-        log.info("the page is closed")
+    views = load_views(found, LaunchConfig(language=language).resolve_language())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # files are removed then, too
+    with TemporaryDirectory(prefix="malmoi-demo-") as folder:
+        os.environ["GRADIO_TEMP_DIR"] = folder  # read when gradio is imported
+        page = start(views, port)
+        log.info("the page is at http://%s:%d, on this machine only; Ctrl-C stops it", HOST, port)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            page.close(verbose=False)
+            log.info("the page is closed")
 
 
 def start(views: Sequence[View], port: int) -> Any:
@@ -112,12 +119,13 @@ def start(views: Sequence[View], port: int) -> Any:
     import gradio as gr
     from starlette.middleware import Middleware
     from starlette.middleware.base import BaseHTTPMiddleware
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    from launch.local_server import LOOPBACK, MAX_CONNECTIONS, ImpatientProtocol, RequestLimits
 
     page = build(views)
     looks = gr.themes.Base(font=FONTS, font_mono=["D2Coding", "NanumGothicCoding", "monospace"])
-    only_this_name = Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
-    middleware = [only_this_name, Middleware(BaseHTTPMiddleware, dispatch=add_policy)]
+    limits = Middleware(RequestLimits, hosts=LOOPBACK, max_bytes=MAX_BYTES, refused=("/upload",))
+    middleware = [limits, Middleware(BaseHTTPMiddleware, dispatch=add_policy)]
     try:
         page.launch(
             server_name=HOST, server_port=port, share=False, inbrowser=False, quiet=True, prevent_thread_lock=True,
@@ -126,6 +134,8 @@ def start(views: Sequence[View], port: int) -> Any:
         )  # fmt: skip
     except OSError:
         raise LaunchError(f"port {port} on {HOST} cannot be used; choose another with --port") from None
+    page.server.config.http_protocol_class = ImpatientProtocol  # of connections from now on
+    page.server.config.limit_concurrency = MAX_CONNECTIONS
     return page
 
 

@@ -8,13 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from launch.demo.page import EXAMPLES, HOST, MAX_CHARACTERS, View, show
+from launch.demo.page import EXAMPLES, HOST, MAX_BYTES, MAX_CHARACTERS, View, show
 from tests.command import run_command
 from tests.launch.demo.browser import Page, browse, find_browser
 
@@ -150,6 +151,38 @@ def test_the_page_answers_this_machine_only_and_under_its_own_name(served: tuple
         assert host != HOST or "default-src 'self'" in (answer.getheader("content-security-policy") or "")
 
 
+@needs_gradio
+def test_other_sites_cannot_use_it_and_nobody_can_store_files(served: tuple[int, subprocess.Popen[str]]) -> None:
+    port, _ = served
+    home = f"http://{HOST}:{port}"
+    evil = {"Origin": "https://evil.example"}
+    form = {"Content-Type": "multipart/form-data; boundary=x", "Origin": home}
+    file = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\r\nb\r\n--x--\r\n'
+    for path, body, headers, status in (
+        ("/gradio_api/upload", file, form, 404),
+        ("/gradio_api/upload", file, form | evil, 403),
+        ("/gradio_api/queue/join", b"{}", evil, 403),
+        ("/gradio_api/queue/join", b"a" * (MAX_BYTES + 1), {"Origin": home}, 413),
+    ):
+        connection = http.client.HTTPConnection(HOST, port)
+        connection.request("POST", path, body, headers)
+        assert connection.getresponse().status == status, path
+    assert not [path for path in _temporary_files() if path.is_file()]
+
+
+def _temporary_files() -> list[Path]:
+    return [
+        path for folder in Path(tempfile.gettempdir()).glob("malmoi-demo-*") for path in (folder, *folder.rglob("*"))
+    ]
+
+
+@needs_gradio
+def test_an_idle_connection_is_closed(served: tuple[int, subprocess.Popen[str]]) -> None:
+    with socket.create_connection((HOST, served[0]), timeout=60) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+        assert connection.recv(1) == b""
+
+
 def _listening(port: int) -> list[str]:
     rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     return [row[1].split(":")[0] for row in rows if row[3] == "0A" and int(row[1].split(":")[1], 16) == port]
@@ -163,3 +196,4 @@ def test_ctrl_c_stops_the_page_without_a_traceback(served: tuple[int, subprocess
     assert process.stderr is not None
     rest = process.stderr.read()
     assert "the page is closed" in rest and "Traceback" not in rest
+    assert not _temporary_files()

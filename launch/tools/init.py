@@ -1,0 +1,203 @@
+"""``malmoi init``: write a recipe for the user's own text and labels, and check it as ``--dry-run`` does.
+
+Keys, columns and layouts are found with the readers of the stages, so the checks agree with the run. What is guessed is
+printed and is a line in the recipe that the user can correct.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+
+from corpus.documents.errors import BadInput
+from launch.console import set_up_console
+from launch.errors import LaunchError, require
+from launch.recipe import UNSAFE_IN_NAMES, locate_recipe, read_mapping
+
+if TYPE_CHECKING:
+    from corpus.reading.inputs import Input
+
+NEW, NEW_RECIPE = "new", "malmoi-small"
+SAMPLED = 10  # records of a file of raw text
+MAX_CLASSES = 100  # a column with more different values is no label, unless its name says so
+TEXTS = (
+    "text", "body", "content", "sentence", "document", "comment", "review", "title", "본문", "내용", "문장", "제목",
+)  # fmt: skip
+LABELS = (
+    "label", "labels", "category", "class", "topic", "intent", "sentiment", "라벨", "레이블", "분류", "유형", "주제",
+)  # fmt: skip
+PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text1", "text2"), ("question1", "question2"))
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+SEQUENCE_LENGTH, BATCH, BYTES_PER_TOKEN = 128, 32, 4.2
+MIN_STEPS, MAX_STEPS = 100, 12_500
+
+
+def init(
+    recipe: Annotated[Path, typer.Argument(metavar="[RECIPE.yaml]", help="Recipe to write.")] = Path("mine.yaml"),
+    text: Annotated[str | None, typer.Option(help="Raw text to train on: file, folder or glob.")] = None,
+    task: Annotated[
+        Path | None, typer.Option(help="Labelled file: CSV, TSV, JSON lines, JSON or CoNLL; a part is held out.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"Encoder to start from: folder or Hub name; {NEW}: train a small one.")
+    ] = None,
+) -> None:
+    """Write a recipe for your own text and labelled file, then check it and show the plan.
+
+    Without options it asks. Without text, the encoder is fine-tuned as it is.
+
+    Example:  malmoi init tickets.yaml --text data/text --task data/tickets.csv --model klue/roberta-base
+    """
+    set_up_console()
+    if recipe.suffix not in (".yaml", ".yml"):
+        raise LaunchError(f"{recipe}: a recipe is a .yaml file; name it {recipe}.yaml")
+    if recipe.exists():
+        raise LaunchError(f"{recipe}: exists already; name another file, or delete it")
+    if task is None:
+        text = text or _ask("Folder of raw text to train on (empty: none)", "--text", text) or None
+        task = Path(_ask("Labelled file", "--task"))
+        model = model or _ask("Encoder to start from, a folder or a name on the Hub", "--model", "klue/roberta-base")
+    require("init", ("torch", "transformers"))
+    values = make_recipe(text, task, model or "klue/roberta-base", recipe.parent)
+    shown = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, default_flow_style=None, width=110)
+    recipe.write_text(f"# Written by `malmoi init`; the other settings have their defaults.\n{shown}", "utf-8")
+    verb = "run" if text else "finetune"
+    typer.echo(f"{recipe}: written\n\n{shown}\nCheck the columns above. Then: malmoi {verb} {recipe}\n")
+    from launch.conduct import conduct
+
+    conduct(verb, str(recipe), [], Path("runs"), dry_run=True)
+
+
+def _ask(question: str, option: str, default: str | None = "") -> str:
+    if not sys.stdin.isatty():
+        raise LaunchError(f"init: {option} is missing, and there is no terminal to ask on; see malmoi init --help")
+    return str(typer.prompt(question, default=default)).strip()
+
+
+def make_recipe(text: str | None, task: Path, model: str, folder: Path) -> dict[str, Any]:
+    """The values of the recipe; paths are relative to its ``folder``. ``BadInput``: a file cannot be used."""
+    columns = find_columns(task)
+    name = re.sub(r"^[\W\d_]+", "", UNSAFE_IN_NAMES.sub("-", task.name.split(".")[0])).replace(".", "-") or "task"
+    custom = {name: {"kind": columns.pop("kind"), "dev": _relative(task, folder), **columns}}
+    encoder = _relative(Path(model), folder) if Path(model).is_dir() else model
+    finetune: dict[str, Any] = {"custom": custom, "split_dev": [name], "seeds": [1, 2, 3]}
+    if text is None:
+        return {"about": f"{name}, with {model}", "finetune": {**finetune, "models": [encoder]}}
+    corpus, size = find_texts_and_keys(text, folder)
+    about = f"{name}, with a model trained on {text}"
+    if model == NEW:
+        base = read_mapping(locate_recipe(NEW_RECIPE), "recipe")
+        own = {key: base[key] for key in ("tokenizer", "pretrain")}
+        finetune["overrides"] = {name: {"lr": 3.0e-4}}  # small encoders need more than the published rate
+        return {"about": about, "corpus": corpus, **own, "finetune": {**finetune, "models": ["model"]}}
+    steps = int(min(MAX_STEPS, max(MIN_STEPS, size / BYTES_PER_TOKEN / (SEQUENCE_LENGTH * BATCH))))
+    pretrain = {
+        "init_from": encoder, "steps": steps, "global_batch": BATCH, "rows": {"sequence_length": SEQUENCE_LENGTH},
+        "optimizer": {"warmup_share": 0.06}, **_architecture(model),
+    }  # fmt: skip
+    tuned = {**finetune, "models": ["model", encoder]}
+    return {"about": about, "corpus": corpus, "tokenizer": {"extend": 768}, "pretrain": pretrain, "finetune": tuned}
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return str(path) if path.is_absolute() else os.path.relpath(path, folder)
+
+
+def _architecture(model: str) -> dict[str, Any]:
+    """What a recipe must say of an encoder that is no RoBERTa."""
+    from finetune.encoder.loading import load_config
+
+    kind = load_config(model).model_type
+    return {} if kind == "roberta" else {"model": {"architecture": kind}}
+
+
+def find_texts_and_keys(text: str, folder: Path) -> tuple[dict[str, Any], int]:
+    """The section ``corpus`` for the files of ``text``, and their size in bytes. If files have their texts under
+    different keys, each key is a source."""
+    from corpus.reading.files import find_texts
+    from corpus.reading.inputs import Input
+
+    by_key: dict[str, list[Path]] = {}
+    paths = find_texts([text])
+    for path in paths:
+        by_key.setdefault(_text_key(Input(path, path.name, encoding="auto").inspected()), []).append(path)
+    size, plain = sum(path.stat().st_size for path in paths), by_key.pop("", [])
+    if len(by_key) < 2:
+        field = {"text_field": key} if (key := next(iter(by_key), "text")) != "text" else {}
+        return {"inputs": [_relative(Path(text), folder)], **field}, size
+    sources = {
+        UNSAFE_IN_NAMES.sub("-", key): {"inputs": [_relative(p, folder) for p in found], "text_field": key}
+        for key, found in by_key.items()
+    }
+    return {"inputs": [_relative(path, folder) for path in plain], "sources": sources}, size
+
+
+def _text_key(item: Input) -> str:
+    """The key or column of a file's texts; "" for plain text."""
+    from corpus.reading.containers import UnreadableRecord, parse_json
+    from corpus.reading.parquet import open_parquet
+    from corpus.reading.units import Unit, scan_unit
+
+    if item.container == "text":
+        return ""
+    rows: list[Any] = []
+    if item.container == "parquet":
+        with item.file.open("rb") as source, open_parquet(source, str(item.path)) as file:
+            rows = next(file.iter_batches(SAMPLED)).to_pylist() if file.metadata.num_rows else []
+    for record in islice(scan_unit(Unit(item), Counter()), SAMPLED) if not rows else ():
+        with suppress(UnreadableRecord):  # the run counts it
+            rows.append(parse_json(record.raw))
+    key = _longest(row for row in rows if isinstance(row, dict))
+    if key is None:
+        raise BadInput(f"{item.path}: no key with a text in its first records; remove the file, or convert it to .txt")
+    return key
+
+
+def _longest(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """``text`` if there is one, else the key with the longest texts; None without texts."""
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        sizes.update({key: len(value) for key, value in row.items() if isinstance(value, str) and value.strip()})
+    return "text" if sizes["text"] else max(+sizes, key=lambda key: sizes[key], default=None)
+
+
+def find_columns(path: Path) -> dict[str, Any]:
+    """The kind of a labelled file and its columns, as in ``finetune.custom``; ``BadInput`` if there is no label."""
+    from finetune.data.custom_files import TABLES, holds_words, kind_of_file, read_table
+
+    if kind_of_file(path) not in set(TABLES) - {".tsv"} and holds_words(path, (*TEXTS, *LABELS, "tokens")):
+        return {"kind": "tagging"}
+    rows = [record.values for record in read_table(path, ())]
+    names = {name.lower(): name for name in rows[0]}
+    for kind, needed in (("span", ("question", "context", "answer")), ("tagging", ("tokens", "tags"))):
+        if set(needed) <= names.keys():
+            return {"kind": kind, **{name: names[name] for name in needed}}
+    if {"text", "spans"} <= names.keys():
+        return {"kind": "tagging", "text": names["text"], "spans": names["spans"]}
+    pair = next(([names[a], names[b]] for a, b in PAIRS if {a, b} <= names.keys()), [])
+    counts = {name: len({str(row.get(name)) for row in rows}) for name in rows[0] if name not in pair}
+    few = [name for name, count in counts.items() if 2 <= count <= min(MAX_CLASSES, len(rows) // 2)]
+    label = _by_name(LABELS, names) or min(few, key=lambda name: counts[name], default=None)
+    shown = ", ".join(names.values())
+    if label is None:
+        raise BadInput(f"{path}: no column of labels found among {shown}; call it label")
+    others = {key: name for key, name in names.items() if name != label}
+    text = pair or _by_name(TEXTS, others) or _longest({k: v for k, v in row.items() if k != label} for row in rows)
+    if text is None:
+        raise BadInput(f"{path}: no column of texts found among {shown}; call it text")
+    is_number = pair and counts[label] > 2 and all(NUMBER.fullmatch(str(row.get(label))) for row in rows)
+    return {"kind": ("similarity" if is_number else "pair") if pair else "label", "text": text, "label": label}
+
+
+def _by_name(known: Sequence[str], names: Mapping[str, str]) -> str | None:
+    return next((names[name] for name in known if name in names), None)
