@@ -6,9 +6,10 @@ Classes and the scale of numbers come from the training file (``finetune.tasks.c
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
+from unicodedata import normalize
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from corpus.documents.section import Section
 
@@ -57,6 +58,23 @@ class CustomColumns(Section):
         """The columns of the texts, which are also the names of an example's inputs."""
         return self.text if isinstance(self.text, tuple) else (self.text or "text",)
 
+    @property
+    def has_spans(self) -> bool:
+        """Whether a table of kind tagging has texts and spans, not words and tags."""
+        return self.spans is not None or self.text is not None
+
+    @property
+    def gold_field(self) -> str:
+        """The column of the labels."""
+        if self.kind == "tagging":
+            return (self.spans or "spans") if self.has_spans else (self.tags or "tags")
+        return (self.answer or "answer") if self.kind == "span" else (self.label or "label")
+
+    @field_validator("text", "label", "tokens", "tags", "spans", "question", "context", "answer", "start", "labels")
+    @classmethod
+    def _in_nfc(cls, names: Any) -> Any:
+        return tuple(map(cls._in_nfc, names)) if isinstance(names, tuple) else names and normalize("NFC", names)
+
     @model_validator(mode="after")
     def _has_the_columns_of_its_kind(self) -> CustomColumns:
         others = {name for names in COLUMNS_OF_KIND.values() for name in names} - set(COLUMNS_OF_KIND[self.kind])
@@ -75,6 +93,13 @@ class CustomColumns(Section):
 
 class CustomTask(CustomColumns, frozen=True, extra="forbid"):
     """A user's own task: CSV, TSV, JSON lines, a JSON list or CoNLL files, plain or compressed (.gz, .zst)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_dev(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("dev") is None:
+            raise ValueError("no dev; if there is one file, name it as dev, without train, and set finetune.split_dev")
+        return given
 
     train: str | None = Field(
         None, description="Training file. Default: a part of dev, if finetune.split_dev names the task."

@@ -97,7 +97,7 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
     """The content of a file of at most ``max_bytes``, decompressed if its name ends in ``.zst`` or ``.gz``."""
     import pyarrow as pa
 
-    content, packing = bytearray(), {".zst": "zstd", ".gz": "gzip"}.get(path.suffix)
+    content, packing = bytearray(), {".zst": "zstd", ".gz": "gzip"}.get(path.suffix.lower())
     try:
         with pa.input_stream(str(path), packing) as stream:
             while len(content) <= max_bytes and (block := stream.read(BLOCK_BYTES)):

@@ -1,7 +1,8 @@
 """Files of custom tasks: rows with named columns (CSV, TSV, JSON lines, a JSON list) and tagged words (CoNLL).
 
-Files may be compressed (``.gz``, ``.zst``). CSV cells are quoted as in Excel and pandas; a TSV has no quotes, as in
-NSMC and KorNLI. Every problem is a ``BadInput`` with file and line. Text is normalized to NFC here, once.
+Files may be compressed (``.gz``, ``.zst``). CSV cells are quoted as in Excel and pandas, and separated by commas, or by
+semicolons or tabs if the first line has no comma; a TSV has no quotes, as in NSMC and KorNLI. Every problem is a
+``BadInput`` with file and line. Text is normalized to NFC here, once.
 """
 
 from __future__ import annotations
@@ -9,19 +10,26 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
+from finetune.custom_config import CustomColumns
 from finetune.data.files import read_json, read_text
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
 WORDS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt", ".tsv")  # a .tsv is one where it names no column
 LONGEST_CELL = 1 << 26  # characters; the csv module's own limit is 131,072, a long passage
 SHOWN = 12  # columns named in a message
+TAG = re.compile(r"O|[BIESUL]-\S+")
+NO_WORD = "no word in it; expected a word and its tag on each line, and an empty line between sentences"
+PART = re.compile(r"\d+[-.]\d+")  # number of a range of words or of an empty word in CoNLL-U
 
 
 class Record(NamedTuple):
@@ -33,8 +41,7 @@ class Record(NamedTuple):
 
 
 class Words(NamedTuple):
-    """A sentence of a CoNLL file: words, tags (empty in a file without tags), and the name from a ``##`` line above
-    it."""
+    """A sentence of a CoNLL file: words, tags (empty in a file without tags), and the name from a ``##`` line above."""
 
     where: str
     line: int
@@ -45,7 +52,7 @@ class Words(NamedTuple):
 
 def kind_of_file(path: Path) -> str:
     """``.csv`` of ``train.csv.gz``."""
-    plain = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
+    plain = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
     return plain.suffix.lower()
 
 
@@ -70,13 +77,29 @@ def read_table(path: Path, needed: Sequence[str]) -> list[Record]:
         raise BadInput(f"{path}: no rows in it")
     for record in records:
         if missing := [name for name in needed if name not in record.values]:
-            names = list(record.values)
-            shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-            raise BadInput(
-                f"{record.where}: no column {' and '.join(repr(name) for name in missing)}; there are {shown}; name "
-                "the right ones in finetune.custom"
-            )
+            raise BadInput(f"{record.where}: {missing_columns(record, missing)}")
     return records
+
+
+def missing_columns(record: Record, missing: Sequence[str]) -> str:
+    """Which columns are missing, which there are, and what to do."""
+    names = list(record.values)
+    shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return (
+        f"no column {' and '.join(repr(name) for name in missing)}; there are {shown}; name the right ones in "
+        "finetune.custom"
+    )
+
+
+def unlabelled(path: Path, definition: Mapping[str, Any] | None) -> BadInput:
+    """The error for a file without labels; ``definition``: of a custom task, None for a KLUE task."""
+    problem = "its examples have no labels; give the labelled file under this name"
+    if definition is not None:
+        own = {key: value for key, value in definition.items() if key in CustomColumns.model_fields}
+        columns = CustomColumns.model_validate(own)
+        if columns.kind != "tagging" or columns.has_spans or not holds_words(path, [columns.tokens or "tokens"]):
+            problem = missing_columns(read_table(path, [])[0], [columns.gold_field])
+    return BadInput(f"{path}: {problem}")
 
 
 def _read_rows(path: Path, kind: str) -> Iterator[Record]:
@@ -95,7 +118,7 @@ def _read_rows(path: Path, kind: str) -> Iterator[Record]:
 
 def read_json_lines(path: Path, **hooks: Any) -> Iterator[Record]:
     """The objects of a JSON lines file; ``hooks``: of ``json.loads``."""
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         where = f"{path}, line {number}"
         try:
             row = parse_json(line, **hooks) if line.strip() else None
@@ -127,28 +150,42 @@ def _flatten(rows: Any, path: Path) -> Any:
 def _as_record(where: str, line: int, row: Any) -> Record:
     if not isinstance(row, dict):
         raise BadInput(f"{where}: expected a JSON object, found {row!r:.60}")
-    return Record(where, line, row)
+    return Record(where, line, {normalize("NFC", name): value for name, value in row.items()})
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file with the line ends of any system."""
+    return read_text(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _read_cells(path: Path, is_tsv: bool) -> Iterator[Record]:
     csv.field_size_limit(LONGEST_CELL)
     text = io.StringIO(read_text(path), newline="")
-    rows = csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE) if is_tsv else csv.reader(text, strict=True)
+    first = text.readline()
+    separator = next((mark for mark in ",;\t" if mark in first), ",")
+    text.seek(0)
+    rows = (
+        csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE)
+        if is_tsv
+        else csv.reader(text, strict=True, delimiter=separator)
+    )
     names: list[str] = []
     begins = 1
     try:
         for row in rows:
             where, line, begins = f"{path}, line {begins}", begins, rows.line_num + 1
+            if not any(map(str.strip, row)):
+                continue
             if not names:
-                names = [name.strip() for name in row]
+                names = [normalize("NFC", name.strip()) for name in row]
                 if len(set(names)) < len(names):
                     raise BadInput(f"{where}: two columns of one name in {', '.join(names)}; rename one")
-            elif row and len(row) != len(names):
+            elif len(row) != len(names):
                 raise BadInput(
                     f"{where}: {len(row)} cells, but the first line names {len(names)} columns; quote a cell that "
                     "holds the separator, or a line break"
                 )
-            elif row:
+            else:
                 yield Record(where, line, dict(zip(names, row, strict=True)))
     except csv.Error as error:
         raise BadInput(f"{path}, line {rows.line_num}: not readable as CSV ({error}); fix the quotes there") from None
@@ -159,30 +196,68 @@ def holds_words(path: Path, columns: Sequence[str]) -> bool:
     kind = kind_of_file(path)
     if kind != ".tsv":
         return kind in WORDS
-    first = read_text(path).partition("\n")[0].removesuffix("\r")
-    return not set(first.split("\t")).intersection(columns)
+    return not set(read_lines(path)[0].split("\t")).intersection(columns)
+
+
+class Layout(NamedTuple):
+    """Columns of a CoNLL file: how many, which has the word and which the tag (None without tags)."""
+
+    width: int
+    word: int
+    tag: int | None
+
+    def is_row(self, cells: Sequence[str]) -> bool:
+        """Whether a line that starts with # is a word, not a comment."""
+        return not self.word and len(cells) == self.width and (self.tag is None or bool(TAG.fullmatch(cells[self.tag])))
+
+
+def find_layout(path: Path, sentences: Sequence[Sequence[Sequence[str]]]) -> Layout:
+    """The layout of sentences of rows; ``BadInput`` if no column has tags.
+
+    The word is in the first column, or in the second if the first one counts the words of each sentence. The tag is in
+    the last column in which at least half of the cells are tags.
+    """
+    rows = [cells for sentence in sentences for cells in sentence]
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    columns = list(zip(*(cells for cells in rows if len(cells) == width), strict=True))
+    tagged = [n for n, cells in enumerate(columns) if n and 2 * sum(map(bool, map(TAG.fullmatch, cells))) >= len(cells)]
+    firsts = [[cells[0] for cells in sentence if not PART.fullmatch(cells[0])] for sentence in sentences]
+    counts = all(cells == [str(n + (cells[0] == "1")) for n in range(len(cells))] for cells in firsts)
+    word = int(counts and width > 1 and (width > 2 or not tagged))
+    tags, others = [n for n in tagged if n > word], width - word - 1
+    if not tags and others > 1:
+        raise BadInput(f"{path}: none of the {others} columns after the word has tags such as B-PS and O; add them")
+    return Layout(width, word, tags[-1] if tags else width - 1 if others else None)
 
 
 def read_words(path: Path) -> list[Words]:
-    """The sentences of a CoNLL file, separated by empty lines: the first column is the word, the last its tag.
+    """The sentences of a CoNLL file, separated by empty lines, in the columns of ``find_layout``.
 
-    A ``##`` line names the sentence below it, as in KLUE; other comments and ``-DOCSTART-`` are skipped.
+    A ``##`` line names the sentence below it, as in KLUE; other comments and ``-DOCSTART-`` are skipped. ``BadInput``
+    for a line with more or fewer columns than most.
     """
+    lines = [(line, line.split("\t") if "\t" in line else line.split()) for line in [*read_lines(path), ""]]
+    blocks = [list(block) for has_text, block in groupby(lines, lambda pair: bool(pair[0].strip())) if has_text]
+    parts = [[cells for line, cells in block if not line.startswith(("#", "-DOCSTART-"))] for block in blocks]
+    sentences = [part for part in parts if part] or [[cells for _, cells in block] for block in blocks]
+    if not sentences:
+        raise BadInput(f"{path}: {NO_WORD}")
+    layout = find_layout(path, sentences)
     found: list[Words] = []
     name, now = "", Words("", 0, "", [], [])
-    for number, line in enumerate([*read_text(path).split("\n"), ""], start=1):
-        line = line.removesuffix("\r")
-        cells = line.split("\t") if "\t" in line else line.split()
-        if line.startswith("##"):
-            name = line.lstrip("#").split("\t")[0].strip()
-        elif not line.strip():
+    for number, (line, cells) in enumerate(lines, start=1):
+        if not line.strip():
             found += [now] if now.words else []
             name, now = "" if now.words else name, Words("", 0, "", [], [])
-        elif not (line.startswith("# ") and len(cells) != 2) and cells[0] != "-DOCSTART-":
+        elif line.startswith("#") and not layout.is_row(cells):
+            name = line.lstrip("#").split("\t")[0].strip() if line.startswith("##") else name
+        elif cells[0] != "-DOCSTART-" and not (layout.word and PART.fullmatch(cells[0])):
+            if len(cells) != layout.width:
+                raise BadInput(f"{path}, line {number}: {len(cells)} columns, but most lines have {layout.width}")
             if not now.words:
                 now = Words(f"{path}, line {number}", number, normalize("NFC", name), [], [])
-            now.words.append(normalize("NFC", cells[0]))
-            now.tags.append(normalize("NFC", cells[-1].strip()) if len(cells) > 1 else "")
+            now.words.append(normalize("NFC", cells[layout.word]))
+            now.tags.append("" if layout.tag is None else normalize("NFC", cells[layout.tag].strip()))
     if not found:
-        raise BadInput(f"{path}: no word in it; expected a word and its tag a line, sentences parted by empty lines")
+        raise BadInput(f"{path}: {NO_WORD}")
     return found

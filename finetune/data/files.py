@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from unicodedata import is_normalized
 
 from pydantic import BaseModel, ValidationError
 
 from corpus.documents.atomic_files import atomic_file, atomic_write, parse_json, read_bytes
+from corpus.documents.encoding import UTF8, detect_encoding
 from corpus.documents.errors import BadInput, first_line
 from corpus.documents.section import problem_text
+
+log = logging.getLogger(__name__)
 
 Model = TypeVar("Model", bound=BaseModel)
 CUSTOM_HINT = "give the KLUE file, or describe your own data in finetune.custom (docs/custom-task.md)"
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
+SAMPLE_BYTES = 1 << 20  # from which the encoding is detected
 SUFFIX = ".zst"
 OFFICIAL, UNKNOWN = "official v1.1", "unknown"
 SOURCE_NAME = "source.json"  # in a benchmark folder that was not copied file by file: {"source": …}
@@ -85,16 +92,34 @@ def find_file(folder: Path, name: str) -> Path | None:
     return found[0] if found else None
 
 
+@cache
+def remark(message: str) -> None:
+    """Log a warning once in this process, although files are read for several checks and trainings."""
+    log.warning("%s", message)
+
+
+def remark_on_nfd(path: Path, labels: Iterable[Any]) -> None:
+    """Report labels that are not in NFC (Unicode's composed form), as macOS may write them."""
+    if count := sum(isinstance(label, str) and not is_normalized("NFC", label) for label in labels):
+        remark(f"{path}: {count:,} labels are not in NFC (Unicode's composed form); they are read in NFC")
+
+
 def read_text(path: Path) -> str:
-    """The decompressed content without byte order mark; ``BadInput`` for broken compression, too many bytes, or a file
-    that is not UTF-8."""
+    """The decompressed content without byte order mark, in UTF-8, CP949 or UTF-16; ``BadInput`` for broken compression,
+    too many bytes, or another encoding."""
     if not path.is_file():
         raise BadInput(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}; check the path")
     content = read_bytes(path, MAX_BYTES)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 (byte {error.start}); save it as UTF-8 text (in Excel: CSV UTF-8)") from None
+        problem = f"{path}: not UTF-8 (byte {error.start}); save it as UTF-8 text (in Excel: CSV UTF-8)"
+    with suppress(UnicodeDecodeError):
+        if (encoding := detect_encoding(content[:SAMPLE_BYTES])) != UTF8:
+            text = content.decode(encoding)
+            remark(f"{path}: read as {encoding.upper()}")
+            return text.removeprefix("\ufeff")
+    raise BadInput(problem)
 
 
 def sha256(path: Path) -> str:
@@ -110,11 +135,13 @@ def identify(path: Path, is_custom: bool) -> dict[str, str]:
 
 def version_of(path: Path, digest: str) -> str:
     """``official v1.1``, the source in ``source.json`` two folders up (``Hub klue/klue``), or ``unknown``; ``BadInput``
-    if the content is that of another official file, such as train under the name of dev."""
-    name = path.name.removesuffix(SUFFIX)
+    for the content of another official file, such as train under the name of dev."""
+    name = path.name.removesuffix(SUFFIX).removesuffix(".gz")
     official = _NAME_OF.get(digest, name)
-    if official != name:
+    if official != name and name in SHA256:
         raise BadInput(f"{path}: its content is that of the official {official}; put the right file there")
+    if official != name:
+        remark(f"{path}: this is the official {official} under another name")
     if digest in _NAME_OF:
         return OFFICIAL
     try:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import find_file, identify
+from finetune.data.custom_files import unlabelled
+from finetune.data.files import find_file, identify, remark
 from finetune.examples import Example
 from finetune.task import Task
-
-log = logging.getLogger(__name__)
 
 DEV_SPLIT_SHARE = 0.2  # of a divided dev file, held out for scoring; the rest trains
 
@@ -80,19 +79,39 @@ def _named(task: Task, folder: Path, split: str) -> str:
 
 
 def find(task: Task, folder: Path, split: str) -> Path | None:
-    """The path of a split's file: below ``folder`` for a KLUE task, from the recipe for a custom task; None if
-    missing."""
+    """The path of a split's file: below ``folder`` for a KLUE task, None if missing; from the recipe for a custom task,
+    None if it names none."""
     name = task.files.of(split)
     if task.custom is None:
         return find_file(folder, name)
-    return Path(name) if name and Path(name).is_file() else None
+    if name and not Path(name).is_file():
+        raise BadInput(f"{name}: no such file; correct finetune.custom.{task.name}.{split}")
+    return Path(name) if name else None
 
 
 def _read_labelled(task: Task, path: Path) -> list[Example]:
     examples = task.read(path)
     if examples[0].gold is None:
-        raise BadInput(f"{path}: its examples have no labels; give the labelled file under this name")
+        raise unlabelled(path, task.custom)
+    _remark_on_doubles(path, examples)
     return examples
+
+
+def _remark_on_doubles(path: Path, examples: Sequence[Example]) -> None:
+    """Report texts that occur again, and how many of them with another label."""
+    golds: dict[tuple[str, ...], Any] = {}
+    doubles = others = 0
+    for example in examples:
+        texts = tuple(example.inputs.values())
+        if not all(isinstance(text, str) for text in texts):
+            return
+        doubles += texts in golds
+        others += golds.setdefault(texts, example.gold) != example.gold
+    if doubles:
+        remark(
+            f"{path}: {doubles:,} of {len(examples):,} examples repeat the texts of an earlier one, {others:,} with "
+            "another label"
+        )
 
 
 def _refuse_shared(training: Sequence[Example], scored: Sequence[Example], train_file: Path, dev_file: Path) -> None:
@@ -114,7 +133,7 @@ def _warn_of_shared(training: Sequence[Example], scored: Sequence[Example], trai
             "other examples"
         )
     if shared:
-        log.warning("%s: %d of %d examples are in %s too", dev_file, shared, len(scored), train_file)
+        remark(f"{dev_file}: {shared:,} of {len(scored):,} examples are in {train_file} too")
 
 
 def hold_out(

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import format_json, read_records, text_of
+from finetune.data.custom_files import nfc
+from finetune.data.files import format_json, read_records, remark_on_nfd, text_of
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Table, Tokenizer, pad_inputs
 from finetune.task import Ensembling, HubLayout, Inspection, MemberRecords, Task
 from finetune.tasks.text_input import text_inference
@@ -41,11 +42,14 @@ def read_labelled(key: str, labels: Sequence[str], path: Path) -> Golds:
     """The records with the label under ``key``."""
 
     def label_of(record: dict[str, Any], where: str) -> str:
-        if record[key] not in labels:
-            raise BadInput(f"{where}: '{key}' is {record[key]!r}; labels here are {', '.join(labels)}")
-        return str(record[key])
+        label = nfc(record[key])
+        if label not in labels:
+            raise BadInput(f"{where}: '{key}' is {label!r}; labels here are {', '.join(labels)}")
+        return str(label)
 
-    return read_golds(key, label_of, path)
+    golds = read_golds(key, label_of, path)
+    remark_on_nfd(path, (record.get(key) for _, record, _ in golds))
+    return golds
 
 
 def read_golds(key: str, gold_of: Callable[[dict[str, Any], str], Any], path: Path) -> Golds:

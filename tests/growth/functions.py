@@ -209,14 +209,14 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.fold: disguises": lambda text: fold_disguises(fold_signs(text).text),
     "corpus.pii.replace.normal_forms": lambda text: _called("corpus.pii.replace.normal_forms")("EMAIL", text),
     "corpus.pii.replace: a long replacement": lambda text: _originals().occur_in("URL", text),
-    "corpus.reading.encoding.decodes": lambda text: _called("corpus.reading.encoding.decodes")(_raw(text), "cp949"),
+    "corpus.documents.encoding.decodes": lambda text: _called("corpus.documents.encoding.decodes")(_raw(text), "cp949"),
     "corpus.reading.encoding.line_to_utf8": lambda text: _called("corpus.reading.encoding.line_to_utf8")(
         _raw(text), "cp949"
     ),
-    "corpus.reading.encoding.detect_encoding": lambda text: _called("corpus.reading.encoding.detect_encoding")(
+    "corpus.documents.encoding.detect_encoding": lambda text: _called("corpus.documents.encoding.detect_encoding")(
         _raw(text)
     ),
-    "corpus.reading.encoding: cp949": lambda text: _called("corpus.reading.encoding.detect_encoding")(
+    "corpus.reading.encoding: cp949": lambda text: _called("corpus.documents.encoding.detect_encoding")(
         text.encode("cp949", "ignore")
     ),
     "finetune.tasks.ner.task.find_entities": lambda text: _called("finetune.tasks.ner.task.find_entities")(

@@ -15,7 +15,8 @@ from unicodedata import normalize
 from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from finetune.custom_config import CustomColumns
-from finetune.data.custom_files import Record, Words, holds_words, nfc, read_table, read_words
+from finetune.data.custom_files import Record, Words, holds_words, missing_columns, nfc, read_table, read_words
+from finetune.data.files import remark, remark_on_nfd
 from finetune.examples import Example
 from finetune.tasks.labels import is_finite_number
 
@@ -27,7 +28,7 @@ OUTSIDE = "O"
 
 def read_classes(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
     """Texts and their class; ``known``: all classes, None: any."""
-    column = columns.label or "label"
+    column = columns.gold_field
 
     def gold_of(record: Record) -> str:
         label = text_in(record, column, may_be_number=True)
@@ -40,7 +41,7 @@ def read_classes(columns: CustomColumns, known: Sequence[str] | None, path: Path
 
 def read_numbers(columns: CustomColumns, path: Path) -> list[Example]:
     """Two texts and their number."""
-    column = columns.label or "label"
+    column = columns.gold_field
 
     def gold_of(record: Record) -> float:
         value = record.values[column]
@@ -59,6 +60,7 @@ def _read_pairs(columns: CustomColumns, column: str, gold_of: Callable[[Record],
     fields = columns.text_fields
     records = read_table(path, fields)
     labelled = _has_golds(records, column)
+    remark_on_nfd(path, (record.values.get(column) for record in records))
     return [
         Example(
             guid_of(columns, record, path),
@@ -86,7 +88,7 @@ def guid_of(columns: CustomColumns, record: Record | Words, path: Path) -> str:
 def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
     """The text of a column in NFC; ``BadInput`` if it is missing or no text."""
     if column not in record.values:
-        raise BadInput(f"{record.where}: no column {column!r}; there are {', '.join(map(str, record.values))}")
+        raise BadInput(f"{record.where}: {missing_columns(record, [column])}")
     value = record.values[column]
     if may_be_number and isinstance(value, bool | int):
         return str(value).lower()
@@ -97,10 +99,10 @@ def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
 
 def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
     """Sentences with a tag for each character except spaces; ``known``: all types, None: any."""
-    if columns.spans is None and columns.text is None and holds_words(path, [columns.tokens or "tokens"]):
+    token_column, tag_column = columns.tokens or "tokens", columns.gold_field
+    if not columns.has_spans and holds_words(path, [token_column]):
         return _from_words(columns, [(words, words.words, words.tags) for words in read_words(path)], known, path)
-    if columns.spans is None and columns.text is None:
-        token_column, tag_column = columns.tokens or "tokens", columns.tags or "tags"
+    if not columns.has_spans:
         records = read_table(path, [token_column])
         labelled = _has_golds(records, tag_column)
         return _from_words(
@@ -108,14 +110,13 @@ def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Pat
             [(r, list_in(r, token_column), list_in(r, tag_column) if labelled else []) for r in records],
             known, path,
         )  # fmt: skip
-    text_column, span_column = columns.text or "text", columns.spans or "spans"
-    assert isinstance(text_column, str)
+    text_column = columns.text_fields[0]
     records = read_table(path, [text_column])
-    labelled = _has_golds(records, span_column)
+    labelled = _has_golds(records, tag_column)
     examples = []
     for record in records:
         text = text_in(record, text_column)
-        tags = _tags_of_spans(record, text, record.values[text_column], span_column) if labelled else None
+        tags = _tags_of_spans(record, text, record.values[text_column], tag_column) if labelled else None
         examples.append(Example(guid_of(columns, record, path), tags, {"text": text}))
         _refuse_unknown(record.where, tags or (), known)
     return examples
@@ -124,7 +125,7 @@ def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Pat
 def list_in(record: Record, column: str) -> list[str]:
     """Words or tags of a cell: a list, a JSON list, or separated by spaces."""
     value = record.values[column]
-    if isinstance(value, str) and value.startswith("["):
+    if isinstance(value, str) and value.startswith("[") and value.rstrip().endswith("]"):
         value = _json_in(record, column)
     found = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or not found or not all(isinstance(item, str) and item for item in found):
@@ -223,18 +224,25 @@ def _span_of(span: Any, record: Record, column: str) -> tuple[int, int, str]:
 
 
 def read_answers(columns: CustomColumns, path: Path) -> list[Example]:
-    """Questions, passages and answers, "" for none; an answer without offset must occur once in the passage."""
+    """Questions, passages and answers, "" for none; an answer without offset must occur once in the passage, and one
+    that is not at its offset is moved to its place if that is clear."""
     question, context = columns.question or "question", columns.context or "context"
-    column = columns.answer or "answer"
+    column = columns.gold_field
     records = read_table(path, [question, context])
     labelled = _has_golds(records, column)
-    examples = []
+    examples, moved = [], 0
     for record in records:
         passage = text_in(record, context)
         texts, starts = _answers_in(record, column, columns, passage) if labelled else ([], [])
-        inputs = {"question": text_in(record, question), "context": passage, "start": starts[0] if starts else None}
+        places = [_place_of(text, passage, start, record.where) for text, start in zip(texts, starts, strict=True)]
+        moved += places != starts
+        inputs = {"question": text_in(record, question), "context": passage, "start": places[0] if places else None}
         gold = {"answers": texts, "question_type": None} if labelled else None
         examples.append(Example(guid_of(columns, record, path), gold, inputs))
+    if moved:
+        remark(
+            f"{path}: {moved:,} of {len(records):,} answers are not at their start; moved to their place in the passage"
+        )
     return examples
 
 
@@ -245,11 +253,11 @@ def _answers_in(record: Record, column: str, columns: CustomColumns, passage: st
     if isinstance(value, dict):  # as the Hub has SQuAD: {"text": […], "answer_start": […]}
         value, places = value.get("text"), value.get("answer_start")
     elif start is not None and value and places is None:
-        raise BadInput(f"{record.where}: no column {start!r}; there are {', '.join(map(str, record.values))}")
+        raise BadInput(f"{record.where}: {missing_columns(record, [start])}")
     texts = value if isinstance(value, list) else [value] if value not in ("", None) else []
     if not all(isinstance(text, str) and text.strip() for text in texts):
         raise BadInput(f"{record.where}: column {column!r} should hold words of the passage, found {value!r:.60}")
-    texts = [nfc(text) for text in texts]
+    texts = [text if (text := nfc(given)) in passage else text.strip() for given in texts]
     if places in ("", None):
         return texts, [_only_place(text, passage, record.where) for text in texts]
     listed = places if isinstance(places, list) else [places]
@@ -259,11 +267,20 @@ def _answers_in(record: Record, column: str, columns: CustomColumns, passage: st
     return texts, [len(normalize("NFC", raw[:number])) for number in numbers]
 
 
+def _place_of(text: str, passage: str, start: int, where: str) -> int:
+    """``start`` if the answer is there, the character before or after it, or the only place of the answer."""
+    if passage.startswith(text, start):
+        return start
+    near = [place for place in (start - 1, start + 1) if place >= 0 and passage.startswith(text, place)]
+    return near[0] if len(near) == 1 else _only_place(text, passage, where)
+
+
 def _only_place(text: str, passage: str, where: str) -> int:
     count = passage.count(text)
     if count != 1:
+        advice = "correct its column 'start', or add one, with the offset of its first character"
         raise BadInput(
-            f"{where}: answer {text!r:.60} occurs {count} times in its passage; add a column 'start' with the offset "
-            "of its first character"
+            f"{where}: answer {text!r:.60} occurs {count} times in its passage; "
+            f"{advice if count else 'expected words of the passage, unchanged'}"
         )
     return passage.find(text)

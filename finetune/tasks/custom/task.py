@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from corpus.documents.errors import BadInput
 from corpus.documents.section import problem_text
 from finetune.custom_config import CustomColumns, CustomTask
+from finetune.data.custom_files import unlabelled
 from finetune.examples import ErrorView, Example, Row
 from finetune.metrics import pearson, spearman
 from finetune.task import Files, HubLayout, Published, Task
@@ -45,23 +46,29 @@ def define(name: str, own: CustomTask) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if own.kind == "similarity":
         golds = [example.gold for example in read_numbers(columns, path)]
-        found["scale"] = max(golds) - min(golds) if None not in golds else 0.0
+        if None in golds:
+            raise unlabelled(path, columns.model_dump())
+        found["scale"] = max(golds) - min(golds)
     elif own.kind != "span" and own.labels is None:
         read = read_entities if own.kind == "tagging" else read_classes
-        found["labels"] = _labels_of(read(columns, None, path), own.kind, path)
+        found["labels"] = _labels_of(columns, read(columns, None, path), path)
     return {"name": name, **columns.model_dump(mode="json", exclude_none=True), **found}
 
 
-def _labels_of(examples: Sequence[Example], kind: str, path: Path) -> list[str]:
+def _labels_of(columns: CustomColumns, examples: Sequence[Example], path: Path) -> list[str]:
     golds = [example.gold for example in examples if example.gold is not None]
-    if kind == "tagging":
+    if not golds:
+        raise unlabelled(path, columns.model_dump())
+    if columns.kind == "tagging":
         found = {tag.partition("-")[2] for gold in golds for tag in gold} - {""}
         least = 1
     else:
         found, least = set(golds), 2
     if not least <= len(found) <= MAX_LABELS:
         what = f"{len(found):,} different labels" + (f", {min(found)!r}" if len(found) == 1 else "")
-        raise BadInput(f"{path}: {what}; expected {least} to {MAX_LABELS:,}; is it the right column?")
+        raise BadInput(
+            f"{path}: {what} in column {columns.gold_field!r}; expected {least} to {MAX_LABELS:,}; is it the right one?"
+        )
     return sorted(found)
 
 

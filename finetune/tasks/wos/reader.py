@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import format_json, read_json, read_records
+from finetune.data.files import format_json, read_json, read_records, remark
 from finetune.examples import IGNORED, Example, Feature, pad_inputs, pad_rows
 from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
 
@@ -44,6 +44,10 @@ def read(path: Path) -> list[Example]:
     examples = [example for place, record in records for example in _read_dialogue(record, ontology, labelled, place)]
     if not examples:
         raise BadInput(f"{path}: no user turn found; expected the WoS v1.1 format")
+    if count := sum(entry.endswith("-none") for example in examples for entry in example.gold or ()):
+        remark(
+            f"{path}: {count:,} state values are 'none', which is scored as a value; leave out slots without a value"
+        )
     return examples
 
 

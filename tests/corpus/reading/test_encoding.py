@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from corpus.documents.encoding import detect_encoding
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading import units
-from corpus.reading.encoding import UNDECODED, decode_blocks, detect_encoding
+from corpus.reading.encoding import UNDECODED, decode_blocks
 from corpus.reading.inputs import find_inputs
 from corpus.reading.read import Record, RejectedRecord, mask_record, read_unit
 from corpus.reading.units import plan_units

@@ -54,7 +54,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     ("content", "says"),
     [
         ('[{"guid": "a",}]', "broken JSON at line 1, column"),
-        (RECORDS.encode("cp949"), "not UTF-8"),
+        (RECORDS.encode() + b"\xff", "not UTF-8"),
         ("{}", "one JSON list"),
         ("[]", "at least one record"),
         ('[{"title": "제목"}]', "record 0 is not an object with a text under 'guid'"),

@@ -181,7 +181,7 @@ def test_a_table_in_any_layout_holds_the_same_examples(name: str, text: str, tmp
         ("a.csv", "", "no rows in it"),
         ("a.csv", "text,label\n ,1\n", "line 2: column 'text' should hold a text"),
         ("a.csv", "text,label\n비,\n", "line 2: column 'label' should hold a text"),
-        ("a.csv", "text,label\n비,1\n눈,1\n", "1 different labels, '1'; expected 2 to 1,000; is it the right column?"),
+        ("a.csv", "text,label\n비,1\n눈,1\n", "1 different labels, '1' in column 'label'; expected 2 to 1,000"),
         ("a.jsonl", '{"text": "비", "label": "1"}\n{"text": "눈"}\n', "line 2: no 'label', which other rows have"),
         ("a.jsonl", '{"text": "비", "label": "1"\n', "line 1: broken JSON"),
         ("a.jsonl", '["비"]\n', "line 1: expected a JSON object, found"),
