@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CORRELATIONS = ("pearsonr", "spearmanr")  # metrics from -100 to 100; all others are from 0 to 100
+SHARES = ("accuracy", "exact_match", "exact_match_as_intended", "joint_goal_acc")  # of examples that are right
 
 
 def percent(part: int, total: int) -> float | None:

@@ -70,7 +70,6 @@ class Inspection(NamedTuple):
 
     Fields:
         tables: rows to further figures by class or question type, under their titles.
-        trivial: ``(training examples, examples)`` to predictions without a model: majority class, mean, nothing.
         validate: what is wrong with the form of a prediction for an example, in words; None if nothing is.
         show: an example and its row as texts, gold and prediction only where they differ.
         differs: whether a prediction is an error.
@@ -78,7 +77,6 @@ class Inspection(NamedTuple):
     """
 
     tables: Callable[[Sequence[Row]], dict[str, Table]]
-    trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]
     validate: Callable[[Example, Prediction], str | None]
     show: Callable[[Example, Row], ErrorView]
     differs: Callable[[Row], bool] = lambda row: bool(row.gold != row.prediction)

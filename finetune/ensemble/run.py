@@ -40,7 +40,8 @@ ALL_SEEDS = "-all-seeds"
 TRAIN = "train again"
 SHARED = ("protocol", "split", "n", "own")  # equal for all members, like the examples
 TAKEN = (  # from the first member
-    "task", "protocol", "split", "is_official_dev", "n", "bootstrap_samples", "trivial", "paper_dev", "data", "own",
+    "task", "protocol", "split", "is_official_dev", "n", "bootstrap_samples", "constant", "counting", "counting_by",
+    "paper_dev", "data", "own",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from finetune.generative.tables import ResultTable
-from finetune.score.bootstrap import Z_95
+from finetune.score.intervals import Z_95
 
 AGAIN = "run the command that wrote it again"
 

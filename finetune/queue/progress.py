@@ -90,12 +90,13 @@ class Progress:
 
 
 def describe(result: Mapping[str, Any]) -> str:
-    """One line: ``ynat, model, seed 42: macro_f1 61.20 (trivial 6.13), 500 examples, 8.1 s``."""
+    """One line: ``ynat, model, seed 42: macro_f1 61.20 (constant 6.13, counting 40.25), 500 examples, 8.1 s``."""
     if "log_line" in result:  # a trial has its own line
         return str(result["log_line"])
     name = result["headline"]
-    value, trivial = (
-        "undefined" if result[kind][name] is None else f"{result[kind][name]:.2f}" for kind in ("scores", "trivial")
+    value, constant, counting = (
+        "undefined" if (found := result[kind].get(name)) is None else f"{found:.2f}"
+        for kind in ("scores", "constant", "counting")
     )
     who = ", ".join(part for part in (result["task"], result["model"], result["settings"]) if part)
     counts = result.get("parameters", {"trained": 0, "all": 0})
@@ -104,7 +105,7 @@ def describe(result: Mapping[str, Any]) -> str:
         f", {counts['trained']:,} of {counts['all']:,} parameters, {result['peak_mib']:,} MiB" if is_partial else ""
     )
     return (
-        f"{who}, seed {result['seed']}: {name} {value} (trivial {trivial}), "
+        f"{who}, seed {result['seed']}: {name} {value} (constant {constant}, counting {counting}), "
         f"{result['n']:,} examples, {result['seconds']} s{trained}"
     )
 

@@ -74,10 +74,12 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
     )
 
 
-def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    interval = settings["intervals"].get(name)
+def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    interval, value = settings["intervals"].get(name), settings["scores"][name]
     between = f"{interval[0]:.2f} – {interval[1]:.2f}" if interval else "–"
-    return name, _figure(settings["scores"][name]), between, _figure(settings["trivial"].get(name))
+    constant, counting = settings["constant"].get(name), settings["counting"].get(name)
+    mark = " †" if value is not None and counting is not None and value < counting else ""
+    return name, f"{_figure(value)}{mark}", between, _figure(constant), _figure(counting)
 
 
 def _figure(value: float | None) -> str:

@@ -32,8 +32,8 @@ from finetune.saved_models.load import FORMAT, MODEL_NAME, read_settings, task_o
 log = logging.getLogger(__name__)
 
 RESULTS = (
-    "task", "protocol", "precision", "headline", "scores", "intervals", "trivial", "split", "is_official_dev", "n",
-    "n_train", "seed", "data", "hyperparameters", "selected", "steps", "revision", "versions",
+    "task", "protocol", "precision", "headline", "scores", "intervals", "constant", "counting", "counting_by", "split",
+    "is_official_dev", "n", "n_train", "seed", "data", "hyperparameters", "selected", "steps", "revision", "versions",
 )  # fmt: skip
 OF_RELATIONS = ("re_markers", "re_restricted")  # written where they are not the defaults
 SAME = ("recipe", "encoder", "revision")  # of comparable trainings

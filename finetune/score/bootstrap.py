@@ -1,8 +1,9 @@
 """Resampling of scored examples: confidence intervals by bootstrap, and approximate randomization between two models.
 
 Groups (a dialogue, a passage) are drawn and swapped as a whole. The draws depend on the groups and the seed alone, so
-two models see the same resamples and the bootstrap is paired. An interval is the score ± 1.96 standard errors, not the
-percentiles: metrics that average over classes are biased in a resample, where rare classes are missing.
+two models see the same resamples and the bootstrap is paired. An interval comes from the variance of the resamples
+(``finetune.score.intervals``), not from percentiles: metrics that average over classes are biased in a resample, where
+rare classes are missing. A share of single examples needs no resamples.
 Legend: ``B`` resamples, ``N`` rows, ``S`` seeds, ``U`` groups.
 """
 
@@ -16,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.examples import Row
-from finetune.metrics import CORRELATIONS
+from finetune.metrics import SHARES
+from finetune.score.intervals import MANY, Interval, Part, interval_around
 from finetune.score.rescoring import DrawnRows, rescore
 from finetune.task import Task
 
 SAMPLES, SEED = 200, 42  # of the intervals in scores.json; the defaults of finetune.config
 RESAMPLES, SHUFFLES = 1_000, 2_000  # of a comparison
-Z_95 = 1.96  # standard errors on each side of a 95 % interval of a normal distribution
 
 Array = NDArray[np.float64]
 
@@ -61,37 +62,43 @@ def draw(groups: Sequence[str], samples: int, seed: int) -> Iterator[DrawnRows]:
 
 
 def error_and_interval(
-    value: float | None, resampled: Sequence[float | None] | Array, low: float, high: float
-) -> tuple[float, tuple[float, float]] | tuple[None, None]:
-    """The standard error of a value, and its 95 % interval, cut to the range of the metric.
+    value: float | None, resampled: Sequence[float | None] | Array, units: int, metric: str = "",
+    limits: Interval = (0.0, 100.0),
+) -> tuple[float, Interval] | tuple[None, None]:  # fmt: skip
+    """The standard error of a value, and its 95 % interval.
 
     Both are None if the value or one of its resamples is undefined, or there are fewer than 2.
+
+    Args:
+        units: the groups that are drawn.
+        metric, limits: as in ``interval_around``.
     """
     values_B = np.array(resampled, float)
     if value is None or len(values_B) < 2 or math.isnan(value) or np.isnan(values_B).any():
         return None, None
-    error = float(np.std(values_B, ddof=1))
-    return error, (max(value - Z_95 * error, low), min(value + Z_95 * error, high))
-
-
-def lowest_value(metric: str) -> float:
-    """The lower end of a metric's range; all metrics end at 100."""
-    return -100.0 if metric in CORRELATIONS else 0.0
+    variance = float(np.var(values_B, ddof=1))
+    part = Part(variance * units / max(units - 1, 1), max(units - 1, 1))
+    return math.sqrt(variance), interval_around(value, [part], units, metric, limits)
 
 
 def bootstrap(
     task: Task, rows: Sequence[Row], groups: Sequence[str], samples: int, seed: int
-) -> dict[str, tuple[float, float] | None]:
+) -> dict[str, Interval | None]:
     """The 95 % interval of each metric; None where a resample leaves the metric undefined.
 
     Args:
         groups: the group of each row; a group (a dialogue, a passage) is drawn as a whole.
         samples: number of resamples; fewer than 2 give no intervals.
     """
-    scores = task.score(rows)
-    resampled = rescore(task, rows, draw(groups, samples, seed)) if samples > 1 else {}
+    scores, units = task.score(rows), len(set(groups))
+    if samples < 2:
+        return dict.fromkeys(scores)
+    known = {name: value for name, value in scores.items() if name in SHARES and units == len(rows)}
+    resampled = rescore(task, rows, draw(groups, samples, seed)) if len(known) < len(scores) else {}
     return {
-        name: error_and_interval(value, resampled.get(name, ()), lowest_value(name), 100.0)[1]
+        name: interval_around(value, [Part(value * (100 - value) / units, MANY)], units)
+        if name in known
+        else error_and_interval(value, resampled[name], units, name)[1]
         for name, value in scores.items()
     }
 

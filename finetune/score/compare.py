@@ -73,6 +73,8 @@ class Tested:
             return "not shown; train both with 3 or more seeds"
         if (needed := self.seeds_needed()) is not None:
             return f"not shown; {needed:,} seeds would be needed"
+        if (shown := found.seeds_to_show(ALPHA / self.family)) is not None:
+            return f"not shown; {shown:,} seeds would show it if the difference stays the same"
         times = found.examples_needed(ALPHA / self.family)
         if times <= 1:
             return "not shown; more than 1,000 seeds would be needed"

@@ -25,6 +25,7 @@ from finetune.data.custom_files import nfc
 from finetune.data.files import identify
 from finetune.examples import Example, Prediction, Row, Table
 from finetune.registry import find_task
+from finetune.score.baselines import baselines
 from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
 from finetune.score.predictions import match, read_lines
 from finetune.task import Task
@@ -68,20 +69,15 @@ def defined(row: Mapping[str, Any]) -> dict[str, Any]:
 def scores_record(
     task: Task, rows: Sequence[Row], training: Sequence[Example], scored: Sequence[Example], samples: int, seed: int
 ) -> dict[str, Any]:
-    """The part of ``scores.json`` with scores, intervals, the trivial baseline (null without training examples) and the
-    paper's figures."""
+    """The part of ``scores.json`` with scores, intervals, baselines and the paper's figures."""
     scores = task.score(rows)
-    trivial: dict[str, Any] = dict.fromkeys(scores)
-    if training:
-        guesses = task.inspection.trivial(training, scored)
-        trivial = defined(task.score([Row(e.guid, e.gold, *g) for e, g in zip(scored, guesses, strict=True)]))
     intervals = bootstrap(task, rows, [task.group(example) for example in scored], samples, seed)
     return {
         "headline": next(iter(scores)),
         "bootstrap_samples": samples,
         "scores": defined(scores),
         "intervals": {name: intervals.get(name) for name in scores},
-        "trivial": trivial,
+        **baselines(task, training, scored),
         "paper_dev": {model: dict(figures) for model, figures in task.published.dev_scores.items()},
     }
 

@@ -173,16 +173,6 @@ def merge_labels(labels: Sequence[str], members: Sequence[MemberRecords]) -> lis
     return decode_labels(labels, (), (), mean_NK)
 
 
-def predict_majority(
-    labels: Sequence[str], training: Sequence[Example], examples: Sequence[Example]
-) -> list[Prediction]:
-    """Baseline: the most frequent training label (the first of equals), with training shares as scores."""
-    counts = Counter(example.gold for example in training)
-    best = max(labels, key=lambda label: counts[label])
-    shares = [counts[label] / len(training) for label in labels]
-    return [Prediction(best, shares) for _ in examples]
-
-
 def validate_label(labels: Sequence[str], example: Example, prediction: Prediction) -> str | None:
     """One of ``labels``; ``scores``, if given, are one number for each label."""
     value, scores = prediction
@@ -280,7 +270,6 @@ def label_fields(labels: Sequence[str], fields: Sequence[str]) -> dict[str, Any]
         "decode": partial(decode_labels, labels),
         "inspection": Inspection(
             tables=partial(class_tables, labels),
-            trivial=partial(predict_majority, labels),
             validate=partial(validate_label, labels),
             show=partial(show_fields, fields),
         ),

@@ -19,8 +19,7 @@ from typing import Any
 
 from corpus.documents.atomic_files import read_json_object
 from finetune.data.custom_files import read_json_lines
-from finetune.score.bootstrap import Z_95, lowest_value
-from finetune.score.significance import Part, reach
+from finetune.score.intervals import Part, interval_around, variance_of
 from launch.numbers import number
 from launch.recipe import OWN_MODEL
 
@@ -30,6 +29,7 @@ PAPER_HEAD = f"{PAPER_MODEL}, Table 36"
 LAST_WEIGHTS = "last weights"
 RECIPE_SETTINGS = "recipe settings"  # the name of settings that have none
 MAX_NAMES = 8  # of stale results
+BELOW = "†"  # marks a score below the counting baseline
 TUNED_ON = {
     "train": "hyperparameters tuned on a part of train",
     "dev": "hyperparameters tuned on the scored examples",
@@ -143,14 +143,10 @@ class Group:
         values = [result["scores"][metric] for result in self.results]
         return None if None in values else fmean(values)
 
-    def trivial(self, metric: str) -> float | None:
-        """The trivial baseline, which is the same for all seeds."""
-        return trivial_of(self.first, metric)
-
     def gain(self, metric: str) -> str:
-        """Points above the trivial baseline; a baseline without a defined score counts as 0."""
+        """Points above the better baseline."""
         value = self.mean(metric)
-        return "undefined" if value is None else f"{value - (self.trivial(metric) or 0.0):+.1f}"
+        return "undefined" if value is None else f"{value - better_baseline(self.first, metric):+.1f}"
 
     def interval(self, metric: str) -> tuple[float, float] | None:
         """95 % interval for new seeds and examples; None if it is missing for one seed."""
@@ -161,10 +157,9 @@ class Group:
         if len(intervals) == 1:
             return tuple(intervals[0])
         scores = [result["scores"][metric] for result in self.results]
-        sides = (max(x - low, high - x) for x, (low, high) in zip(scores, intervals, strict=True))  # clipped at 0, 100
-        examples = Part(fmean((side / Z_95) ** 2 for side in sides), max(1, self.first["n"] - 1))
-        far = reach([Part(variance(scores) / len(scores), len(scores) - 1), examples])
-        return max(value - far, lowest_value(metric)), min(value + far, 100.0)
+        examples = fmean(variance_of(*pair, metric) for pair in zip(scores, intervals, strict=True))
+        parts = [Part(variance(scores) / len(scores), len(scores) - 1), Part(examples, max(1, self.first["n"] - 1))]
+        return interval_around(value, parts, self.first["n"], metric)
 
     def cell(self, metric: str) -> str:
         """``85.18``, or ``85.18 ± 0.31`` over seeds."""
@@ -178,7 +173,8 @@ class Group:
         interval = self.interval(metric)
         parts = [f"{interval[0]:.1f} to {interval[1]:.1f}"] if interval else []
         parts += [f"{len(self.results)} seeds"] if count_seeds and len(self.results) > 1 else []
-        return "\n".join([self.cell(metric), *([", ".join(parts)] if parts else [])])
+        marked = self.cell(metric) + below(self.mean(metric), self.first, metric)
+        return "\n".join([marked, *([", ".join(parts)] if parts else [])])
 
     @property
     def selection(self) -> str:
@@ -218,13 +214,26 @@ def paper_metrics(result: Mapping[str, Any]) -> list[str]:
     return list(result["paper_dev"].get(PAPER_MODEL, result["scores"]))
 
 
-def trivial_of(result: Mapping[str, Any], metric: str) -> float | None:
-    """Score of the prediction that needs no model; None for AUPRC.
+def baselines_of(result: Mapping[str, Any], metric: str) -> tuple[float | None, float | None]:
+    """Scores of the best constant prediction and of the counting baseline; None if undefined, or in an older result,
+    whose constant is the majority class.
 
-    The reference code joins the two points of a constant prediction by a line, so its area under the precision-recall
-    curve is about 50 for any labels.
+    AUPRC has no constant: the reference code joins the two points of its curve by a line, so the area is about 50 for
+    any labels.
     """
-    return None if metric == "auprc" else result["trivial"][metric]
+    constant = None if metric == "auprc" else result.get("constant", result.get("trivial", {})).get(metric)
+    return constant, result.get("counting", {}).get(metric)
+
+
+def better_baseline(result: Mapping[str, Any], metric: str) -> float:
+    """The better of the two baselines; 0 if none has a defined score."""
+    return max((value for value in baselines_of(result, metric) if value is not None), default=0.0)
+
+
+def below(value: float | None, result: Mapping[str, Any], metric: str) -> str:
+    """The mark of a score below the counting baseline."""
+    counting = baselines_of(result, metric)[1]
+    return f" {BELOW}" if value is not None and counting is not None and value < counting else ""
 
 
 def paper_score(result: Mapping[str, Any], metric: str) -> float | None:

@@ -25,7 +25,7 @@ from launch.manifest import read_manifest
 from launch.numbers import count, duration
 from launch.report.blocks import Section, Table, Text
 from launch.report.classes import class_tables, error_tables
-from launch.report.results import Result, Results, read_results, selection_of, settings_of, trivial_of
+from launch.report.results import BELOW, Result, Results, baselines_of, read_results, selection_of, settings_of
 from launch.report.scores import compare_with_encoders, main_table, scores_section, settings_tables, verdict
 from launch.report.stages import corpus_section, pretraining_section, vocabulary_sections
 from launch.report.trainings import costs, hyperparameters, search_sections
@@ -50,11 +50,12 @@ SUMMARIES: dict[str, Callable[[dict[str, Any]], str]] = {  # of the counts in a 
 NOTE_ON_SETTINGS = "For the recipe settings only; the tables of the other settings are in their scores.json."
 CSV_COLUMNS = (
     "task", "model", "settings", "seed", "protocol", "split", "n", "n_train", "metric", "score", "lower_95",
-    "upper_95", "trivial", "chosen_by", "members", "seconds", "device",
+    "upper_95", "constant", "counting", "chosen_by", "members", "seconds", "device",
 )  # fmt: skip
 FORMULAS = tuple("=+-@\t\r")  # how a spreadsheet's formula starts; text cells that start so get an apostrophe
 LATEX_CHARACTERS = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$",
+    BELOW: r"$\dagger$",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "–": r"\textendash{}",
     "`": r"\textasciigrave{}", "'": r"\textquotesingle{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
@@ -152,7 +153,7 @@ def results_csv(scores: Sequence[Result]) -> str:
         for metric, score in result["scores"].items():
             low, high = result["intervals"].get(metric) or (None, None)
             counts = [result["split"], result["n"], result["n_train"]]
-            scored = [metric, score, low, high, trivial_of(result, metric)]
+            scored = [metric, score, low, high, *baselines_of(result, metric)]
             row = [*names, *counts, *scored, *more, result.get("seconds"), result.get("device")]
             writer.writerow(
                 [f"'{cell}" if str(cell)[:1] in FORMULAS and isinstance(cell, str) else cell for cell in row]

@@ -13,19 +13,22 @@ from launch.numbers import count, duration, number
 from launch.report.blocks import Block, Section, Table, Text
 from launch.report.differences import differences
 from launch.report.results import (
+    BELOW,
     LAST_WEIGHTS,
     PAPER_HEAD,
     RECIPE_SETTINGS,
     Group,
     Result,
     Results,
+    baselines_of,
+    below,
+    better_baseline,
     name_of,
     over_seeds,
     paper_metrics,
     paper_score,
     selection_of,
     settings_of,
-    trivial_of,
     weights_of,
 )
 
@@ -34,12 +37,14 @@ FACTS = {  # column, and how a value is stated that all results share
     "data": "data version {}",
 }  # fmt: skip
 MAX_RESULTS = 64  # whose single scores are on the page
-NUMBERS = ("score", "95 % interval", "trivial", "gain", "trained on", "scored on", PAPER_HEAD)
+BASELINES = ("constant", "counting")
+NUMBERS = ("score", "95 % interval", *BASELINES, "gain", "trained on", "scored on", PAPER_HEAD)
 NOTE = (
-    "Scores are 0 to 100. The trivial baseline needs no model: the majority class, the mean, the right-hand neighbour "
-    "as head, no answer, an empty state. Intervals come from resampling the scored examples. Scores of different tasks "
-    "are never averaged. AUPRC is the area under the precision-recall curve, averaged over the classes; for a constant "
-    "prediction the published code gives about 50 on any labels, so no baseline is shown."
+    "Scores are 0 to 100. Constant: the best constant prediction for this metric, found on the scored examples. "
+    f"Counting: a baseline without a network that counts in the training examples; {BELOW}: the score is below it. "
+    "Gain: points above the better of both. Intervals are for other examples. Scores of different tasks are never "
+    "averaged. AUPRC is the area under the precision-recall curve, averaged over the classes; for a constant "
+    "prediction the published code gives about 50 on any labels, so none is shown."
 )
 NOTE_ON_MEANS = (
     "The 95 % interval is below each score. With several seeds it covers new seeds and new examples. Overlapping "
@@ -49,10 +54,10 @@ NOTE_ON_PAPER = (
     " The scores of Table 36 come from the published code (here protocol klue-baseline). Each is the best of many "
     "evaluations on the dev set that it is reported on."
 )
-VERDICTS = {  # sign of the difference from the trivial baseline
-    1: "Better than the trivial baseline on {count} of {total} tasks (the whole 95 % interval is above it): {gains}.",
-    0: "No clear difference from the trivial baseline: {gains}.",
-    -1: "Worse than the trivial baseline: {gains}.",
+VERDICTS = {  # sign of the difference from the better baseline
+    1: "Better than both baselines on {count} of {total} tasks (the whole 95 % interval is above them): {gains}.",
+    0: "No clear difference from the better baseline: {gains}.",
+    -1: "Worse than the better baseline: {gains}.",
 }
 WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # condition, and the text with room for the tasks
     (
@@ -85,7 +90,7 @@ NOTE_ON_ANSWERS = (
 
 
 def verdict(groups: Sequence[Group]) -> list[str]:
-    """On which tasks each model is better than the trivial baseline by the headline metric.
+    """On which tasks each model is better than the better baseline by the headline metric.
 
     A task counts as better or worse only if the whole interval is above or below the baseline.
     """
@@ -94,7 +99,7 @@ def verdict(groups: Sequence[Group]) -> list[str]:
     for name in names:
         own = [group for group in groups if group.name == name]
         for sign, text in VERDICTS.items():
-            alike = [group for group in own if _versus_trivial(group) == sign]
+            alike = [group for group in own if _versus_baseline(group) == sign]
             parts = [", ".join(f"{metric} {g.gain(metric)}" for metric in paper_metrics(g.first)) for g in alike]
             gains = ", ".join(f"{group.task} ({part})" for group, part in zip(alike, parts, strict=True))
             line = text.format(count=len(alike), total=len(own), gains=gains)
@@ -103,10 +108,10 @@ def verdict(groups: Sequence[Group]) -> list[str]:
     return lines
 
 
-def _versus_trivial(group: Group) -> int:
-    """1: the interval of the headline metric is above the trivial baseline; -1: below; 0: around it or unknown."""
+def _versus_baseline(group: Group) -> int:
+    """1: the interval of the headline metric is above the better baseline; -1: below; 0: around it or unknown."""
     metric = group.first["headline"]
-    interval, baseline = group.interval(metric), group.trivial(metric) or 0.0
+    interval, baseline = group.interval(metric), better_baseline(group.first, metric)
     if interval is None or interval[0] <= baseline <= interval[1]:
         return 0
     return 1 if interval[0] > baseline else -1
@@ -129,7 +134,7 @@ def scores_section(results: Results) -> Section:
     means: list[Block] = [main_table(results), Text(NOTE_ON_MEANS, "note")]
     single: list[Block] = [
         _single_scores([*heads, *NUMBERS[: None if is_official else -1]], paper, "Every result", is_compared),
-        _single_scores([*heads, *NUMBERS[:3]], further, "Further metrics", True),
+        _single_scores([*heads, *NUMBERS[:4]], further, "Further metrics", True),
     ]
     left_out = Text(f"The scores of all {count(len(scores))} results are in results.csv in this folder.")
     return Section("Scores", [
@@ -140,6 +145,7 @@ def scores_section(results: Results) -> Section:
         *([Text(f"All results: {shared}.")] if shared else []),
         *(single if len(scores) <= MAX_RESULTS else [left_out]),
         Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
+        *_counted(scores),
         _scored_files(scores),
     ])  # fmt: skip
 
@@ -165,15 +171,25 @@ def _warnings(scores: Sequence[Result]) -> list[Text]:
     return warnings
 
 
+def _counted(scores: Sequence[Result]) -> list[Text]:
+    """What the counting baseline of each task counts."""
+    counted = {result["task"]: result["counting_by"] for result in scores if result.get("counting_by")}
+    lines = "; ".join(f"{task}: {what}" for task, what in counted.items())
+    return [Text(f"Counting baselines: {lines}.", "note")] if lines else []
+
+
 def printed_table(scores: Sequence[Result]) -> Table:
-    """The paper's metrics of every result with the trivial baseline, for the terminal."""
+    """The paper's metrics of every result with both baselines, for the terminal."""
     rows = []
     for result in scores:
         for metric in paper_metrics(result):
-            cells = [number(result["scores"][metric]), number(trivial_of(result, metric)), count(result["n"])]
-            rows.append([result["task"], name_of(result), str(result["seed"]), metric, *cells])
-    heads = ("task", "model", "seed", "metric", "score", "trivial", "n")
-    return Table(heads, rows, numbers=(4, 5, 6), title="Scores")
+            value = result["scores"][metric]
+            cells = [f"{number(value)}{below(value, result, metric)}", *map(number, baselines_of(result, metric))]
+            names = [result["task"], name_of(result), str(result["seed"]), metric]
+            rows.append([*names, *cells, count(result["n"])])
+    heads = ("task", "model", "seed", "metric", "score", *BASELINES, "n")
+    note = f"{BELOW} below the counting baseline" if any(BELOW in row[4] for row in rows) else ""
+    return Table(heads, rows, numbers=(4, 5, 6, 7), title="Scores", note=note)
 
 
 def main_table(results: Results) -> Table:
@@ -194,11 +210,11 @@ def main_table(results: Results) -> Table:
                 for name in models
             ]
             rows.append([
-                task, metric, *(cell or "–" for cell in cells), number(alike[0].trivial(metric)),
+                task, metric, *(cell or "–" for cell in cells), *map(number, baselines_of(alike[0].first, metric)),
                 *([number(paper_score(alike[0].first, metric))] if is_official else []),
                 *([_selections(alike)] if has_selection else []),
             ])  # fmt: skip
-    heads = ["task", "metric", *models, "trivial", *([PAPER_HEAD] if is_official else [])]
+    heads = ["task", "metric", *models, *BASELINES, *([PAPER_HEAD] if is_official else [])]
     columns = [*heads, *(["selected by"] if has_selection else [])]
     return Table(columns, rows, range(2, len(heads)), title=f"Tasks by models{over_seeds(groups)}")
 
@@ -217,13 +233,14 @@ def _single_scores(heads: list[str], cells: Sequence[tuple[Result, str]], title:
     signs = [place for place, head in enumerate(heads) if head == "gain"]
     rows = []
     for result, metric in cells:
-        interval, value, trivial = result["intervals"].get(metric), result["scores"][metric], trivial_of(result, metric)
+        interval, value = result["intervals"].get(metric), result["scores"][metric]
+        any_baseline = baselines_of(result, metric) != (None, None)
         row = {"task": result["task"], "metric": metric, **_facts_of(result)}
         row |= zip(NUMBERS, (
-            number(value),
+            f"{number(value)}{below(value, result, metric)}",
             "–" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}",
-            number(trivial),
-            "–" if value is None or metric == "auprc" else f"{value - (trivial or 0.0):+.2f}",
+            *map(number, baselines_of(result, metric)),
+            "–" if value is None or not any_baseline else f"{value - better_baseline(result, metric):+.2f}",
             count(result["n_train"]), count(result["n"]), number(paper_score(result, metric)),
         ), strict=True)  # fmt: skip
         rows.append([row[head] for head in heads])

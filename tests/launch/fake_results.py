@@ -32,7 +32,8 @@ def fake_result(task: str, model: str, settings: str, seed: int, **more: Any) ->
         "task": task, "model": model, "settings": settings, "seed": seed, "protocol": "malmoi", "split": "dev",
         "is_official_dev": True, "n": record.published.dev_examples, "n_train": 20_000, "headline": metrics[0],
         "bootstrap_samples": 200, "scores": scores, "intervals": {m: [x - 1.3, x + 1.3] for m, x in scores.items()},
-        "trivial": dict.fromkeys(metrics, 20.0), "tables": fake_tables(task, rng),
+        "constant": dict.fromkeys(metrics, 20.0), "counting": dict.fromkeys(metrics, 35.0),
+        "counting_by": "frequencies", "tables": fake_tables(task, rng),
         "paper_dev": {name: dict(figures) for name, figures in record.published.dev_scores.items()},
         "hyperparameters": {
             "lr": 2e-5 if "large" in model else 5e-5, "epochs": epochs, "batch_size": 32, "warmup_share": 0.1,

@@ -23,11 +23,11 @@ from launch.report.scores import verdict
 
 
 def result(
-    task: str, score: float | None, trivial: float | None, is_official: bool = False, **more: Any
+    task: str, score: float | None, constant: float | None, is_official: bool = False, **more: Any
 ) -> dict[str, Any]:
     return {
         "task": task, "model": "model", "seed": 1, "headline": "accuracy", "n": 10, "n_train": 40, "split": "dev",
-        "is_official_dev": is_official, "scores": {"accuracy": score}, "trivial": {"accuracy": trivial},
+        "is_official_dev": is_official, "scores": {"accuracy": score}, "constant": {"accuracy": constant},
         "intervals": {"accuracy": None}, "paper_dev": {"klue/roberta-base": {"accuracy": 85.5}}, "protocol": "malmoi",
         **more,
     }  # fmt: skip
@@ -55,11 +55,11 @@ def test_a_task_counts_as_better_only_if_the_whole_interval_is_above_the_baselin
         result("ynat", 9.0, 3.9, intervals={"accuracy": [3.9, 14.0]}),
         result("klue-re", 1.0, 20.0, intervals={"accuracy": [0.0, 2.0]}),
     ])  # fmt: skip
-    assert better.startswith("Better than the trivial baseline on 1 of 3 tasks") and better.endswith(
+    assert better.startswith("Better than both baselines on 1 of 3 tasks") and better.endswith(
         "klue-nli (accuracy +26.7)."
     )
-    assert unclear == "No clear difference from the trivial baseline: ynat (accuracy +5.1)."
-    assert worse == "Worse than the trivial baseline: klue-re (accuracy -19.0)."
+    assert unclear == "No clear difference from the better baseline: ynat (accuracy +5.1)."
+    assert worse == "Worse than the better baseline: klue-re (accuracy -19.0)."
 
 
 def test_seeds_that_disagree_give_no_clear_difference() -> None:
@@ -73,17 +73,17 @@ def test_seeds_that_disagree_give_no_clear_difference() -> None:
 
 def test_a_score_without_interval_or_value_gives_no_clear_difference() -> None:
     assert verdict_on([result("klue-sts", None, None), result("ynat", 90.0, 4.0)]) == [
-        "No clear difference from the trivial baseline: klue-sts (accuracy undefined), ynat (accuracy +86.0)."
+        "No clear difference from the better baseline: klue-sts (accuracy undefined), ynat (accuracy +86.0)."
     ]
 
 
-def test_auprc_has_no_trivial_baseline() -> None:
+def test_auprc_has_no_constant_baseline() -> None:
     more = {"headline": "micro_f1", "paper_dev": {"klue/roberta-base": {"micro_f1": 67.0, "auprc": 68.0}}}
     found = result("klue-re", 0.0, 0.0) | more | {
-        "scores": {"micro_f1": 33.0, "auprc": 36.9}, "trivial": {"micro_f1": 0.0, "auprc": 52.8}, "intervals": {},
+        "scores": {"micro_f1": 33.0, "auprc": 36.9}, "constant": {"micro_f1": 0.0, "auprc": 52.8}, "intervals": {},
     }  # fmt: skip
     rows = tables_of(found)[0].rows
-    assert [row[4] for row in rows] == ["0.00", "–"] and [row[5] for row in rows] == ["+33.00", "–"]
+    assert [row[4] for row in rows] == ["0.00", "–"] and [row[6] for row in rows] == ["+33.00", "–"]
 
 
 def test_published_scores_are_shown_only_for_the_official_dev_file() -> None:
@@ -127,10 +127,18 @@ OTHER = result("ynat", 70.0, 4.0, is_official=True, model="klue/roberta-base")
 
 def test_models_and_seeds_are_compared_by_task() -> None:
     first, *others = tables_of(*SEEDS, OTHER, result("klue-nli", 50.0, 33.3))
-    assert first.heads == ["task", "metric", "model", "klue/roberta-base", "trivial", "klue/roberta-base, Table 36"]
+    assert first.heads == [
+        "task",
+        "metric",
+        "model",
+        "klue/roberta-base",
+        "constant",
+        "counting",
+        "klue/roberta-base, Table 36",
+    ]
     assert first.rows == [
-        ["ynat", "accuracy", "62.00 ± 2.00", "70.00", "4.00", "85.50"],
-        ["klue-nli", "accuracy", "50.00", "–", "33.30", "–"],
+        ["ynat", "accuracy", "62.00 ± 2.00", "70.00", "4.00", "–", "85.50"],
+        ["klue-nli", "accuracy", "50.00", "–", "33.30", "–", "–"],
     ]
     assert "1 or 3 seeds" in first.title
     every = next(table for table in others if table.title == "Every result")
@@ -153,8 +161,8 @@ def test_results_on_other_examples_or_protocols_are_not_mixed() -> None:
 
 def test_the_verdict_names_each_model() -> None:
     ours, other = verdict_on([*SEEDS, OTHER | {"intervals": {"accuracy": [60.0, 80.0]}}])
-    assert ours == "model: no clear difference from the trivial baseline: ynat (accuracy +58.0)."
-    assert other.startswith("klue/roberta-base: better than the trivial baseline on 1 of 1 tasks")
+    assert ours == "model: no clear difference from the better baseline: ynat (accuracy +58.0)."
+    assert other.startswith("klue/roberta-base: better than both baselines on 1 of 1 tasks")
 
 
 def test_confusion_matrices_are_coloured_by_row() -> None:
@@ -219,7 +227,7 @@ def test_results_of_different_settings_are_separate(tmp_path: Path) -> None:
     scores = read_scores(tmp_path)
     assert [(found["settings"], found["seed"]) for found in scores] == [("", 1), ("", 2), ("lr-1e-05", 1)]
     compared, every, *others = tables_of(*scores)
-    assert list(compared.heads) == ["task", "metric", "model", "trivial"]
+    assert list(compared.heads) == ["task", "metric", "model", "constant", "counting"]
     assert compared.rows[0][2] == "61.00 ± 1.41"
     (settings,) = (table for table in others if table.title.startswith("Settings"))
     assert list(settings.heads) == ["task", "metric", "recipe settings", "lr-1e-05"]

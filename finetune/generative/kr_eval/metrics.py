@@ -72,8 +72,8 @@ def measure(
     score, rows = METRICS[metric](golds, answers), len(golds)
     value = score(np.arange(rows))
     drawn = draw([str(row) for row in range(rows)], samples if rows > 1 else 0, seed)
-    low = -100.0 if metric in CORRELATIONS else 0.0
-    error, interval = error_and_interval(value, [score(drawn_rows) for drawn_rows in drawn], low, 100.0)
+    name = f"{metric}r" if metric in CORRELATIONS else metric
+    error, interval = error_and_interval(value, [score(drawn_rows) for drawn_rows in drawn], rows, name)
     return {"value": None if math.isnan(value) else value, "error": error, "interval": interval}
 
 

@@ -99,7 +99,7 @@ def mean_over_questions(
     for drawn in draw(questions, RESAMPLES, SEED) if value is not None and len(questions) > 1 else ():
         groups = enumerate(members[questions[row]] for row in drawn.tolist())
         resampled.append(score([one._replace(question=str(place)) for place, group in groups for one in group]))
-    error, interval = error_and_interval(value, resampled, low, high)
+    error, interval = error_and_interval(value, resampled, len(questions), limits=(low, high))
     return {"score": value, "error": error, "interval": interval}
 
 

@@ -6,7 +6,6 @@ those that Korean allows here: projective, every head to the right, one root, as
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -44,15 +43,6 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
     return predictions
 
 
-def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-    """Baseline: every word depends on its right neighbor, the last one is the root; types are the most frequent ones of
-    inner and last words."""
-    inner = Counter(name for example in train for name in example.gold["types"][:-1])
-    last = Counter(example.gold["types"][-1] for example in train)
-    commonest = [max(sorted(counts), key=counts.__getitem__, default=DP_LABELS[0]) for counts in (inner, last)]
-    return [alignment.chain_words(example, *commonest) for example in examples]
-
-
 def show(example: Example, row: Row) -> ErrorView:
     """The sentence, and the arcs of words whose head or type differs."""
     words = example.inputs["words"]
@@ -85,7 +75,7 @@ KLUE_DP = Task(
         large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),
         quirks=QUIRKS,
     ),
-    inspection=Inspection(tables, predict_trivially, reader.validate_tree, show),
+    inspection=Inspection(tables, reader.validate_tree, show),
     hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), reader.convert),
     inference=reader.INFERENCE,
     ensembling=Ensembling(partial(alignment.merge, decode), alignment.to_records),

@@ -149,7 +149,6 @@ KLUE_MRC = Task(
     ),
     inspection=Inspection(
         tables=tables,
-        trivial=lambda training, examples: [Prediction("") for _ in examples],  # right for the unanswerable ones
         validate=validate_text,
         show=show,
         differs=lambda row: score([row])["exact_match"] < 100,

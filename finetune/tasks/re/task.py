@@ -25,15 +25,16 @@ ENTITIES = ("subject_entity", "object_entity")
 
 
 def read(path: Path, with_types: bool = False) -> list[Example]:
-    """Examples with ``sentence``, the spans ``subject`` and ``object`` (end exclusive) and, if asked for, their two
-    ``types``; gold is the label."""
+    """Examples with ``sentence``, the spans ``subject`` and ``object`` (end exclusive) and their two ``types``,
+    which are checked if ``with_types``; gold is the label."""
     examples = []
     for where, record, gold in labels.read_labelled("label", RE_LABELS, path):
         sentence = _sentence(record, where)
         subject, object_ = (_span(record, key, where) for key in ENTITIES)
-        inputs = {"sentence": sentence, "subject": subject, "object": object_}
+        types: tuple[Any, ...] = tuple(record[key].get("type") for key in ENTITIES)
         if with_types:
-            inputs["types"] = tuple(entity_types.type_of(record[key], f"{where}: '{key}'") for key in ENTITIES)
+            types = tuple(entity_types.type_of(record[key], f"{where}: '{key}'") for key in ENTITIES)
+        inputs = {"sentence": sentence, "subject": subject, "object": object_, "types": types}
         examples.append(Example(record["guid"], gold, inputs))
     return examples
 

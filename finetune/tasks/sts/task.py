@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -64,12 +63,6 @@ def merge(members: Sequence[MemberRecords]) -> list[Prediction]:
     return decode((), (), np.mean([[record["prediction"] for record in member] for member in members], axis=0))
 
 
-def predict_mean(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-    """Baseline: the mean of the training pairs (a constant has no correlation)."""
-    mean = fmean(example.gold for example in training)
-    return [Prediction(mean) for _ in examples]
-
-
 def validate_number(example: Example, prediction: Prediction) -> str | None:
     """A finite number."""
     value = prediction.value
@@ -112,7 +105,6 @@ KLUE_STS = Task(
     ),
     inspection=Inspection(
         tables=lambda rows: {},
-        trivial=predict_mean,
         validate=validate_number,
         show=show,
         distance=lambda row: abs(row.gold - row.prediction),

@@ -187,7 +187,6 @@ WOS = Task(
     ),
     inspection=Inspection(
         tables=tables,
-        trivial=lambda training, examples: [Prediction([]) for _ in examples],
         validate=validate_state,
         show=show,
         differs=lambda row: set(row.gold) != set(row.prediction),

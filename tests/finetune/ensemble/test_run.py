@@ -37,8 +37,9 @@ def write_result(out: Path, model: str, seed: int, shares: list[float], task: st
     right = 100 * sum(share > 0.5 for share in shares) / len(shares)
     result = {
         "task": task, "model": model, "settings": "", "seed": seed, "protocol": "malmoi", "split": "dev",
-        "is_official_dev": False, "n": len(shares), "n_train": 9, "bootstrap_samples": 3, "trivial": {"macro_f1": 20.0},
-        "paper_dev": {}, "data": {}, "selected": None, "recipe": {"data": {"dev": "0"}}, "headline": "macro_f1",
+        "is_official_dev": False, "n": len(shares), "n_train": 9, "bootstrap_samples": 3,
+        "constant": {"macro_f1": 20.0}, "paper_dev": {}, "data": {},
+        "selected": None, "recipe": {"data": {"dev": "0"}}, "headline": "macro_f1",
         "scores": {"macro_f1": right}, "intervals": {}, "fingerprint": f"{model}-{seed}", **changes,
     }  # fmt: skip
     (folder / "scores.json").write_text(json.dumps(result), "utf-8")
@@ -71,7 +72,7 @@ def test_members_are_matched_by_seed_and_averaged_over_seeds(out: Path) -> None:
         ("one", 1), ("one", 2), ("two", 1), ("two", 2),
     ]  # fmt: skip
     assert all(0 <= one["seconds"] < 60 for one in made)
-    assert set(made[0]["intervals"]) == {"macro_f1"} and made[0]["trivial"] == {"macro_f1": 20.0}
+    assert set(made[0]["intervals"]) == {"macro_f1"} and made[0]["constant"] == {"macro_f1": 20.0}
     alone = plan_ensembles(find_results([out], "ynat", ["two"]), "both")
     assert [(plan.name, len(plan.members)) for plan in alone] == [("both-all-seeds", 3)]
     assert plan_ensembles(find_results([out], "ynat", ["two"])[:1], "both") == []

@@ -21,7 +21,7 @@ def job(task: str, seed: int) -> Job:
 def outcome(job: Job, failure: str | None = None) -> Outcome:
     result = {
         "task": job.task, "model": job.model, "settings": "slow", "seed": job.seed, "headline": "accuracy", "n": 1_000,
-        "scores": {"accuracy": 61.0}, "trivial": {"accuracy": None}, "seconds": 8.1,
+        "scores": {"accuracy": 61.0}, "constant": {"accuracy": None}, "counting": {"accuracy": 40.25}, "seconds": 8.1,
     }  # fmt: skip
     return Outcome(job, failure=failure) if failure else Outcome(job, result)
 
@@ -47,6 +47,9 @@ def test_time_left_and_cost_follow_the_tasks_that_are_done(
     progress.ended(outcome(jobs[1], failure="no memory"))
     lines = (tmp_path / "jobs.log").read_text("utf-8").splitlines()
     assert len(caplog.records) == len(lines) == 3
-    assert "ynat, mo⟨U+001B⟩del, slow, seed 1: accuracy 61.00 (trivial undefined), 1,000 examples, 8.1 s" in lines[0]
+    assert (
+        "ynat, mo⟨U+001B⟩del, slow, seed 1: accuracy 61.00 (constant undefined, counting 40.25), 1,000 examples, 8.1 s"
+        in lines[0]
+    )
     assert lines[0].endswith("(4 of 8 done, eta 0:00:15, cost 20.00 of about 50.00)")
     assert "failed: no memory (5 of 8 done, 1 failed, eta" in lines[2]

@@ -208,6 +208,7 @@ def compared(value: float, p: float | None, seed_variance: float | None, example
         (0.3, 0.2, 1.0, 0.0, 1, "not shown; 90 seeds would be needed"),
         (0.05, 0.2, 1.0, 0.0, 1, "not shown; more than 1,000 seeds would be needed"),
         (1.0, 0.2, 0.1, 5.0, 1, "not shown; more seeds do not help, 39 times the examples would"),
+        (1.0, 0.2, 1.0, 0.2, 1, "not shown; 20 seeds would show it if the difference stays the same"),
     ],
 )
 def test_a_verdict_says_what_would_show_the_difference(

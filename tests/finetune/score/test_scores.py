@@ -148,25 +148,11 @@ def test_a_file_that_cannot_be_scored_is_explained(predictions: Path, task: str,
         score_file(task, predictions, samples=0)
 
 
-def test_the_interval_is_that_of_the_binomial_for_an_accuracy() -> None:
-    rows = [Row("", "neutral", "neutral" if i % 5 else "entailment") for i in range(400)]
-    lower, upper = bootstrap(NLI, rows, [str(i) for i in range(400)], 500, seed=1)["accuracy"]
-    reach = 196 * (0.8 * 0.2 / 400) ** 0.5
-    assert (80 - lower, upper - 80) == pytest.approx((reach, reach), rel=0.1)
-
-
 def test_rows_of_one_group_are_drawn_together() -> None:
     rows = [Row("", "neutral", "neutral" if i < 200 else "entailment") for i in range(400)]
     alone = bootstrap(NLI, rows, [str(i) for i in range(400)], 200, seed=1)["accuracy"]
     together = bootstrap(NLI, rows, [str(i // 40) for i in range(400)], 200, seed=1)["accuracy"]
     assert together[1] - together[0] > 4 * (alone[1] - alone[0])
-
-
-def test_the_interval_of_an_accuracy_stays_within_0_and_100() -> None:
-    for right, end in ((1, 0), (19, 1)):
-        rows = [Row("", "neutral", "neutral" if i < right else "entailment") for i in range(20)]
-        interval = bootstrap(NLI, rows, [str(i) for i in range(20)], 200, seed=1)["accuracy"] or (-1, -1)
-        assert interval[end] == 100 * end
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -178,7 +164,7 @@ def test_the_interval_of_a_correlation_reaches_below_zero(sign: int) -> None:
     lower, upper = intervals["pearsonr"] or (0, 0)
     assert sign * value["pearsonr"] > 50
     assert -100 < lower < value["pearsonr"] < upper < 100  # a correlation may be negative
-    assert value["pearsonr"] - lower == pytest.approx(upper - value["pearsonr"])
+    assert (upper - value["pearsonr"] < value["pearsonr"] - lower) == (sign > 0)  # shorter towards the end of the range
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -186,7 +172,7 @@ def test_the_interval_of_a_correlation_stays_within_its_range(sign: int) -> None
     golds = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.5, 3.5]
     rows = [Row("", gold, sign * (gold + error)) for gold, error in zip(golds, [0.9, -0.9] * 4, strict=True)]
     interval = bootstrap(STS, rows, [str(i) for i in range(8)], 100, seed=1)["pearsonr"] or (0, 0)
-    assert interval[(1 + sign) // 2] == sign * 100
+    assert -100 < interval[0] < interval[1] < 100 and sign * interval[(1 + sign) // 2] > 90
 
 
 def test_no_samples_give_no_interval() -> None:

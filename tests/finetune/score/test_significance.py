@@ -11,16 +11,17 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
 from finetune.score.bootstrap import Sample
+from finetune.score.intervals import ALPHA, quantile
 from finetune.score.significance import (
     EXAMPLES_ONLY,
     PAIRED,
     UNPAIRED,
     Difference,
+    coupling,
     differ,
     estimate,
     holm,
     power,
-    quantile,
 )
 
 EXAMPLES = 300
@@ -48,9 +49,11 @@ def test_students_t_is_that_of_scipy(df: float) -> None:
         assert power(2.8, df, bar) == pytest.approx(stats.nct.sf(bar, df, 2.8) + stats.nct.cdf(-bar, df, 2.8), abs=1e-4)
 
 
-def test_seeds_alone_are_tested_as_scipy_does() -> None:
+def test_seeds_alone_are_tested_as_scipy_does(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = (80.1, 81.4, 79.2, 80.8), (81.0, 82.9, 81.1, 81.3)
-    paired, welch = differ(of_scores(*a), of_scores(*b)), differ(of_scores(*a), of_scores(*b[:3], first=10))
+    welch = differ(of_scores(*a), of_scores(*b[:3], first=10))
+    monkeypatch.setattr("finetune.score.significance.coupling", lambda a, b: 1.0)
+    paired = differ(of_scores(*a), of_scores(*b))
     assert paired is not None and welch is not None
     theirs, others = stats.ttest_rel(b, a), stats.ttest_ind(b[:3], a, equal_var=False)
     assert (paired.test, welch.test) == (PAIRED, UNPAIRED)
@@ -137,3 +140,59 @@ def test_examples_that_both_models_find_hard_do_not_blur_their_difference() -> N
     assert found is not None and found.p is not None and found.p < 0.01
     spread = estimate(of_answers(a), "accuracy").interval or (0, 0)
     assert found.interval[1] - found.interval[0] < (spread[1] - spread[0]) / 3
+
+
+def coupled_pair(
+    rng: np.random.Generator, examples: int, gain: float, shared: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The answers of two models with three seeds each, and the gain of the second in points; trainings with the same
+    seed have the share ``shared`` of their luck in common."""
+    seeds, luck = 3, 0.03
+    easy_N, same_SN, same_S1 = (
+        rng.normal(size=examples),
+        rng.normal(size=(seeds, examples)),
+        rng.normal(size=(seeds, 1)),
+    )
+    sides = []
+    for more in (0.0, gain):
+        likes_N = (0.0 if shared else 0.5) * rng.normal(size=examples)
+        noise_SN, luck_S1 = (
+            math.sqrt(shared) * same + math.sqrt(1 - shared) * rng.normal(size=same.shape)
+            for same in (same_SN, same_S1)
+        )
+        sides.append((0.8 + more + luck * luck_S1 + easy_N + likes_N + noise_SN > 0).astype(float))
+    spread = math.sqrt(2 + luck**2 + (0.0 if shared else 0.25))
+    return sides[0], sides[1], 100 * (stats.norm.cdf((0.8 + gain) / spread) - stats.norm.cdf(0.8 / spread))
+
+
+def test_seeds_are_paired_only_if_their_predictions_are_coupled() -> None:
+    rng = np.random.default_rng(8)
+    for shared, low, high in ((0.0, -0.2, 0.2), (0.95, 0.6, 1.0)):
+        a, b, _ = coupled_pair(rng, EXAMPLES, 0.1, shared)
+        found = differ(of_answers(a), of_answers(b))
+        assert low < coupling(of_answers(a), of_answers(b)) < high
+        assert found is not None and found.test == (PAIRED if shared else UNPAIRED)
+    assert coupling(of_answers(a[:1]), of_answers(b[:1])) == 0.0
+
+
+def found_of(times: int, gain: float, shared: float) -> tuple[float, float]:
+    """The share of pairs that are called different, three seeds and 3,000 examples each, and the true difference."""
+    examples, rng = 3_000, np.random.default_rng(6)
+    weights = rng.multinomial(examples, np.full(examples, 1 / examples), size=200) / examples
+    count = 0
+    for _ in range(times):
+        a, b, points = coupled_pair(rng, examples, gain, shared)
+        one, other = (Sample((1, 2, 3), 100 * x.mean(axis=1), 100 * x @ weights.T, examples) for x in (a, b))
+        found = differ(one, other)
+        count += found is not None and found.p is not None and found.p <= ALPHA
+    return count / times, points
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [0.0, 0.3, 0.9])
+def test_three_seeds_find_a_difference_and_rarely_invent_one(shared: float) -> None:
+    invented, _ = found_of(1_000, 0.0, shared)
+    found, points = found_of(300, 0.12, shared)
+    print(f"| {shared} | {100 * invented:.1f} | {points:+.2f} | {100 * found:.0f} |")
+    assert invented <= 0.055
+    assert found >= 0.55

@@ -144,13 +144,6 @@ def test_a_long_pair_keeps_both_sides_and_both_separators(examples_of, tiny_enco
         assert ids[-1] == tokenizer.sep_token_id
 
 
-def test_trivial_predictions_are_the_majority_and_the_mean(examples_of) -> None:
-    examples = [Example("", gold, {}) for gold in ("경제", "세계", "세계")]
-    assert [p.value for p in TASKS["ynat"].inspection.trivial(examples, examples)] == ["세계"] * 3
-    sts = examples_of("klue-sts")
-    assert [p.value for p in TASKS["klue-sts"].inspection.trivial(sts, sts)] == pytest.approx([3.0] * 3)
-
-
 @pytest.mark.parametrize("task", NAMES)
 def test_a_file_without_labels_gives_features_without_labels(tmp_path: Path, tiny_encoder, task: str) -> None:
     key = LABEL_KEYS[task]

@@ -20,7 +20,8 @@ from tests.launch.fake_hub import Hub
 
 RESULT = {
     "task": "ynat", "model": "/home/somebody/model", "protocol": "malmoi", "precision": "fp32", "headline": "macro_f1",
-    "scores": {"macro_f1": 61.25}, "intervals": {"macro_f1": None}, "trivial": {"macro_f1": 6.0}, "split": "dev",
+    "scores": {"macro_f1": 61.25}, "intervals": {"macro_f1": None}, "constant": {"macro_f1": 6.0},
+    "counting": {"macro_f1": 40.0}, "counting_by": "words", "split": "dev",
     "is_official_dev": True, "n": 9_107, "n_train": 45_678, "seed": 1, "data": {}, "selected": None, "steps": 3,
     "hyperparameters": {"max_tokens": 64}, "revision": 1,
     "versions": {"malmoi": "0.1.0", "torch": "2", "transformers": "5"},

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.examples import IGNORED, Example, Row
-from finetune.tasks.dp.alignment import locate_words
+from finetune.tasks.dp.alignment import chain_words, locate_words
 from finetune.tasks.dp.reader import POS_IDS, POS_TAGS, UNKNOWN_POS
 from finetune.tasks.dp.task import KLUE_DP, configure
 from finetune.train.batched_prediction import to_tensors
@@ -103,7 +103,7 @@ def test_a_file_without_labels_has_no_gold_and_can_be_predicted(dev_file, tiny_e
     assert KLUE_DP.featurize(examples, tokenizer, 256, True) == []  # nothing to learn from
     features = KLUE_DP.featurize(examples, tokenizer, 256, False)
     assert [feature["heads"] for feature in features] == [[IGNORED] * 4, [IGNORED] * 2, [IGNORED] * 4]
-    values = {e.guid: tree.value for e, tree in zip(examples, KLUE_DP.inspection.trivial([], examples), strict=True)}
+    values = {example.guid: chain_words(example, "NP", "VP").value for example in examples}
     KLUE_DP.write(dev_file, values, dev_file)
     assert {example.guid: example.gold for example in KLUE_DP.read(dev_file)} == values
 
@@ -115,8 +115,7 @@ def test_labels_in_some_sentences_only_are_an_error(dev_file):
 
 
 def test_predictions_are_written_in_the_official_layout(dev_file, examples, tmp_path):
-    trees = KLUE_DP.inspection.trivial(examples, examples)
-    values = {example.guid: tree.value for example, tree in zip(examples, trees, strict=True)}
+    values = {example.guid: chain_words(example, "NP_SBJ", "VP").value for example in examples}
     KLUE_DP.write(dev_file, values, tmp_path / "out.tsv")
     assert {example.guid: example.gold for example in KLUE_DP.read(tmp_path / "out.tsv")} == values
     KLUE_DP.write(tmp_path / "out.tsv", {example.guid: example.gold for example in examples}, tmp_path / "again.tsv")
@@ -268,13 +267,6 @@ def test_scores_depend_on_neither_batch_mates_nor_padding(examples, tiny_encoder
         for other in (raw, longer):
             np.testing.assert_allclose(alone["arcs"], other["arcs"], atol=1e-5)
             np.testing.assert_array_equal(alone["types"], other["types"])
-
-
-def test_trivial_trees_chain_the_words(examples):
-    predictions = KLUE_DP.inspection.trivial(examples, examples)
-    assert predictions[0].value == {"heads": [2, 3, 4, 0], "types": ["NP_SBJ"] * 3 + ["VP"]}
-    rows = [Row(e.guid, e.gold, p.value) for e, p in zip(examples, predictions, strict=True)]
-    assert 0 < KLUE_DP.score(rows)["uas_micro_f1"] < 100
 
 
 def test_every_real_tree_survives_decoding(shared, klue_tokenizer):

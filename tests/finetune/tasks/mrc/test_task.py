@@ -246,10 +246,6 @@ def test_an_encoder_without_segments_needs_no_segment_ids(examples, tiny_encoder
     assert model(**without)["loss"] == model(**batch)["loss"]
 
 
-def test_trivially_no_question_has_an_answer(examples):
-    assert score(examples, KLUE_MRC.inspection.trivial(examples, examples))["exact_match"] == 25
-
-
 def test_written_predictions_are_an_official_file_again(write, tmp_path):
     official = write(
         [question(n, "무엇?", []) | {"plausible_answers": []} for n in range(4)], CONTEXT + "\n이사는 서울로"

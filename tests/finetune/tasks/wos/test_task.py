@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from finetune.examples import Row
 from finetune.tasks.wos.ontology import SLOTS, find_ontology
 from finetune.tasks.wos.task import WOS, parse_input
 from finetune.train.batched_prediction import to_tensors
@@ -186,13 +185,6 @@ def test_training_lowers_the_loss_and_learns_the_states(examples, tiny_encoder):
     assert loss.item() < first / 10
     predictions = WOS.decode(examples, features, model.predict(**batch))
     assert [set(prediction.value) for prediction in predictions] == [set(example.gold) for example in examples]
-
-
-def test_trivially_every_state_is_empty(examples):
-    rows = [
-        Row(e.guid, e.gold, p.value) for e, p in zip(examples, WOS.inspection.trivial(examples, examples), strict=True)
-    ]
-    assert WOS.score(rows) == {"joint_goal_acc": 25, "slot_micro_f1": 25, "slot_pooled_f1": 0}
 
 
 def test_importing_the_task_imports_no_torch():
