@@ -30,7 +30,7 @@ class SourceConfig(Section):
     format: str = Field("auto", description="auto, or modu, cc100, namuwiki, news, petitions, wikipedia.")
     text_field: str | None = Field(None, min_length=1, description="Overrides corpus.text_field for this source.")
 
-    _one_path = field_validator("inputs", mode="before")(_as_list)
+    _one_path = field_validator("inputs", mode="before", json_schema_input_type=str | list[str])(_as_list)
 
 
 class DecontaminateConfig(Section):
@@ -183,4 +183,6 @@ class CorpusConfig(Section):
     shard_documents: int = Field(10_000, gt=0, description="Documents per shard.")
     seed: int = Field(42, ge=0, description="Seed of the samples, and of replacements with pii.repeatable.")
 
-    _one_path = field_validator("inputs", "benchmarks", mode="before")(_as_list)
+    _one_path = field_validator("inputs", "benchmarks", mode="before", json_schema_input_type=str | list[str] | None)(
+        _as_list
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -191,13 +192,17 @@ app.command("status", rich_help_panel=STATUS)(show_status)
 @app.command(rich_help_panel=STATUS)
 def recipes(
     name: Annotated[str | None, typer.Argument(help="Recipe to print.", autocompletion=_recipe_names)] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of recipes, for editors.")] = False,
 ) -> None:
     """List the shipped recipes with purpose, cost and requirements, or print one.
 
     Example:  malmoi recipes smoke > mine.yaml
     """
-    from launch.recipe import load_recipe, locate_recipe
+    from launch.recipe import Recipe, load_recipe, locate_recipe
 
+    if schema:
+        found = {**Recipe.model_json_schema(), "required": []}  # the name defaults to that of the file
+        return typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
     if name is not None:
         typer.echo(locate_recipe(name).read_text("utf-8"), nl=False)
         return

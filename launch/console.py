@@ -23,6 +23,7 @@ from rich.text import Text
 from tqdm import tqdm
 from typer.core import TyperGroup
 
+from corpus.documents.errors import explain_panic
 from corpus.documents.escaping import escape_controls, escape_markdown, escape_message
 from launch.errors import error_message, exit_code, explain_missing_module, is_user_error
 
@@ -38,8 +39,8 @@ def run_app(app: Callable[..., object], name: str) -> None:
     escape_unencodable()
     try:
         app(prog_name=name)
-    except Exception as error:
-        reported: BaseException | None = error if is_user_error(error) else None
+    except BaseException as error:
+        reported: BaseException | None = explain_panic(error) or (error if is_user_error(error) else None)
         if isinstance(error, ModuleNotFoundError):
             reported = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
         if reported is None:

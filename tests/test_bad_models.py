@@ -262,6 +262,18 @@ def test_bad_tokenizer_is_one_sentence(
     assert "tokenizer" in message or "model" in message
 
 
+@pytest.mark.parametrize("command", [finetune, statistics, extend])
+def test_a_pattern_that_explodes_is_one_sentence(command: Any, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The library panics, which is no ``Exception`` of Python."""
+    split = {"type": "Split", "pattern": {"Regex": "([가-힣]+)+$"}, "behavior": "Isolated", "invert": False}
+    change("tokenizer.json", pre_tokenizer=split)(place / "model")
+    long = f"{'가나다' * 20}x "
+    Path("text.txt").write_text(long, "utf-8")
+    for path in Path("klue").rglob("*.json"):
+        path.write_text(path.read_text("utf-8").replace("소식 ", long), "utf-8")
+    assert "pattern" in try_out(command, capfd).refused("tokenizer")
+
+
 @pytest.mark.parametrize("fault", VOCABULARY_FAULTS)
 @pytest.mark.parametrize("command", [statistics, push, pack])
 def test_bad_vocabulary_is_one_sentence(

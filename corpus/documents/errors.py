@@ -25,6 +25,19 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).split("\n")[0][:200]
 
 
+def explain_panic(error: BaseException) -> BadInput | None:
+    """The message for a panic of the Rust library that encodes text; None for other errors.
+
+    A panic is a ``BaseException`` of a module that cannot be imported, so no process can send it to another.
+    """
+    if type(error).__name__ != "PanicException":
+        return None
+    return BadInput(
+        f"the tokenizer cannot encode this text ({first_line(error)}); its file has a pattern that takes too long or "
+        "is broken, so use another tokenizer"
+    )
+
+
 def is_full_disk(error: BaseException) -> bool:
     """Whether an error means that the disk is full."""
     if isinstance(error, OSError) and error.errno is not None:

@@ -30,7 +30,7 @@ from uuid import uuid4
 from tqdm import tqdm
 
 from corpus.documents.atomic_files import fsync, fsync_tree, read_json
-from corpus.documents.errors import BadInput, with_path
+from corpus.documents.errors import BadInput, explain_panic, with_path
 
 log = logging.getLogger(__name__)
 COUNTS_NAME, PROGRESS_NAME = "counts.json", "progress.json"
@@ -217,6 +217,10 @@ def run_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Pat
         fsync(home.parent)
     except OSError as error:
         raise with_path(error, home.parent) from error
+    except BaseException as error:
+        if panic := explain_panic(error):
+            raise panic from None
+        raise
 
 
 def _start_processes(workers: int) -> ProcessPoolExecutor:

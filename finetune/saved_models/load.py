@@ -83,11 +83,12 @@ def load_model(name: str | Path, device: str = "auto") -> SavedModel:
 
 
 def find_model_folder(name: str) -> Path:
-    """The folder meant: itself, ``model/`` in the folder of a training, or a copy of a Hub repository."""
+    """The folder meant: itself, the only ``model/`` in the folder of a training or of its seeds, or a copy of a Hub
+    repository."""
     folder = Path(name).expanduser()
     if folder.is_dir():
-        inner = folder / MODEL_NAME
-        return inner if not (folder / MODEL_INFO_NAME).exists() and (inner / MODEL_INFO_NAME).is_file() else folder
+        inner = [path for depth in ("", "seed-*/") for path in folder.glob(f"{depth}{MODEL_NAME}/{MODEL_INFO_NAME}")]
+        return inner[0].parent if not (folder / MODEL_INFO_NAME).exists() and len(inner) == 1 else folder
     if folder.exists():
         raise BadInput(f"{name}: a file; give the folder of a saved model, runs/…/seed-42/model")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):

@@ -59,7 +59,7 @@ TRAIN_TOKENS = {  # of the official training files in KLUE's vocabulary, over al
     "ynat": 0.7e6, "klue-sts": 0.4e6, "klue-nli": 1e6, "klue-ner": 0.7e6, "klue-re": 1.9e6, "klue-dp": 0.3e6,
     "klue-mrc": 10e6, "wos": 10e6,
 }  # fmt: skip
-OTHER_TOKENS, SAMPLE_TOKENS, TOKENS_PER_EXAMPLE = 1e6, 5e4, 60
+SAMPLE_TOKENS, TOKENS_PER_EXAMPLE = 5e4, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,10 @@ def _seconds_by_size(job: Job, recipe: Recipe, rate: float) -> float:
     sizes = json.loads(config.read_text("utf-8")) if config.is_file() else {}
     hidden, layers = sizes.get("hidden_size", net.hidden), sizes.get("num_hidden_layers", net.layers)
     weights = layers * (4 * hidden**2 + 2 * hidden * sizes.get("intermediate_size", net.intermediate))
-    tokens = SAMPLE_TOKENS if recipe.finetune.data == SAMPLE else TRAIN_TOKENS.get(job.task, OTHER_TOKENS)
+    if custom := recipe.finetune.custom.get(job.task):
+        tokens = Path(custom.train or custom.dev).stat().st_size / BYTES_PER_TOKEN
+    else:
+        tokens = SAMPLE_TOKENS if recipe.finetune.data == SAMPLE else TRAIN_TOKENS[job.task]
     tokens = min(tokens, (job.config.max_train_examples or math.inf) * TOKENS_PER_EXAMPLE)
     override = job.config.overrides.get(job.task)
     epochs = (override and override.epochs) or task_of(job.task, job.config).hyperparameters_for(hidden).epochs
