@@ -32,7 +32,7 @@ ABOUT = """Pretrain Korean language models from raw text and score them on the K
 
 Example:  malmoi run smoke        (embedded sample, a few minutes on two cores)
 """
-NEEDS = {"text": "your text", "klue": "the KLUE files", "gpu": "GPUs"}
+NEEDS = {"text": "text", "klue": "KLUE", "gpu": "GPUs"}
 STAGES, TOOLS, STATUS = "Pipeline stages", "Tools", "Status and planning"
 STAGE_VERBS = (  # in pipeline order: verb, purpose, example
     ("run", "Run all stages in order, from raw text to the report.", "malmoi run smoke"),
@@ -206,7 +206,7 @@ def recipes(
     if name is not None:
         typer.echo(locate_recipe(name).read_text("utf-8"), nl=False)
         return
-    table = Table(Column("recipe", no_wrap=True), "purpose", "cost", "needs")
+    table = Table(Column("recipe", no_wrap=True), Column("purpose", overflow="fold"), "cost", "needs")
     for shipped in _recipe_names():
         recipe = load_recipe(shipped)
         table.add_row(shipped, recipe.about, recipe.cost, ", ".join(NEEDS[need] for need in recipe.needs) or "–")

@@ -102,11 +102,11 @@ def count_corpus(shards: Sequence[Path], work: Path, do: MapUnits) -> tuple[list
     """Files of eojeol types, one per partition, and counts of the corpus, with ``frequencies`` and ``alphabet``."""
     portions, partitions = divide(shards)
     count = partial(count_portion, partitions=partitions)
-    counted = do(count, portions, work / "count", title="eojeols", size_of=attrgetter("size"))
+    counted = do(count, portions, work / "count", title="count words", size_of=attrgetter("size"))
     homes = [unit_folder(work / "count", number) for number in range(len(portions))]
     runs = [home / run_name(n) for home, counts in zip(homes, counted, strict=True) for n in range(counts["runs"])]
     merge = partial(merge_partition, runs=runs)
-    merged = do(merge, range(partitions), work / "types", title="eojeol types")
+    merged = do(merge, range(partitions), work / "types", title="add up counts")
     sources = _add_up(counts["sources"] for counts in counted)
     return [unit_folder(work / "types", number) / TYPES_NAME for number in range(partitions)], {
         "documents": sources.total(),
@@ -138,7 +138,7 @@ def weigh_types(
         lowest_frequency=lowest,
         jamo_fallback=config.jamo_fallback,
     )
-    weighed = do(weigh, types, work / "units", title="morphemes")
+    weighed = do(weigh, types, work / "units", title="split words")
     return [unit_folder(work / "units", number) for number in range(len(types))], {
         "analysed_types": sum(counts["types"] for counts in weighed),
         "lowest_frequency": lowest,
@@ -150,7 +150,7 @@ def learn(
 ) -> tuple[list[str], int]:
     """Pieces learned from the units of all partitions (with extra ones to prune), and the number of units."""
     work_on = partial(_learn, alphabet=alphabet, config=config)
-    [counts] = map_in_processes(work_on, [tuple(segmented)], work / "merges", title="merges")
+    [counts] = map_in_processes(work_on, [tuple(segmented)], work / "merges", title="learn pieces")
     return read_pieces(unit_folder(work / "merges", 0) / PIECES_NAME), counts["units"]
 
 

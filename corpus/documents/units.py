@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import shutil
 import signal
@@ -35,6 +36,7 @@ from corpus.documents.errors import BadInput, explain_panic, with_path
 log = logging.getLogger(__name__)
 COUNTS_NAME, PROGRESS_NAME = "counts.json", "progress.json"
 REPORT_SECONDS = 30.0
+MIN_ESTIMATED, WITHOUT_ESTIMATE = 0.05, "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]"  # of the bar on a terminal
 KILLED = (
     "a worker process was killed, probably because memory ran out; run the same command again with fewer workers "
     "(at least workers=1) to resume"
@@ -105,11 +107,13 @@ class Progress:
         self._done = self._new = 0
         self._began, self._is_over = time.monotonic(), Event()
         scale: dict[str, Any] = {"unit": "B", "unit_scale": True} if is_bytes else {}
-        self._bar = tqdm(total=total, desc=title, disable=None, **scale)
+        self._bar = tqdm(total=total, desc=title, disable=None, bar_format=WITHOUT_ESTIMATE, **scale)
 
     def add(self, amount: int, *, is_new: bool = True) -> None:
         """``is_new``: not finished by an earlier run."""
         self._done, self._new = self._done + amount, self._new + amount * is_new
+        if self._new >= MIN_ESTIMATED * (self._total or math.inf):  # the first units wait for processes to start
+            self._bar.bar_format = None
         self._bar.update(amount)
         self._write()
 

@@ -15,7 +15,7 @@ from markupsafe import escape
 from corpus.documents.escaping import escape_controls
 
 WIDTH, HEIGHT = 340, 150  # with the labels; a chart scales with the page
-LEFT, BOTTOM, TOP, RIGHT = 30, 30, 8, 8  # margins
+LEFT, BOTTOM, TOP, RIGHT = 44, 30, 8, 8  # margins
 MAX_DOTS = 30
 
 
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 
 def line_chart(lines: Sequence[Line], x_label: str, y_label: str, *, from_zero: bool = False) -> str:
-    """Lines over one pair of axes; ``y_label`` is not drawn, but read out by screen readers.
+    """Lines over one pair of axes with their labels.
 
     Args:
         from_zero: start the vertical axis at 0.
@@ -53,6 +53,8 @@ def line_chart(lines: Sequence[Line], x_label: str, y_label: str, *, from_zero: 
     ]
     shapes += [_draw_line(line, x, y) for line in lines]
     shapes.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 3}">{_text(x_label)}</text>')
+    middle = (TOP + floor) / 2
+    shapes.append(f'<text x="9" y="{middle}" transform="rotate(-90 9 {middle})">{_text(y_label)}</text>')
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
     return f'<svg class="plot" {box} role="img" aria-label="{_text(y_label)}">{"".join(shapes)}</svg>'
 

@@ -86,6 +86,7 @@ def _full_table(title: str, group: Group, name: str, is_one_of_several: bool) ->
     is_confusion = _is_confusion(group.first["tables"][name])
     sums = [[sum(row.get(head) or 0 for row in rows) for head in columns] for rows in by_name.values()] * is_confusion
     heat = [[n / max(1, sum(counts)) for n in counts] for counts in sums]
+    heads = [f"{heads[0]} ↓ predicted →", *columns] if is_confusion else heads
     return Table(heads, rows, numeric, title=title, folded=is_one_of_several or not is_confusion, heat=heat)
 
 

@@ -28,7 +28,7 @@ def learn_pieces(units: Mapping[str, int], size: int, *, singles: Sequence[str],
     pieces = dict.fromkeys(singles)
     known = set(singles)
     words = {unit: count for unit, count in units.items() if known.issuperset(split_unit(unit))}
-    with tqdm(total=size, initial=len(pieces), desc="merges", disable=None) as bar:
+    with tqdm(total=size, initial=len(pieces), desc="learn pieces", disable=None) as bar:
         for left, right in merges(words, min_frequency):
             if len(pieces) >= size:
                 break

@@ -83,6 +83,7 @@ def test_without_text_the_encoder_is_only_fine_tuned(here: Path, capfd: Any) -> 
 SPAN = {"Question": "누가?", "context": "비가 왔다", "answer": "비"}
 FILES: list[tuple[str, Any, dict[str, Any]]] = [
     ("t.csv", ROWS, {"kind": "label", "text": "title", "label": "분류"}),
+    ("windows.csv", ROWS, {"kind": "label", "text": "title", "label": "분류"}),
     ("t.jsonl", [{"a": row["분류"], "b": row["title"]} for row in ROWS], {"kind": "label", "text": "b", "label": "a"}),
     (
         "p.jsonl", [{"Premise": "비", "hypothesis": "눈", "gold": str(n % 3)} for n in range(9)],
@@ -102,7 +103,7 @@ FILES: list[tuple[str, Any, dict[str, Any]]] = [
 def test_the_kind_and_the_columns_are_found(name: str, content: Any, found: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / name
     if name.endswith(".csv"):
-        write_csv(path, content)
+        write_csv(path, content, "cp949" if name.startswith("windows") else "utf-8")
     elif isinstance(content, str):
         path.write_text(content, "utf-8")
     else:
