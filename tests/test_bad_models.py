@@ -262,7 +262,7 @@ def test_bad_tokenizer_is_one_sentence(
     assert "tokenizer" in message or "model" in message
 
 
-@pytest.mark.parametrize("command", [statistics, lambda folder: finetune(folder.absolute())])
+@pytest.mark.parametrize("command", [statistics])
 def test_a_pattern_that_explodes_is_one_sentence(command: Any, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The library panics, which is no ``Exception`` of Python."""
     split = {"type": "Split", "pattern": {"Regex": "([가-힣]+)+$"}, "behavior": "Isolated", "invert": False}
