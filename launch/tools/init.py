@@ -86,6 +86,8 @@ def _ask(question: str, option: str, default: str | None = "") -> str:
 
 def make_recipe(text: str | None, task: Path, model: str, folder: Path) -> dict[str, Any]:
     """The values of the recipe; paths are relative to its ``folder``. ``BadInput``: a file cannot be used."""
+    from finetune.encoder.loading import load_config
+
     columns = find_columns(task)
     name = re.sub(r"^[\W\d_]+", "", UNSAFE_IN_NAMES.sub("-", task.name.split(".")[0])).replace(".", "-") or "task"
     custom = {name: {"kind": columns.pop("kind"), "dev": _relative(task, folder), **columns}}
@@ -103,22 +105,16 @@ def make_recipe(text: str | None, task: Path, model: str, folder: Path) -> dict[
     steps = int(min(MAX_STEPS, max(MIN_STEPS, size / BYTES_PER_TOKEN / (SEQUENCE_LENGTH * BATCH))))
     pretrain = {
         "init_from": encoder, "steps": steps, "global_batch": BATCH, "rows": {"sequence_length": SEQUENCE_LENGTH},
-        "optimizer": {"warmup_share": 0.06}, **_architecture(model),
+        "optimizer": {"warmup_share": 0.06},
     }  # fmt: skip
+    if (kind := load_config(model).model_type) != "roberta":
+        pretrain["model"] = {"architecture": kind}
     tuned = {**finetune, "models": ["model", encoder]}
     return {"about": about, "corpus": corpus, "tokenizer": {"extend": 768}, "pretrain": pretrain, "finetune": tuned}
 
 
 def _relative(path: Path, folder: Path) -> str:
     return str(path) if path.is_absolute() else os.path.relpath(path, folder)
-
-
-def _architecture(model: str) -> dict[str, Any]:
-    """What a recipe must say of an encoder that is no RoBERTa."""
-    from finetune.encoder.loading import load_config
-
-    kind = load_config(model).model_type
-    return {} if kind == "roberta" else {"model": {"architecture": kind}}
 
 
 def find_texts_and_keys(text: str, folder: Path) -> tuple[dict[str, Any], int]:
@@ -188,14 +184,13 @@ def find_columns(path: Path) -> dict[str, Any]:
     counts = {name: len({str(row.get(name)) for row in rows}) for name in rows[0] if name not in pair}
     few = [name for name, count in counts.items() if 2 <= count <= min(MAX_CLASSES, len(rows) // 2)]
     label = _by_name(LABELS, names) or min(few, key=lambda name: counts[name], default=None)
-    shown = ", ".join(names.values())
-    if label is None:
-        raise BadInput(f"{path}: no column of labels found among {shown}; call it label")
     others = {key: name for key, name in names.items() if name != label}
     text = pair or _by_name(TEXTS, others) or _longest({k: v for k, v in row.items() if k != label} for row in rows)
-    if text is None:
-        raise BadInput(f"{path}: no column of texts found among {shown}; call it text")
-    is_number = pair and counts[label] > 2 and all(NUMBER.fullmatch(str(row.get(label))) for row in rows)
+    if label is None or text is None:
+        missing = "labels; call it label" if label is None else "texts; call it text"
+        raise BadInput(f"{path}: among {', '.join(names.values())}, no column was recognized as that of the {missing}")
+    golds = [str(row.get(label)) for row in rows]  # 0, 1 and 2 are classes; 0.5 is a number
+    is_number = all(map(NUMBER.fullmatch, golds)) and any("." in gold for gold in golds)
     return {"kind": ("similarity" if is_number else "pair") if pair else "label", "text": text, "label": label}
 
 

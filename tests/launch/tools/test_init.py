@@ -86,11 +86,11 @@ FILES: list[tuple[str, Any, dict[str, Any]]] = [
     ("windows.csv", ROWS, {"kind": "label", "text": "title", "label": "분류"}),
     ("t.jsonl", [{"a": row["분류"], "b": row["title"]} for row in ROWS], {"kind": "label", "text": "b", "label": "a"}),
     (
-        "p.jsonl", [{"Premise": "비", "hypothesis": "눈", "gold": str(n % 3)} for n in range(9)],
+        "p.jsonl", [{"Premise": "비", "hypothesis": "눈", "gold": str(n / 2 % 2)} for n in range(9)],
         {"kind": "similarity", "text": ["Premise", "hypothesis"], "label": "gold"},
     ),
     (
-        "p.json", [{"sentence1": "비", "sentence2": "눈", "label": name} for name in ("같음", "다름")],
+        "p.json", [{"sentence1": "비", "sentence2": "눈", "label": number} for number in (0, 1, 2)],
         {"kind": "pair", "text": ["sentence1", "sentence2"], "label": "label"},
     ),
     ("s.jsonl", [SPAN], {"kind": "span", "question": "Question", "context": "context", "answer": "answer"}),
@@ -117,7 +117,7 @@ def test_what_cannot_be_found_is_asked_for_or_one_sentence(here: Path, capfd: An
     run_command(capfd, "init", "mine.yml.txt", "--task", "data/tickets.csv").refused("a .yaml file")
     run_command(capfd, "init", "--task", "data/none.csv").refused("none.csv")
     write_csv(here / "unlabelled.csv", [{"title": row["title"]} for row in ROWS])
-    run_command(capfd, "init", "--task", "unlabelled.csv").refused("no column of labels", "title")
+    run_command(capfd, "init", "--task", "unlabelled.csv").refused("title", "no column", "labels")
     (here / "data" / "text" / "numbers.jsonl").write_text('{"a": 1}\n', "utf-8")
     run_command(capfd, "init", "--task", "data/tickets.csv", "--text", "data/text").refused("numbers.jsonl", "no key")
     assert not (here / "mine.yaml").exists()
