@@ -88,14 +88,9 @@ def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
 _HANGUL = "공영빵일이삼사오육륙칠팔구"  # dictated digits
 # the zero of the digits of every script, and invisible characters
 _ZEROS = [chr(code) for code in range(0x660, 0x1FC00) if unicodedata.decimal(chr(code), -1) == 0]
-_UNSEEN = (
-    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
-)
-_UNSEEN_ABOVE = (
-    "\U000110bd\U000110cd\U00013430-\U00013438\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001"
-    "\U000e0020-\U000e007f\U000e0100-\U000e01ef"
-)
+_FORMAT_SIGNS = [sign for sign in map(chr, range(0x1FC00)) if unicodedata.category(sign) == "Cf"]
+_UNSEEN = "".join(sign for sign in _FORMAT_SIGNS if sign < "\U00010000")
+_UNSEEN_ABOVE = "".join(_FORMAT_SIGNS).removeprefix(_UNSEEN) + "\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef"
 _FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u20e3\u3164\ufe00-\ufe0f\uffa0"
 _DIGITS = {chr(ord(zero) + digit): str(digit) for zero in _ZEROS for digit in range(10)}
 _WIDE = {chr(0xFEE0 + code): chr(code) for code in range(0x21, 0x7F)}
@@ -167,14 +162,14 @@ def fold_signs(text: str) -> Folded:
 
 # --- disguises
 
-_SPOKEN = {
-    "공": "0", "영": "0", "빵": "0", "일": "1", "이": "2", "삼": "3", "사": "4", "오": "5",
-    "육": "6", "륙": "6", "칠": "7", "팔": "8", "구": "9", "O": "0", "o": "0", "ㅇ": "0", "l": "1", "I": "1",
-}  # fmt: skip
+_SPOKEN = dict(zip(f"{_HANGUL}OoㅇlI", "000123456678900011", strict=True))
 _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
 # between the digits: words for hyphens (다시, 대시), 에 as in dictation, signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
-_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])|-[ \t\r]*\n[ \t]*| ?[-.~_] ?|/|\)[- ]{{0,2}}| {{1,2}})"
+_BETWEEN = (
+    rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])|, ?(?=[{_HANGUL}])"
+    r"|-[ \t\r]*\n[ \t]*| ?[-.~_] ?|/|\)[- ]{0,2}| {1,2})"
+)
 _MOBILE_RUN = re.compile(
     rf"[(공영0ㅇOo](?<![A-Za-z0-9].)(?:(?<=\()[공영0ㅇOo][일1lI]{_DIGIT}|(?<!\(){_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})"
     rf"(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9]|[{_HANGUL}]{{2}})"
@@ -183,7 +178,15 @@ _RUN = re.compile(
     rf"[(0-9{_HANGUL}OoㅇlI](?<![A-Za-z0-9].)(?:(?<![가-힣].)|(?<=[0-9]))(?:(?<!\()|{_DIGIT})"
     rf"(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])"
 )
-_SPACED_RUN = re.compile(r"[0-9](?<![0-9].)(?<![0-9] .)(?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}")
+_SPACED_RUN = re.compile(
+    r"[0-9MSROD](?<![0-9A-Za-z].)(?<![0-9] .)(?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}"
+)
+# 123 -45- 67891, 010-2345-678 9: spaces at any place of a number in groups of a known form
+_LOOSE_RUN = re.compile(r"[0-9](?<![0-9.,:].)(?<![0-9][ \-].)(?: ?-? ?[0-9]){8,19}+(?! ?-? ?[0-9])")
+_GROUPS = re.compile(
+    "0(?:1[016-9]|2|[3-6][1-5]|70)-[0-9]{3,4}-[0-9]{4}|[0-9]{6}-[1-8][0-9]{6}|[0-9]{3}-[0-9]{2}-[0-9]{5}"
+    "|[0-9]{4}(?:-[0-9]{4}){3}|[0-9]{2}-[0-9]{2}-[0-9]{6}-[0-9]{2}|(?!19|20)[0-9]{3,6}(?:-[0-9]{2,7}){2,3}"
+)
 _PLATE_LETTER = "[가나다라마거너더러머버서어저고노도로모보소조누두루무부수우주바아자배하허호]"  # 이팔더 공공육오
 _PLATE_RUN = re.compile(
     rf"[0-9{_HANGUL}](?<![0-9가-힣].)(?:[0-9{_HANGUL}]{{1,2}} ?{_PLATE_LETTER} ?[0-9{_HANGUL}]{{4}}"
@@ -191,15 +194,16 @@ _PLATE_RUN = re.compile(
 )
 # 010 다음에 0123 그리고 4567 (then, and), 앞자리 000101이고 뒷자리는 3970000 (the second part is)
 _THEN = "(?:이?고|에|,)? ?(?:그 ?)?(?:다음(?:에|은|이)?|그리고|하고|띄고|뒤에|가운데는?|중간은?|[끝뒷]자리는?|끝은) ?"
-_SECOND_PART = "(?:이?고|이며|에|,)?[ /]{0,3}(?:뒷|뒤 ?)(?:자리|번호)[는가은이]? ?:? ?"
+_SECOND_PART = "(?:이?고|이며|에|,)?[ /]{0,3}(?:뒷|뒤 ?)(?:자리|번호)?[는가은이]? ?:? ?"
+# any sign, the same twice: 010♥0123♥4567
+_ODD_SIGN = r"(?P<odd>(?![-.·)(/_~* ]?[0-9])[^0-9A-Za-z가-힣\s]{1,3})[0-9]{3,4}(?P=odd)[0-9]{4}"
+_ODD_CLUE = _ODD_SIGN.replace("?P<odd>", "?:").replace("(?P=odd)", "[^0-9A-Za-z]{1,3}")
 _PARTED = re.compile(
-    rf"[0-9](?<![0-9].)(?:(?<=0)1[016-9]{_THEN}[0-9]{{3,4}}(?:{_THEN}|[- ])[0-9]{{4}}"
+    rf"[0-9](?<![0-9].)(?:(?<=0)1[016-9](?:{_THEN}[0-9]{{3,4}}(?:{_THEN}|[- ])[0-9]{{4}}|{_ODD_SIGN})"
     rf"|[0-9]{{5}}{_SECOND_PART}[1-8][0-9]{{6}})(?![0-9])"
 )
 _PART = re.compile(rf"({_DIGIT})|{_BETWEEN}|[(]")
-_LETTER = re.compile(f"[{_HANGUL}OoㅇlI]")
-_LATIN_DIGIT = re.compile("[OoㅇlI]")
-_WORD = re.compile(_WORDS)
+_LETTER, _LATIN_DIGIT, _WORD = re.compile(f"[{_HANGUL}OoㅇlI]"), re.compile("[OoㅇlI]"), re.compile(_WORDS)
 _PASSPORT = re.compile("O[0-9]{8}")
 PLATE_PARTS = 10
 """Digits, letter and spaces of a number plate: 123 구 4567."""
@@ -225,7 +229,9 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     is_plate = len(parts) <= PLATE_PARTS and sum(part[0] in _HANGUL for part in parts) == 1
     if is_plate and not (_LATIN_DIGIT.search(run) or has_words):
         return []  # the letter of a number plate: 123구 4567
-    return [(*part.span(), _read_part(part)) for part in parts if part[0] != _read_part(part)]
+    is_spaced = not run[1::2].strip()  # 공 일 공 …
+    read = ((part, "" if is_spaced and part[0] == " " else _read_part(part)) for part in parts)
+    return [(*part.span(), new) for part, new in read if part[0] != new]
 
 
 def _read_part(part: re.Match[str]) -> str:
@@ -234,7 +240,7 @@ def _read_part(part: re.Match[str]) -> str:
         return _SPOKEN.get(bare, bare)
     if not bare:
         return " "
-    return bare[0] if bare[0] in "-.~_/)(," else "-"
+    return bare[0] if bare[0] in "-.~_/)(" else "-"
 
 
 def _read_plate(match: re.Match[str]) -> list[Change]:
@@ -243,9 +249,9 @@ def _read_plate(match: re.Match[str]) -> list[Change]:
     return [(*sign.span(), _SPOKEN.get(sign[0], "")) for sign in signs]
 
 
-def _read_parted(match: re.Match[str]) -> list[Change]:
-    """Replace the words between the parts of a value by hyphens."""
-    return [(*words.span(), "-") for words in re.compile("[^0-9]+").finditer(match.string, *match.span())]
+def _read_parted(match: re.Match[str], sign: str = "-") -> list[Change]:
+    """Replace what is between the digits of a value by a sign."""
+    return [(*words.span(), sign) for words in re.compile("[^0-9]+").finditer(match.string, *match.span())]
 
 
 def _read_spaced(match: re.Match[str]) -> list[Change]:
@@ -257,13 +263,20 @@ def _read_spaced(match: re.Match[str]) -> list[Change]:
     ]
 
 
+def _read_loose(match: re.Match[str]) -> list[Change]:
+    """Remove the spaces if the groups are those of a value; patterns match ``123 - 45 - 67891`` as it is."""
+    is_odd = " " in match[0].replace(" - ", "") and _GROUPS.fullmatch(match[0].replace(" ", ""))
+    blanks = re.compile(" +").finditer(match.string, *match.span())
+    return [(*blank.span(), "") for blank in blanks] if is_odd else []
+
+
 _AT = r"(?:@|\((?:at|AT|골뱅이|앳|@)\)|\[(?:at|AT|골뱅이|앳|@)\]|\{(?:at|AT)\}|<(?:at|AT)>|골뱅이|앳)"
-_SAID_DOT = r"(?: \. | ?(?:\((?:dot|DOT|점|\.)\)|\[(?:dot|DOT|점|닷|\.)\]|\{(?:dot|DOT)\}|점|닷) ?| (?:dot|DOT) )"
+_SAID_DOT = r"(?: \. | ?(?:\((?:dot|DOT|점|\.)\)|\[(?:dot|DOT|점|닷|\.)\]|\{(?:dot|DOT)\}|[점쩜닷]) ?| (?:dot|DOT) )"
 _ENDING = r"(?:(?:co|or|ac|go|re|ne|pe)\.kr|com|net|org|kr|io|me|edu|example|컴|넷)"
 _ENDINGS = {"컴": "com", "넷": "net"}
 _REST = r"(?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?+"
 _LABEL = rf"[A-Za-z0-9]{_REST}"
-_LOOSE_HOST = rf"{_LABEL}(?:(?:{_SAID_DOT}| ?\. ?){_LABEL}){{0,3}}(?:{_SAID_DOT}| ?\. ?){_ENDING}(?![A-Za-z0-9])"
+_LOOSE_HOST = rf"{_LABEL}(?:(?:{_SAID_DOT}| ?\. ?){_LABEL}){{0,3}}(?:{_SAID_DOT}| ?\. ?|,){_ENDING}(?![A-Za-z0-9@])"
 _HOST = (
     rf"{_REST}(?:(?:{_SAID_DOT}|\.){_LABEL}){{0,3}}{_SAID_DOT}(?:{_LABEL}(?:{_SAID_DOT}|\.)){{0,2}}"
     rf"{_ENDING}(?![A-Za-z0-9])"
@@ -272,8 +285,8 @@ _ADDRESS = re.compile(
     rf"[A-Za-z0-9_](?<![A-Za-z0-9._%+\-].)[A-Za-z0-9._%+\-]{{0,63}}"
     rf"(?: ?{_AT}(?: |[ \t\r]*\n[ \t]*)?| (?:at|AT) ){_LOOSE_HOST}"
 )
-_SITE = re.compile(rf"[A-Za-z0-9](?<![A-Za-z0-9.@\-].){_HOST}")
-_TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT})|(컴|넷)|[A-Za-z0-9._%+\-]|\s")
+_SITE = re.compile(rf"[A-Za-z0-9](?<![A-Za-z0-9.@\-].)(?:{_HOST}|(?<=[wW])[wW]{{2}}\. ?{_LOOSE_HOST})")
+_TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT}|,)|(컴|넷)|[A-Za-z0-9._%+\-]|\s")
 
 
 def _read_host(match: re.Match[str]) -> list[Change]:
@@ -295,8 +308,10 @@ _AFTER_DIGIT = (
     rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷에{_WORDS.replace('|', '')}{_HANGUL}])(?:"
     # single digits separated by spaces
     r" ?[ \-] ?[0-9] ?[ \-] ?[0-9] ?[ \-] ?[0-9](?![0-9])"
+    r"|(?: -|- )[0-9]{1,7}(?: ?- ?| )[0-9]| - [0-9]{1,6} [0-9]"
+    r"|-[0-9]{3,7} [0-9]{1,3}(?![0-9:.,])|-[0-9]{1,3} [0-9]{1,3}-[0-9]"
     # letters, digits in Hangul, or words between digits
-    rf"|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}"
+    rf"|-[OlI][0-9]{{3}}|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}"
     rf"| ?(?:{_WORDS}) ?[0-9공영]|에 ?[0-9]{{2,6}}에 ?[0-9]{{2,8}}"
     # a line end next to a hyphen, dots as words or with spaces
     r"|(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)[0-9]| ?[점닷] ?[0-9]{1,3} ?[점닷]"
@@ -308,27 +323,24 @@ _AFTER_DIGIT = (
 )
 
 
-def _read_octets(match: re.Match[str]) -> list[Change]:
-    parted = re.compile("[^0-9]+").finditer(match.string, match.start(), match.end())
-    return [(*dot.span(), ".") for dot in parted if dot[0] != "."]
-
-
 _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]], ...] = (
     (_SPACED_RUN, _read_spaced),
+    (_LOOSE_RUN, _read_loose),
     (_PARTED, _read_parted),
     (_MOBILE_RUN, _read_run),
     (_RUN, _read_run),
     (_PLATE_RUN, _read_plate),
     (_ADDRESS, _read_host),
     (_SITE, _read_host),
-    (_OCTETS, _read_octets),
+    (_OCTETS, lambda match: _read_parted(match, ".")),
     (_BREAK, lambda match: [(*match.span(), "-" if "-" in match[0] else "")]),
 )
 REACH = 120
 """Maximum distance of a disguised value from its clue, in characters."""
-_WORD_STARTS = "골닷앳@aAdD점영공육칠팔뒷뒤\\-"
+_WORD_STARTS = "골닷앳@aAdD점쩜영공육칠팔뒷뒤\\-"
 _AFTER_WORD = (
-    r"(?:(?<=뒷)(?:자리|번호)|(?<=뒤) ?번호|(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
+    r"(?:(?<=[뒷뒤]) ?(?:자리|번호|[1-8][0-9]{6})|(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=[점쩜]) ?[A-Za-z]|(?<=영)일영"
+    r"|(?<=@)(?:\s|[A-Za-z0-9-]{1,30}(?: \.|\. |,)(?:com|net|org|co|ac|kr))"
     rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[일1][공영육칠팔구0-9]"
     rf"|(?<=[공영육칠팔])[{_HANGUL}]{{0,3}} ?(?:{_WORDS}) ?[{_HANGUL}0-9]"
     rf"|(?<=공)(?:[-.~_/)]{{1,3}}[{_HANGUL}0-9]|[이삼사오육]{{1,2}}에 ?[{_HANGUL}])[{_HANGUL}0-9]"
@@ -339,8 +351,8 @@ _AFTER_WORD = (
 # digits in Hangul after such a word need no clues of their own
 _SKIPPED = f"(?:[-. ]?[{_HANGUL}]){{0,60}}+"
 CLUES = {
-    "0-9": f"(?={_AFTER_DIGIT})",
-    ".": r"(?=(?<=[\[(]\.)[\])]|(?<= \.) [A-Za-z0-9])",
+    "0-9": rf"(?={_AFTER_DIGIT}|(?<=01[016-9]){_ODD_CLUE})",
+    ".": r"(?=(?<=[\[(]\.)[\])]|(?<= \.) [A-Za-z0-9]|(?<=[wW]\.) ?[A-Za-z0-9-]{2,30}(?: \.|\. ))",
     _WORD_STARTS: f"(?={_AFTER_WORD}){_SKIPPED}",
 }
 """First characters of words that may mean digits, dots or ``@``, and what follows; for the search in ``detect``."""
@@ -361,6 +373,7 @@ def fold_disguises(text: str, places: Iterable[int] | None = None) -> Folded:
         (match.start(), order, match.end(), changes)
         for order, (pattern, read) in enumerate(_DISGUISES)
         for window in windows
+        if pattern is not _BREAK or "\n" in text
         for match in pattern.finditer(text, *window)
         if (changes := read(match))
     ]

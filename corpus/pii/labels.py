@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from corpus.pii.types import COMPANY, NOBODY, OTHER, PiiType, one_of, words
+from corpus.pii.types import LABEL_WORDS, NOBODY, PiiType, one_of
 
 SURNAME = "[김이박최정강조윤장임한오서신권황안송류홍전고문손양배백허유남심노하곽성차주우구민]"
 """The most common surnames."""
@@ -20,23 +20,12 @@ BEFORE_CHARS, AFTER_CHARS = 30, 14
 BANK_GAP_CHARS = 3
 MAX_CELL_CHARS = 24
 
-_SHORT_BANKS = words(
-    "국민 신한 우리 하나 기업 산업 부산 대구 광주 제주 전북 경남 씨티 카카오 케이 새마을 kb "
-    "nh ibk sc kdb mg keb im 제일 외환 아이엠 한국씨티"
-)
-_SURE_BANKS = frozenset(words("신한 외환 씨티 한국씨티 새마을 아이엠 kb nh ibk sc kdb mg keb im"))
+_SURE_BANKS = frozenset(LABEL_WORDS["sure banks"])
 """Short bank names that are no everyday words."""
-_OTHERS = words(
-    "운송장 송장 등기번호 택배번호 주문번호 접수번호 관리번호 문서번호 시리얼 일련번호 특허 출원 실용신안 isbn "
-    "issn doi 학번 수험번호 의안 모델 부품 품번 사건번호 게시물 게시글 글번호 바코드 고객번호 회원번호 승인번호 "
-    "거래번호 제품번호 상품번호 상품코드 제조번호 인증번호 예약번호 증권번호 허가번호 공고번호 문의번호 민원번호 "
-    "신청번호 자산번호 파일 버전 커밋 해시 서명 uuid serial tracking order invoice commit 로또 당첨번호 좌표 "
-    "우체국택배 사서함 조합원번호 라벨 장비 비품 기자재"
-)
-_OTHERS += ("우체국 택배", "우체국 등기", "우체국등기", "조합원 번호")
+_SHORT_BANKS = (*LABEL_WORDS["everyday banks"], *_SURE_BANKS)
 # 운송장 번호는: 1234, 특허 제10-…
 _OTHER_GAP = re.compile(
-    r"(?: ?(?:번호|코드|no|id))?[은는이가]?(?:[^0-9a-z가-힣]{0,5}|[^0-9a-z가-힣]{1,3}(?:제|no\.?) ?)"
+    r"(?: ?(?:번호|코드|no|id)|명)?[은는이가]?(?:[^0-9a-z가-힣]{0,5}|[^0-9a-z가-힣]{1,3}(?:제|no\.?) ?)"
 )
 _HAS_DIGIT = re.compile("[0-9]")
 _DIGIT_NEXT = re.compile(" ?[0-9]")
@@ -47,7 +36,8 @@ _SPACED = re.compile("(?<![가-힣])(?:[가-힣] ){2,}[가-힣](?![가-힣])")
 _PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
 _IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
 _BANK_PARTICLE = re.compile(
-    r"(?:은행|뱅크|계좌|통장|으?로(?![가-힣])|에(?![가-힣])|이(?:에요|고|며|구요|요)|예요|입니다|[)\],./]|$)"
+    r"(?:은행|뱅크|계좌|통장|으?로[요만는]?(?![가-힣])|에(?![가-힣])|이(?:에요|고|며|구요|요)|예요|입니다|[)\],./]|$"
+    rf"|(?= {SURNAME}[가-힣]{{2}}(?![가-힣])))"  # 우리 홍길동
 )
 # 110-… (국민은행): a note that consists of a label
 _BEHIND_IN_BRACKETS = re.compile(r" ?[(\[（［]([^()\[\]\n]{2,12})[)\]）］]")
@@ -57,8 +47,8 @@ class Labels:
     """The label words of all types in one pattern."""
 
     def __init__(self, kinds: Iterable[PiiType]) -> None:
-        self._meaning = dict.fromkeys(_OTHERS, OTHER) | dict.fromkeys(_SHORT_BANKS, "ACCOUNT")
-        self._meaning |= dict.fromkeys(words("법인등록번호 법인번호 법인등록"), COMPANY)
+        self._meaning = dict.fromkeys(_SHORT_BANKS, "ACCOUNT")
+        self._meaning |= {word: name for name in NOBODY for word in LABEL_WORDS[name]}
         self._meaning |= {word: kind.name for kind in kinds for word in kind.context}
         # Latin labels are whole words: "ip" does not match in "zip", or "sc" in "discount"
         latin = one_of(word for word in self._meaning if word[0].isascii())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 PII_TYPES = (
@@ -48,6 +49,11 @@ CERTAIN = 6
 def words(text: str) -> tuple[str, ...]:
     """The words of a space-separated list."""
     return tuple(text.split())
+
+
+_LABEL_LINES = (Path(__file__).parent / "formats" / "labels.txt").read_text("utf-8").splitlines()[1:]
+LABEL_WORDS = {name: tuple(row.split(", ")) for name, row in (line.split(": ") for line in _LABEL_LINES)}
+"""The words of ``labels.txt`` by type, in lower case, the clearest one first."""
 
 
 def always(match: re.Match[str], label: str | None) -> bool:
@@ -113,7 +119,7 @@ class Format:
 class PiiType:
     """A type of personal data.
 
-    ``context`` has label words in lower case, the clearest one first. ``example`` is a plain value that nobody has.
+    ``context`` has label words. ``example`` is a plain value that nobody has.
     """
 
     name: str

@@ -30,10 +30,7 @@ _SHORT = f"(?:[{COMMON_SURNAMES}{RARE_SURNAMES}][{SINGLE_SYLLABLES}]|(?:{LONG_SU
 _GIVEN = f"(?:[{FIRST_SYLLABLES}][{LAST_SYLLABLES}])"
 FULL, SHORT, GIVEN = (re.compile(pattern) for pattern in (_FULL, _SHORT, _GIVEN))
 # no names before 씨: parts of nouns (날씨 weather, 솜씨 skill), and plants, whose 씨 are seeds
-NO_SSI = re.compile(
-    "(?:날|솜|글|맵|불|말|맘|음|눈|아|저|가|홀|볍|꽃|풀|박|앗|새끼|과일|사과|포도|참외|고추|해바라기|배추|상추|목화"
-    "|대추|참깨|들깨|복숭아|석류|식물|나무|열매|채소|종자|이름|움직)$"
-)
+NO_SSI = re.compile(f"(?:{_LISTS['seeds and parts of nouns']})$")
 NO_FOREIGN_NAME = re.compile("(?:의|에서|는|은|며|으로|이|고|도|만|게|색)$")
 
 # --- words that require a person
@@ -43,13 +40,7 @@ _PARTICLES = (
     "|께(?:서[는도]?)?|으?로[는도서]?|이?랑|이[와가는]|하고|처럼|보다|까지|부터|만[의은이을]?|[와과][의는도]?"
     "|[은는이가을를의도에측등네])?(?![가-힣])"
 )
-_TITLES = (
-    "선생님|선생|여사|작가|감독|배우|기자|특파원|앵커|아나운서|대표이사|대표|이사장|이사|부사장|사장|부회장|회장|과장"
-    "|부장판사|부장검사|부장|팀장|실장|국장|본부장|센터장|소장|차장|지점장|대리|주임|상무|전무|교수|총장|학장|교장"
-    "|박사|연구원|연구위원|의원|위원장|위원|변호사|판사|검사|검찰총장|대법관|재판관|경감|경위|경사|순경|형사|장관|차관"
-    "|총리|대통령|후보|시장|지사|구청장|군수|대변인|원내대표|의장|원장|의사|간호사|선수|코치|PD|피디|셰프|목사|신부"
-    "|스님|장군|병장|상병|일병|이병|대위|소령|중령|대령|고객님|회원님|할머니|할아버지|누나|언니|오빠|형님"
-)
+_TITLES, _ROLES = _LISTS["titles"], _LISTS["roles"]
 _POLITE = ("씨", "님", "귀하", "군", "양", "옹", "선생님", "선생", "여사", "고객님", "회원님")
 _NOT_BEFORE = "(?<![가-힣A-Za-z0-9*○◯〇●□])"  # a masked name, such as 김○○, starts before
 # 공영주차장 (car park) is not the manager 공영주
@@ -67,22 +58,11 @@ _BEFORE_HONORIFIC = re.compile(
 _BEFORE_JOINT = re.compile(rf"{_NOT_BEFORE}(?P<name>{_FULL})(?: ?[,·/] ?|[와과] )$")
 
 # these labels do not need a colon
-_SURE_LABELS = (
-    "성 {0,4}명|성함|본명|실명|고객명|환자명|학생명|회원명|직원명|사원명|예금주|수취인|수령인|수령자|입금자|입금인"
-    "|송금인|받(?:는|으시는|으실) ?(?:분|사람|이)|보내(?:는|시는) ?(?:분|사람|이)|보낸 ?(?:분|사람|이)|발송인|발신인"
-    "|송하인|수하인|신청[인자]|청원인|보호자|계약자|피보험자|대표자|담당자|작성자|검토자|승인자|결재자|구매자|주문자"
-    "|예약자|피고인|피고소인|피고발인|고소인|고발인|참고인|신고[인자]|민원인|채무자|채권자|임대인|임차인|매도인|매수인"
-    "|위임인|수임인|책임자|세대주|소유자|명의자|변호인|피의자|진정인|청구인"
-)
-_SOME_LABELS = "이 {0,4}름|글쓴이|지은이|담당|원고|피고|환자|피해자|가해자|대표이사|대표|증인|고인|저자|고객"
+_SURE_LABELS, _SOME_LABELS = _LISTS["sure labels"], _LISTS["some labels"]
 _LATIN_LABELS = (
     "(?<![A-Za-z])(?i:(?:(?:full|real|first|last|customer|user|recipient|receiver|sender|buyer|member|patient|owner"
     "|student|author|contact|employee|applicant|account|holder|guest|passenger)[ _-]?)?name|recipient|receiver"
     "|applicant|account holder)(?![A-Za-z])"
-)
-_ROLES = (
-    "배우|여배우|가수|여가수|감독|개그맨|개그우먼|방송인|작가|소설가|래퍼|변호사|기자|아나운서|교수|투수|포수|골키퍼"
-    "|수비수|공격수|피아니스트|지휘자|고객님|회원님|남편|부인|아내"
 )
 # first letters of labels and roles, checked first for speed
 _LABEL_START = (

@@ -18,20 +18,20 @@ from corpus.pii.formats.shapes import (
     refill,
 )
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, words
+from corpus.pii.types import BY_LABEL, CLEAR, LABEL_WORDS, LIKELY, WEAK, Format, PiiType
 
 # --- ACCOUNT
 
-_ACCOUNT_WORDS = words(
-    "계좌 통장 입금 송금 이체 예금주 은행 뱅크 금고 농협 수협 신협 우체국 카뱅 케뱅 토뱅 토스 account acct accountno"
-    " accountnumber acctno acc_no accno acct_no account_no bankaccount"
-    " bank shinhan kookmin woori nonghyup suhyup kakaobank tossbank kbank"
-)
 _TEN_DIGITS = "(?=(?:[0-9][-._~/· ]{0,3}){10})"  # a date has fewer
 ACCOUNT_GROUPS = re.compile(
-    rf"{START}{_TEN_DIGITS}[0-9]{{2,6}}(?P<sep>[-._~/·]| - | )[0-9]{{1,8}}(?:(?P=sep)[0-9]{{1,8}}){{1,3}}{END}"
+    rf"{START}{_TEN_DIGITS}(?:[0-9]{{2,6}}(?P<sep>[-._~/·]| - | )[0-9]{{1,8}}(?:(?P=sep)[0-9]{{1,8}}){{1,3}}"
+    rf"|[0-9]{{3,8}}-[0-9]{{2,8}}){END}"
 )
 ACCOUNT_BARE = re.compile(rf"{BARE_START}[0-9]{{10,14}}{BARE_END}")
+# a telephone number as account number of Industrial Bank
+ACCOUNT_PHONE = re.compile(
+    rf"(?:(?<=기업)|(?<=기업.)|(?<=기업은행)|(?<=기업은행.)|(?<=계좌)|(?<=계좌.)|(?<=[Ii][Bb][Kk].))010[0-9]{{8}}{BARE_END}"
+)
 MIN_ACCOUNT_DIGITS, MAX_ACCOUNT_DIGITS = 10, 16
 _GROUP = re.compile("[0-9]+")
 _TIME = re.compile("20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9](?:[0-5][0-9])?")
@@ -41,7 +41,7 @@ _AMOUNT = re.compile(r" ?(?:원(?!룸|장)|달러|명(?!의|단)|개(?!인)|건(
 
 def _is_account(match: re.Match[str], label: str | None) -> bool:
     """10 to 16 digits that are not an amount of money or a sequence of years."""
-    if _AMOUNT.match(match.string, match.end()):
+    if match[0].count("-") < 2 and _AMOUNT.match(match.string, match.end()):
         return False
     groups = _GROUP.findall(match.group())
     if _TIME.fullmatch(match.group()) or _DAY.match(match.group()):
@@ -105,8 +105,12 @@ def _fake_card(rng: Random, value: str) -> str:
 
 ACCOUNT = PiiType(
     "ACCOUNT",
-    (Format(ACCOUNT_GROUPS, BY_LABEL, _is_account, digits=10), Format(ACCOUNT_BARE, BY_LABEL, _is_account, digits=10)),
-    _ACCOUNT_WORDS,
+    (
+        Format(ACCOUNT_GROUPS, BY_LABEL, _is_account, digits=10),
+        Format(ACCOUNT_BARE, BY_LABEL, _is_account, digits=10),
+        Format(ACCOUNT_PHONE, LIKELY, lambda match, label: label == "ACCOUNT", digits=11, leads="0"),
+    ),
+    LABEL_WORDS["ACCOUNT"],
     # no unused account numbers are known, so the digits are random
     lambda rng, value: refill(value, draw_digits(rng, len(digits_of(value)))),
     "100-000-000000",
@@ -118,7 +122,7 @@ BRN = PiiType(
         Format(BUSINESS_ODD, BY_LABEL, _is_business, digits=10, has_checksum=True),
         Format(BUSINESS_BARE, WEAK, _is_business, digits=10, has_checksum=True),
     ),
-    ("사업자", "세금계산서", "현금영수증", "brn", "biz_no", "bizno", "biz no", "business no"),
+    LABEL_WORDS["BRN"],
     _fake_business,
     "999-99-99997",
 )
@@ -129,7 +133,7 @@ CARD = PiiType(
         Format(CARD_FIFTEEN, CLEAR + 2, _is_card, digits=15, has_checksum=True),
         Format(CARD_BARE, LIKELY, _is_card, digits=15, has_checksum=True),
     ),
-    ("카드", "card", "결제", "아멕스"),
+    LABEL_WORDS["CARD"],
     _fake_card,
     "9999-9999-9999-9995",
 )

@@ -20,7 +20,7 @@ from corpus.pii.formats.regions import (
     STEM_PATTERN,
     TELLING_DISTRICT_PATTERN,
 )
-from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
+from corpus.pii.types import CERTAIN, CLEAR, LABEL_WORDS, LIKELY, Format, PiiType, Scope, words
 
 # after these, the number is a count: 강남대로 2시간, 별빛동 3만
 _NO_COUNT = (
@@ -33,23 +33,24 @@ _NUMBER = rf"(?:{_LOT}|[0-9]{{1,5}})(?: ?번지)?{_NO_COUNT}"
 _TOWN = r"[가-힣][가-힣0-9]{0,6}?(?:읍|면|동|리| ?[0-9]가)"
 _TOWNS = rf"[ \n]{{0,3}}{_TOWN}(?: {_TOWN})?"
 _WIDE_ROAD = r" [가-힣][가-힣0-9·]{1,13}?(?:대로|(?:로|길) ?[0-9]{1,4}(?:번|[가-하])?길)"
-_SIDE_STREET = r"[가-힣][가-힣0-9·]{1,13}?(?:대로|로|길) ?[0-9]{1,4}번길"
+_SIDE_STREET = r"[가-힣][가-힣0-9·]{1,13}?(?:대로|로|길) ?[0-9]{1,4}번?[가-하]?길"
 _ROAD = r"[ \n]{0,3}[가-힣][가-힣0-9·]{0,13}?(?:대로|로|길)(?:[ \r\n]{0,3}[0-9]{1,4}(?:번|[가-하])?[가-하]?길)?"
 _CORE = (
     rf"(?:(?P<town>{_TOWNS})?(?P<road>{_ROAD})(?: 지하)?"
     rf"(?:[ \n]{{1,3}}(?![0-9]가 [0-9])|(?![0-9]가))(?P<number>{_NUMBER})"
-    rf"|(?P<village>{_TOWNS})(?: 산)?(?: |(?![0-9]가))(?P<lot>{_NUMBER}))"
+    rf"|(?P<village>{_TOWNS})(?: 산| 사서함)?(?: |(?![0-9]가))(?P<lot>{_NUMBER}))"
 )
 _FLAT = r"(?:제?[0-9]{1,4}동(?: ?제?[0-9]{1,5}호| ?[0-9]{1,3}층)?|[A-Za-z가-힣]동 ?[0-9]{1,5}[호층])"
-_FLOOR = r"(?:지하 ?|B)?[0-9]{1,3}층(?: ?[0-9]{1,5}호)?"
-_ROOM = rf"(?:{_FLAT}|{_FLOOR}|제?[A-Z]?[0-9]{{1,5}}호(?!선))"
+_FLOOR = r"(?:지하 ?|B)?[0-9]{1,3}(?:층|F(?![A-Za-z]))(?: ?[0-9]{1,5}호)?"
+_ROOM = rf"(?:{_FLAT}|{_FLOOR}|제?[A-Z]?[0-9]{{1,5}}호(?!선|[0-9]))"
 # 101-202 is 101동 202호, 1588-0000 a telephone
 _FLAT_ROOM = r"(?!1[5-8][0-9]{2}-[0-9]{4})[0-9]{2,4}-[0-9]{2,4}(?![0-9\-]|명|분|시|일|월|년|원|%)"
 _NUMBER_WORD = r"(?:핸드폰|휴대|전화|연락처|문의|팩스|대표|고객센터|콜센터|상담|(?i:tel|fax|hp|phone|mobile))"
 _KIND = "(?:아파트|오피스텔|빌라|맨션|연립|빌딩|타워|상가|센터|프라자|플라자|타운|마을|본관|별관|신관)"
 # 강선마을 14단지, 마이타워 오피스텔, Two IFC
 _BUILDING = (
-    rf"(?!{_NUMBER_WORD})(?:[A-Z][A-Za-z0-9&]{{0,14}} ){{0,2}}[가-힣A-Za-z][가-힣A-Za-z0-9]{{0,14}}"
+    rf"(?!{_NUMBER_WORD})(?:[0-9]{{1,2}}(?:차|단지) )?(?:[A-Z][A-Za-z0-9&]{{0,14}} ){{0,2}}"
+    r"[가-힣A-Za-z][가-힣A-Za-z0-9]{0,14}"
     rf"(?: (?:[0-9]{{1,3}}(?:단지|차)|[가-힣A-Za-z0-9]{{0,12}}{_KIND})){{0,2}}"
 )
 _INSIDE = rf"[, ]{{1,2}}(?:{_BUILDING} ?(?:{_ROOM}|{_FLAT_ROOM})|{_ROOM}|{_FLAT_ROOM})"
@@ -95,9 +96,14 @@ LABELLED = re.compile(
     rf"(?P<value>(?! ){_CORE}(?!가){_DETAIL})"
 )
 PLAIN = re.compile(f"{_CORE}{_DETAIL}")
+# 대치동 윤슬아파트 3동 204호; the building needs a usual name
+_ESTATE = "(?:아파트|빌라|맨션|오피스텔|연립|주공|단지|타운|마을|래미안|푸르지오|자이|캐슬|스테이트|파크|더샵)"
 APARTMENT = re.compile(
-    r"(?<![가-힣A-Za-z0-9])(?P<building>[가-힣A-Za-z0-9]{2,12}(?:아파트|빌라|맨션|오피스텔|연립) (?:[0-9]{1,3}단지 )?"
-    r"[0-9]{1,4}동 ?[0-9]{1,5}호)"
+    rf"(?<![가-힣A-Za-z0-9])(?:(?P<region>{REGION_PATTERN}) )?"
+    rf"(?:(?P<districts>{DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?) )?"
+    r"(?:(?P<village>[가-힣]{1,4}[0-9]?동)(?P<site>(?: [가-힣A-Za-z0-9]{2,12}){0,2}) )?"
+    rf"(?P<building>[가-힣A-Za-z0-9]{{0,12}}{_ESTATE} (?:[0-9]{{1,3}}(?:단지|차) )?"
+    r"(?:[0-9]{1,4}|[가나다라마바사A-F])동 ?[0-9]{1,5}호)"
 )
 ROAD_AND_ROOM = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<road>[가-힣][가-힣0-9·]{{1,13}}(?:대로|로|길)) ?(?P<number>{_NUMBER})"
@@ -114,6 +120,12 @@ ROMAN = re.compile(
     r"(?:[A-Z][a-z]{1,20}[- ]?(?:daero|ro|gil|dong|ri|ga)(?:[ ,]{1,2}[0-9]{1,4}(?:beon)?-?gil)?, ?)"
     r"(?:[A-Z][a-z]{1,15}-(?:gu|si|gun|eup|myeon|dong|do)(?:, ?| |(?![A-Za-z]))){1,3}"
     r"(?:(?<= )[A-Z][a-z]{1,10}(?:-do)?)?(?:,? [0-9]{5})?(?:, (?:South |Republic of )?Korea)?)(?![A-Za-z0-9])"
+)
+# Seoul, Gwangjin-gu, Gwangnaru-ro 45
+ROMAN_DOWN = re.compile(
+    r"(?<![A-Za-z0-9\-])(?P<roman>(?:[A-Z][a-z]{1,15}(?:-(?:si|do))?,? ){0,2}[A-Z][a-z]{1,15}-(?:gu|si|gun),? "
+    r"(?:[A-Z][a-z]{1,15}-(?:gu|dong|eup|myeon|ri),? ){0,2}[A-Z][a-z]{1,20}[- ]?(?:daero|ro|gil)"
+    r"(?:[ ,]{1,2}[0-9]{1,4}(?:beon)?-?gil)?,? [0-9]{1,5}(?:-[0-9]{1,4})?)(?![A-Za-z0-9])"
 )
 _ROMAN_SCOPE = Scope(r"\-", "(?:gu|si|gun)(?![a-z])", before=90, after=60)
 _STEM = re.compile("[A-Z][a-z]+(?=[- ]?(?:daero|ro|gil|dong|ri|ga|gu|si|gun|eup|myeon)(?![a-z]))")
@@ -136,9 +148,9 @@ def _is_place(match: re.Match[str], label: str | None) -> bool:
 # 가 follows a number (종로 3가), and 산 and 지하 are separate words
 _BEHIND = (
     "(?<=[길동읍리]{0}[0-9])|(?<=[^으]로{0}[0-9])|(?<=[^하]면{0}[0-9])"
-    "|(?<=[0-9]가{0}[0-9])|(?<=[ 동리면]산{0}[0-9])|(?<=지하{0}[0-9])"
+    "|(?<=사서함{0}[0-9])|(?<=[0-9]가{0}[0-9])|(?<=[ 동리면]산{0}[0-9])|(?<=지하{0}[0-9])"
 )
-_HOUSE = "(?<=아파트 [0-9])|(?<=빌라 [0-9])|(?<=맨션 [0-9])|(?<=스텔 [0-9])|(?<=연립 [0-9])"
+_HOUSE = "(?<=[가-힣] [0-9])[0-9]{0,3}동 ?[0-9]{1,5}호"
 _SCOPE = Scope(
     "0-9",
     f"(?:{_BEHIND.format('')}|{_BEHIND.format(' ')}|(?<=[길로]\n[0-9])|(?<=[길로] \n[0-9])|{_HOUSE})",
@@ -148,7 +160,11 @@ _SCOPE = Scope(
 
 _REGION_WORD = re.compile(REGION_PATTERN)
 _DISTRICT_WORD = re.compile(TELLING_DISTRICT_PATTERN)
-_SIDE_WORD, _LOT_WORD, _ROOM_WORD = re.compile("번길 ?[0-9]"), re.compile("[0-9] ?번지"), re.compile("[0-9] ?[호층]")
+_SIDE_WORD, _LOT_WORD, _ROOM_WORD = (
+    re.compile("[번0-9가-하]길 ?[0-9]"),
+    re.compile("[0-9] ?번지"),
+    re.compile("[0-9] ?[호층]"),
+)
 _LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택|[Aa][Dd][Dd][Rr]")
 _LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
 
@@ -213,6 +229,7 @@ def _fake_address(rng: Random, value: str) -> str:
         "village": _new_towns,
         "lot": _new_number,
         "detail": _new_detail,
+        "site": _new_detail,
         "building": _new_detail,
         "roman": lambda rng, text: _new_number(rng, _STEM.sub(lambda _: rng.choice(_ROMAN_NAMES), text)),
     }
@@ -243,12 +260,13 @@ _FORMATS = (
     ),
     Format(LABELLED, LIKELY, _is_place, _SCOPE, needs=_LABEL_WORD),
     Format(ROMAN, CLEAR, scope=_ROMAN_SCOPE),
+    Format(ROMAN_DOWN, CLEAR, scope=_ROMAN_SCOPE),
 )
 _WRITINGS = (*(form.pattern for form in _FORMATS), PLAIN)
 ADDRESS = PiiType(
     "ADDRESS",
     _FORMATS,
-    words("주소 소재지 배송지 수령지 거주지 본적 자택 사는곳"),
+    LABEL_WORDS["ADDRESS"],
     _fake_address,
     "서울특별시 종로구 윤슬나루로 1",
 )

@@ -12,7 +12,7 @@ from ipaddress import AddressValueError, IPv6Address
 from random import Random
 
 from corpus.pii.formats.shapes import draw_user_name
-from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, NOBODY, Format, PiiType, Scope, words
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LABEL_WORDS, NOBODY, Format, PiiType, Scope
 
 DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"
 RESERVED_DOMAINS = ("example.com", "example.net", "example.org", "mail.example")
@@ -21,7 +21,7 @@ RESERVED_DOMAINS = ("example.com", "example.net", "example.org", "mail.example")
 
 # 드릴께요.hong@…, *hong@…, **hong@…**; but g**dong@… and ***dong@… are masked
 EMAIL_PATTERN = re.compile(
-    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][._%+*\-])(?<![A-Za-z0-9]\*\*)(?<!\*{3})[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
+    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][._%+*\-])(?<![A-Za-z0-9]\*\*)(?<!\*{3})[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@(?![0-9]x\.)"
     rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@]|\*+[A-Za-z0-9.]|\.[A-Za-z0-9])"
 )
 
@@ -127,7 +127,7 @@ _MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![A-Za-z])| ?주소)", before=60, after
 EMAIL = PiiType(
     "EMAIL",
     (Format(EMAIL_PATTERN, CERTAIN, scope=_AT),),
-    ("이메일", "메일", "e-mail", "email", "이메일주소", "이메일 주소", "메일주소", "메일 주소"),
+    LABEL_WORDS["EMAIL"],
     fake_email,
     "hong@example.com",
 )
@@ -137,10 +137,7 @@ IP = PiiType(
         Format(IPV4, CLEAR, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
         Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
     ),
-    (
-        *words("아이피 ip ipv4 ipv6 아이피주소 ip주소 src dst client host nameserver remote_addr x-forwarded-for ssh"),
-        *("아이피 주소", "ip 주소"),
-    ),
+    LABEL_WORDS["IP"],
     fake_ip,
     "240.1.2.3",
 )
@@ -154,7 +151,7 @@ MAC = PiiType(
         Format(MAC_BLANK, BY_LABEL, scope=_MAC_WORD),
         Format(MAC_BARE, BY_LABEL, scope=_MAC_WORD),
     ),
-    ("맥주소", "맥 주소", "mac", "mac주소", "mac 주소"),
+    LABEL_WORDS["MAC"],
     fake_mac,
     "00-00-5E-00-53-00",
 )

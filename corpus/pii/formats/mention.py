@@ -11,18 +11,9 @@ from random import Random
 
 from corpus.pii.formats.shapes import draw_person_name, draw_user_name
 from corpus.pii.labels import SURNAME
-from corpus.pii.types import BY_LABEL, CERTAIN, Format, PiiType, Scope, words
+from corpus.pii.types import BY_LABEL, CERTAIN, LABEL_WORDS, Format, PiiType, Scope
 
-_NO_CODE = (
-    r"(?!(?i:property|override|overload|staticmethod|classmethod|abstractmethod|dataclass|cached_property|wraps|param"
-    r"|returns?|throws|deprecated|see|since|author|version|autowired|component|service|repository|bean|test|entity"
-    r"|controller|restcontroller|configuration|\w{3,7}mapping|requestparam|pathvariable|transactional|getter|setter"
-    r"|data|builder|column|nullable|notnull|inject|provides|composable|interface|implementation|suppresswarnings|media"
-    r"|import|charset|include|extend|mixin|keyframes|font-face|supports|tailwind|apply|pytest|app|router|decorator"
-    r"|everyone|here|channel|page|model|using|layout|inherits|implements|code|functions?|section|attributes?|namespace"
-    r"|bind|onclick|onchange|body|html|markup|key|if|else|for|foreach|while|switch|case|addtaghelper|next|latest|alpha"
-    r"|beta|canary|types|username)(?![A-Za-z0-9_]))"
-)
+_NO_CODE = f"(?!(?i:{'|'.join(LABEL_WORDS['code'])})(?![A-Za-z0-9_]))"
 MENTION_LATIN = re.compile(
     rf"(?<![A-Za-z0-9@_\\])(?<![A-Za-z0-9@*_\\\-][*\-])(?<![^가-힣A-Za-z0-9_]/)(?<!^/)(?<![A-Za-z0-9]\.)@{_NO_CODE}(?=[0-9_.]{{0,9}}[A-Za-z])"
     r"[A-Za-z0-9_][A-Za-z0-9_.]{0,28}[A-Za-z0-9_](?![A-Za-z0-9_@*\[=]|\((?=[A-Za-z0-9\"'){\[@_])|/[A-Za-z]|-[A-Za-z]|\.[A-Za-z0-9])"
@@ -71,8 +62,10 @@ def _is_handle(match: re.Match[str], label: str | None) -> bool:
 
 
 def _is_asked(match: re.Match[str], label: str | None) -> bool:
-    """A handle with hyphens, which packages have too, after a word such as 문의 (ask)."""
-    return label == "MENTION" or bool(_ASK.search(match.string, max(0, match.start() - 8), match.start()))
+    """A handle with hyphens, which packages have too, after a word such as 문의 (ask) or before 님."""
+    if label == "MENTION" or _CALLED.match(match.string, match.end()):
+        return True
+    return bool(_ASK.search(match.string, max(0, match.start() - 8), match.start()))
 
 
 def _is_hangul_handle(match: re.Match[str], label: str | None) -> bool:
@@ -99,11 +92,7 @@ MENTION = PiiType(
         Format(MENTION_HANGUL, BY_LABEL, scope=_AROUND_AT),
         Format(MENTION_HYPHEN, CERTAIN, _is_asked, scope=_AROUND_AT),
     ),
-    (
-        *words("인스타 트위터 유튜브 멘션 디엠 팔로우 구독 페이스북 틱톡 스레드 계정 카톡 카카오톡 채널 제보 깃허브"),
-        *words("insta instagram twitter youtube facebook tiktok github gitlab"),
-        *("git hub", "git lab"),  # labels in camel case are split
-    ),
+    LABEL_WORDS["MENTION"],
     fake_mention,
     "@hong_0000",
 )

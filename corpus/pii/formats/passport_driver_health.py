@@ -11,7 +11,7 @@ from random import Random
 from corpus.pii.formats.regions import REGIONS, SHORT_REGION_PATTERN
 from corpus.pii.formats.shapes import digits_of, draw_digits, looks_typed, refill
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope, words
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LABEL_WORDS, LIKELY, WEAK, Format, PiiType, Scope, words
 
 # --- PASSPORT
 
@@ -20,10 +20,14 @@ PASSPORT_NEW = re.compile(rf"{_PASSPORT_START}[MSRODmsrod][0-9]{{3}}[A-Za-z][0-9
 PASSPORT_OLD = re.compile(rf"{_PASSPORT_START}[MSRODmsrod][0-9]{{8}}{_PASSPORT_END}")
 # foreign ones, parted ones, and G, the code of official passports, which also starts many product codes
 PASSPORT_ODD = re.compile(
-    rf"{_PASSPORT_START}[A-Za-z](?:[ \-]|[A-Za-z]?)(?:[0-9]{{7,8}}|[0-9]{{3}}[A-Za-z][0-9]{{4}}){_PASSPORT_END}"
+    rf"{_PASSPORT_START}[A-Za-z](?:[ \-]|[A-Za-z]?)"
+    rf"(?:[0-9]{{7,8}}|[0-9]{{4}} [0-9]{{4}}|[0-9]{{3}}[A-Za-z][0-9]{{4}}){_PASSPORT_END}"
 )
 _PASSPORT_SCOPE = Scope(
-    "0-9", "(?:(?<=[A-Za-z][0-9])|(?<=[MSRODGmsrodg][ \\-][0-9]))[0-9]{2}[0-9A-Za-z][0-9]{3}", before=4, after=8
+    "0-9",
+    "(?:(?<=[A-Za-z][0-9])|(?<=[MSRODGmsrodg][ \\-][0-9]))[0-9]{2}[0-9A-Za-z](?:[0-9]{3}| [0-9]{4})",
+    before=4,
+    after=8,
 )
 
 
@@ -60,6 +64,7 @@ def _fake_licence(rng: Random, value: str) -> str:
 # --- HEALTH
 
 HEALTH_NUMBER = re.compile(rf"{START}[1-9](?:(?: ?[-_~.] ?| )?[0-9]){{10,11}}{BARE_END}(?! ?원)")
+HEALTH_HYPHEN = re.compile(rf"{START}[1-9]-(?!20[0-9]{{2}})[0-9]{{10}}{BARE_END}(?! ?원)")
 
 
 # --- rows
@@ -71,7 +76,7 @@ PASSPORT = PiiType(
         Format(PASSPORT_OLD, LIKELY, scope=_PASSPORT_SCOPE),
         Format(PASSPORT_ODD, BY_LABEL, scope=_PASSPORT_SCOPE),
     ),
-    ("여권", "passport"),
+    LABEL_WORDS["PASSPORT"],
     _fake_passport,
     "M000A0000",
 )
@@ -89,17 +94,17 @@ DRIVER = PiiType(
         ),
         Format(LICENCE_OLD, CERTAIN, digits=10, leads=""),
     ),
-    ("면허", "licence", "license"),
+    LABEL_WORDS["DRIVER"],
     _fake_licence,
     "11-00-000000-00",
 )
 HEALTH = PiiType(
     "HEALTH",
-    (Format(HEALTH_NUMBER, BY_LABEL, digits=11, leads="123456789"),),
     (
-        *words("건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드 nhis healthinsurance"),
-        *("health_insurance", "health insurance"),
+        Format(HEALTH_HYPHEN, LIKELY, digits=11, leads="123456789"),
+        Format(HEALTH_NUMBER, BY_LABEL, digits=11, leads="123456789"),
     ),
+    LABEL_WORDS["HEALTH"],
     lambda rng, value: refill(value, rng.choice("12345678") + draw_digits(rng, 10)),
     "1-0000000000",
 )

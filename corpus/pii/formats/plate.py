@@ -10,7 +10,7 @@ import re
 from random import Random
 
 from corpus.pii.formats.regions import COUNTY_STEM_PATTERN, DISTRICTS, REGIONS, SHORT_REGION_PATTERN
-from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LABEL_WORDS, LIKELY, Format, PiiType, Scope
 
 _PRIVATE = "가나다라마거너더러머버서어저고노도로모보소오조구누두루무부수우주"
 _LETTERS = f"[{_PRIVATE}바사아자배하허호국합육해공]"
@@ -41,6 +41,7 @@ MOTORCYCLE = re.compile(
 )
 PARTED = re.compile(rf"(?<![0-9A-Za-z])[0-9]{{2,3}} ?{_LETTERS} ?[0-9]{{2}} [0-9]{{2}}{_NO_MORE}")
 _IN_NUMBER = re.compile("[0-9][,:]$")
+_VEHICLE = re.compile("차(?:가|는|은|를|도|에|번)?[^0-9가-힣]{1,4}$")
 _CASE_NUMBER = re.compile("[7-9][0-9][가-힣] ?[1-9][0-9]{3}")
 _SCOPE = Scope(
     "0-9", f"(?:(?<={_LETTERS}[0-9])|(?<={_LETTERS}[ \\-][0-9]))[0-9](?:[0-9]{{2}}| [0-9]{{2}})", before=16, after=8
@@ -53,7 +54,7 @@ def _is_plate(match: re.Match[str], label: str | None) -> bool:
     Excludes court cases (96도2753), round numbers after a space (50다 1000), and parts of larger numbers.
     """
     plate = match.group()
-    if label == "PLATE" or plate[-4] == "0":
+    if label == "PLATE" or plate[-4] == "0" or _VEHICLE.search(match.string, max(0, match.start() - 9), match.start()):
         return plate[:2] != "00"
     is_part = _IN_NUMBER.search(match.string[max(0, match.start() - 2) : match.start()])
     counts = not plate[:-4].isalnum() and (match["letter"] in _COUNTING or plate.endswith("00") or is_part)
@@ -78,14 +79,6 @@ def _fake_plate(rng: Random, value: str) -> str:
     return name + head + tail
 
 
-_WORDS = (
-    *words(
-        "차량 번호판 자동차 승용차 택시 버스 트럭 렌터카 렌트카 오토바이 차주 차번호 뺑소니 주차 화물차 세단 봉고"
-        " 앞차 옆차 뒷차 뒤차 상대차 렌트 소나타 쏘나타 그랜저 아반떼 카니발 쏘렌토 스포티지 모닝 블랙박스"
-    ),
-    "차 번호",
-    "차번",
-)
 PLATE = PiiType(
     "PLATE",
     (
@@ -95,7 +88,7 @@ PLATE = PiiType(
         Format(REGIONAL, CERTAIN, scope=_SCOPE),
         Format(MOTORCYCLE, CERTAIN, scope=_SCOPE),
     ),
-    _WORDS,
+    LABEL_WORDS["PLATE"],
     _fake_plate,
     "12가0000",
 )

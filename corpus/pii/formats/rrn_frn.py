@@ -11,11 +11,12 @@ from random import Random
 
 from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill, resident_check_digit
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LIKELY, OTHER, WEAK, Format, PiiType
+from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LABEL_WORDS, LIKELY, OTHER, WEAK, Format, PiiType
 
 
 def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
-    date = "(?P<date>[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))"
+    dot = "[.]?" if "-" in separator else ""
+    date = f"(?P<date>[0-9]{{2}}{dot}(?:0[1-9]|1[0-2]){dot}(?:0[1-9]|[12][0-9]|3[01]))"
     start, end = (START, END) if separator else (BARE_START, BARE_END)
     return re.compile(rf"{start}{date}{separator}(?P<century>[{century_digits}])[0-9]{{6}}{end}")
 
@@ -30,7 +31,9 @@ def _registration_formats(century_digits: str) -> tuple[Format, ...]:
 
 
 def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
-    return label != COMPANY and is_birth_date(match["date"], match["century"]) and not _is_serial(match, label)
+    return (
+        label != COMPANY and is_birth_date(digits_of(match["date"]), match["century"]) and not _is_serial(match, label)
+    )
 
 
 def _is_serial(match: re.Match[str], label: str | None) -> bool:
@@ -70,10 +73,8 @@ def _fake_registration(rng: Random, value: str) -> str:
 RRN = PiiType(
     "RRN",
     _registration_formats("1-4"),
-    ("주민등록", "주민번호", "주민", "rrn", "jumin", "ssn"),
+    LABEL_WORDS["RRN"],
     _fake_registration,
     "000101-3970000",
 )
-FRN = PiiType(
-    "FRN", _registration_formats("5-8"), ("외국인등록", "외국인", "거소", "frn"), _fake_registration, "000101-7970000"
-)
+FRN = PiiType("FRN", _registration_formats("5-8"), LABEL_WORDS["FRN"], _fake_registration, "000101-7970000")

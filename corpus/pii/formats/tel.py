@@ -10,14 +10,14 @@ import re
 from random import Random
 
 from corpus.pii.formats.shapes import digits_of, draw_digits, refill
-from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
+from corpus.pii.types import BY_LABEL, CLEAR, LABEL_WORDS, LIKELY, Format, PiiType, words
 
 # no letter before a number, except the last letter of a label: Tel010-…, HP010-…
 _LABEL_GLUED = (
     r"(?:(?<![A-Za-z])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
 )
 START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_LABEL_GLUED}"
-END = r"(?![0-9]|-[0-9])"
+END = r"(?![0-9]|-[0-9]|-[A-Z](?![A-Za-z]))"
 """Context of numbers in groups; any other character may be next to them."""
 BARE_START = rf"{START}(?<![0-9]\.)(?<![\s:][0-9][~_])"  # 2~8348833784 is one number
 BARE_END = r"(?![0-9A-Za-z]|[-.][0-9]|\.[A-Za-z])"
@@ -68,7 +68,7 @@ def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
     year = _YEAR_WORD.match(match.string, match.end())
     if label == "TEL":
         return not (year and "년" in year[0])
-    return not year and bool(match["sep"].strip()) and not 1500 <= int(match["last"]) <= 2100
+    return not year and match["sep"].strip() not in ("", ".") and not 1500 <= int(match["last"]) <= 2100
 
 
 def _is_local(match: re.Match[str], label: str | None) -> bool:
@@ -104,11 +104,6 @@ def fake_tel(rng: Random, value: str) -> str:
     return refill(value, lead + fake)
 
 
-_WORDS = words(
-    "전화 연락처 연락 휴대폰 핸드폰 휴대 폰 팩스 fax tel phone 문의 콜센터 고객센터 상담 대표번호 안심번호"
-    " ☎ ☏ h.p mobile phoneno phonenumber telno telephone mobileno cell cellphone hp contact faxno sender callback"
-    " msisdn 수신번호 발신번호 회신번호 전송"
-)
 TEL = PiiType(
     "TEL",
     (
@@ -122,7 +117,7 @@ TEL = PiiType(
         Format(BARE, CLEAR, digits=10, leads="0"),
         Format(NATIONWIDE, LIKELY, _is_not_a_span_of_years, leads="1"),
     ),
-    _WORDS,
+    LABEL_WORDS["TEL"],
     fake_tel,
     "010-0000-0000",
 )

@@ -11,7 +11,7 @@ from random import Random
 
 from corpus.pii.formats.email_ip_mac import DOMAIN_LABEL, RESERVED_DOMAINS
 from corpus.pii.formats.shapes import draw_user_name, scramble
-from corpus.pii.types import CERTAIN, Format, PiiType, Scope
+from corpus.pii.types import CERTAIN, LABEL_WORDS, Format, PiiType, Scope
 
 _PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
 # in a list, these separate a URL from the next value
@@ -29,7 +29,7 @@ _TLDS = (
 )
 _BARE_END = r"(?![A-Za-z0-9@\-_]|\.[A-Za-z0-9])"
 URL_SCHEME = re.compile(
-    rf"(?P<value>(?:https?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9](?:(?!(?:https?|ftp)://)[A-Za-z0-9.\-]){{0,250}})"
+    rf"(?P<value>(?:h(?:tt|xx)ps?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9](?:(?!(?:https?|ftp)://)[A-Za-z0-9.\-]){{0,250}})"
     rf"{_PATH})",
     re.IGNORECASE,
 )
@@ -42,7 +42,7 @@ URL_BARE = re.compile(
     rf"(?P<value>(?:\*\.)?(?!(?i:asp|ado|vb|dot|f|c)\.net)(?:{DOMAIN_LABEL}\.){{1,5}}{_TLDS}{_BARE_END}{_PATH})"
 )
 URL_SHORT = re.compile(
-    r"(?<![A-Za-z0-9@./\-_])(?P<value>(?:youtu\.be|goo\.gl|bit\.ly|me2\.do|t\.co)/[A-Za-z0-9\-_/?=&]{2,80})"
+    r"(?<![A-Za-z0-9@./\-_])(?P<value>[a-z0-9]{1,12}\.(?:be|gl|ly|do|co|la|to|gg|ee|me)/[A-Za-z0-9\-_/?=&]{2,80})"
 )
 MAX_URL = 2_300
 _TRAILING = ".,;:!?'*&|[]("
@@ -143,7 +143,7 @@ def fake_url(rng: Random, value: str) -> str:
 
 _DOMAIN = Scope(
     ".",
-    rf"(?=[A-Za-z]{{2}})(?:(?<=[wW]\.)|{_TLDS}(?![A-Za-z0-9])|(?:be|gl|ly|do|co)/|[A-Za-z0-9-]{{2,63}}\.[A-Za-z])",
+    rf"(?=[A-Za-z]{{2}})(?:(?<=[wW]\.)|{_TLDS}(?![A-Za-z0-9])|(?:be|gl|ly|do|co|la|to|gg|ee|me)/|[A-Za-z0-9-]{{2,63}}\.[A-Za-z])",
     before=130,
     after=MAX_URL,
     run=r"[A-Za-z0-9*.\-]*+",
@@ -152,12 +152,14 @@ _DOMAIN = Scope(
 URL = PiiType(
     "URL",
     (
-        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="(?i:s?ptth|ptf|)")),
+        Format(
+            URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="(?i:s?p(?:tt|xx)h|ptf|)")
+        ),
         Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
         Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
         Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
     ),
-    ("홈페이지", "누리집", "사이트", "링크", "url"),
+    LABEL_WORDS["URL"],
     fake_url,
     "http://www.example.com",
 )

@@ -6,7 +6,8 @@ invented, written before the rules they are to judge. A blank line parts texts, 
 alone, without particle, bank or port. ``extra_types.txt`` marks values of types outside the sixteen of paper Table 29,
 and values of the sixteen in the same texts. The twenty files in ``registers_2/`` are a second set: 250 texts with 326
 values and 150 without any, written by hand and without knowledge of the detector. ``registers_3/`` is a third one in
-other registers: 200 texts with 173 values and 79 without any.
+other registers: 200 texts with 173 values and 79 without any. ``registers_4/`` (420 texts, 325 values, 126 texts
+without any) and ``registers_5/`` (100, 88, 20) have yet other registers.
 
 ``python -m tests.corpus.pii.marked_texts`` prints the tables, and ``… marked_texts registers_2`` those of the second
 set; ``--misses`` lists what was missed and what was wrong.

@@ -81,6 +81,43 @@ GitHub ⟦MENTION:@gildong-dev⟧
 차번 ⟦PLATE:일이가 삼사이팔⟧ 이라고
 차량은 ⟦PLATE:27우 34 41⟧ 로 보였어요
 예 금 주 계 좌 번 호 ⟦ACCOUNT:110-234-567890⟧
+전화 ⟦TEL:010♥8879♥6145⟧
+이름,전화1,전화2,전화3⏎길동,⟦TEL:010,8879,6145⟧
+번호는 ⟦TEL:공일공, 팔팔칠구, 육일사오⟧ 요
+⟦TEL:공 일 공 팔 팔 칠 구 육 일 사 오⟧
+전화 ⟦TEL:010 - 88 79 - 6145⟧
+⟦TEL:010-8879-614 5⟧ 연락
+주민등록번호 ⟦RRN:87 05 23 - 1 234561⟧
+주민등록번호: 앞 ⟦RRN:870523 뒤 1234561⟧
+⟦RRN:87.05.23-1234561⟧
+주민번호 ⟦RRN:870523-l234561⟧
+사업자등록번호 ⟦BRN:123 -45- 67891⟧
+국민은행 ⟦ACCOUNT:123456 -01 -234567⟧
+축협 ⟦ACCOUNT:351-1234-5678-93⟧
+증권계좌 ⟦ACCOUNT:12345678-01⟧
+출금 200,000원 잔액 1,402,771원 ⟦ACCOUNT:110-234-567890⟧
+거래는 국민⟦ACCOUNT:118204-04-427731⟧만 받음
+⟦ACCOUNT:110-234-567890⟧ 하나로요
+⟦ACCOUNT:1002-345-678901⟧ 우리 홍길동
+기업은행 ⟦ACCOUNT:01088796145⟧ 이거 되나요? 평생계좌예요
+보험은요? / ⟦HEALTH:2-7083914625⟧
+여권번호 ( ⟦PASSPORT:M 6 2 0 8 4 1 7 7⟧ )
+여권번호 ⟦PASSPORT:M1234 5678⟧
+승합차 ⟦PLATE:74러 1204⟧번이 앞에 대기
+⟦ADDRESS:서울 중구 을지로 12⟧, 차량 ⟦PLATE:118호4427⟧
+{"plateNo":"⟦PLATE:12가 3456⟧"}
+메일은 ⟦EMAIL:hong 골뱅이 example 쩜 com⟧
+이메일 ⟦EMAIL:hong@example. com⟧
+이메일 ⟦EMAIL:hong@example,com⟧ 으로
+홈페이지 ⟦URL:www. example .com⟧
+⟦URL:hxxps://evil.example.com/x⟧
+⟦URL:t.me/gildong99⟧ 로
+⟦MENTION:@gildong-k⟧ 님 리뷰 부탁
+⟦ADDRESS:래미안 101동 1203호⟧ 택배요
+⟦ADDRESS:서울 노원구 상계동 주공7단지 701동 1203호⟧
+옆집 ⟦ADDRESS:솔내음빌라 나동 301호⟧ 에
+⟦ADDRESS:Seoul, Gangnam-gu, Teheran-ro 152⟧
+우리동네 ⟦ADDRESS:샛별로3길 17⟧ 그 집
 """
 NOTHING = """
 자산번호 M12345678
@@ -99,12 +136,20 @@ Chrome/126.0.0.0 Safari
 이 자리 100000 뒷면 1000000
 @babel-plugin 패키지
 3에 12에 2000에
+품번 010-2234-5567-A, 색상
+모델명 M31204417
+자산 M30201234 이동
+DEFAULT 1588.0417;
+{"ts":1760510417}
+아이콘 support@2x.png
+주문 1-2025101401 접수
+2025-10-14 10:22 - 15 3
 """
 
 
 @pytest.mark.parametrize("marked", MARKED.strip().split("\n"))
 def test_a_telling_value_is_found_next_to_any_word(marked: str) -> None:
-    text, spans = unmark(marked)
+    text, spans = unmark(marked.replace("⏎", "\n"))
     assert [(span.start, span.end, span.type) for span in find_pii(text)] == spans
 
 
