@@ -54,13 +54,15 @@ def scores_of_runs(runs: Sequence[Path] = (RUN,)) -> list[dict[str, Any]]:
             rows.append({
                 "task": task, "metric": metric, "mean": round(fmean(values), 2), "low": round(min(values), 2),
                 "high": round(max(values), 2), "constant": constant, "counting": counting, "n": results[0]["n"],
+                "seeds": len(results),
             })  # fmt: skip
     return rows
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The rows as lines of text, scores as whole numbers, which is what repeats on other processors."""
-    lines = [f"{'task':<9} {'metric':<18} {'mean':>6}  {'range':<9} {'constant':>8} {'counting':>8} {'n':>4}"]
+    mean = f"mean of {rows[0]['seeds']}"
+    lines = [f"{'task':<9} {'metric':<18} {mean:>9}  {'range':<9} {'constant':>8} {'counting':>8} {'n':>4}"]
     for row in rows:
         constant, counting = ("–" if row[key] is None else f"{row[key]:.1f}" for key in ("constant", "counting"))
         mean = f"{row['mean']:.0f} {BELOW if row['mean'] < (row['counting'] or 0.0) else ' '}"

@@ -157,11 +157,9 @@ def _predict_similarity(task: Task, training: Examples, scored: Examples) -> lis
         return sum(weight * second.get(feature, 0.0) for feature, weight in first.items()) / norm
 
     seen = sorted(((cosine(example), example.gold >= SIMILAR_FROM) for example in training), reverse=True)
-    similar, found, best = sum(is_similar for _, is_similar in seen), 0, (0.0, 0.5)
-    for number, (value, is_similar) in enumerate(seen, start=1):
-        found += is_similar
-        best = max(best, (found / (number + similar), value))
-    return [Prediction(SIMILAR_FROM + MAX_SIMILARITY * (cosine(example) - best[1])) for example in scored]
+    similar_N = np.cumsum([is_similar for _, is_similar in seen])
+    bar = seen[int((similar_N / (np.arange(1, len(seen) + 1) + similar_N[-1])).argmax())][0]
+    return [Prediction(SIMILAR_FROM + MAX_SIMILARITY * (cosine(example) - bar)) for example in scored]
 
 
 def _idf(documents: Sequence[Iterable[str]]) -> Callable[[str], float]:
@@ -188,15 +186,19 @@ def _predict_tree(task: Task, training: Examples, scored: Examples) -> list[Pred
     """Each word depends on the next one, with the most frequent type of its last part-of-speech tag."""
     by_tag: dict[Any, Counter[str]] = defaultdict(Counter)
     for example in training:
-        for place, (tag, name) in enumerate(zip(example.inputs["pos"], example.gold["types"], strict=True), start=1):
-            for key in ((tag, place == len(example.inputs["pos"])), place == len(example.inputs["pos"])):
-                by_tag[key][name] += 1
-    trees = []
-    for example in scored:
-        tags = [(tag, False) for tag in example.inputs["pos"][:-1]] + [(example.inputs["pos"][-1], True)]
-        types = [by_tag.get(key, by_tag.get(key[1], by_tag[True])).most_common(1)[0][0] for key in tags]
-        trees.append(Prediction({"heads": [*range(2, len(tags) + 1), 0], "types": types}))
+        for (tag, is_last), name in zip(_places(example), example.gold["types"], strict=True):
+            by_tag[tag, is_last][name] += 1
+            by_tag[is_last][name] += 1
+    trees = [chain_words(example, "", "") for example in scored]
+    for example, tree in zip(scored, trees, strict=True):
+        counts = (by_tag.get((tag, is_last), by_tag[is_last]) for tag, is_last in _places(example))
+        tree.value["types"] = [(own or by_tag[True]).most_common(1)[0][0] for own in counts]
     return trees
+
+
+def _places(example: Example) -> list[tuple[str, bool]]:
+    *inner, last = example.inputs["pos"]
+    return [*((tag, False) for tag in inner), (last, True)]
 
 
 class _Gazetteer:

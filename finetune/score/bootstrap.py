@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.examples import Row
-from finetune.metrics import SHARES
+from finetune.metrics import CORRELATIONS, SHARES
 from finetune.score.intervals import MANY, Interval, Part, interval_around
 from finetune.score.rescoring import DrawnRows, rescore
 from finetune.task import Task
@@ -77,6 +77,11 @@ def error_and_interval(
     if value is None or len(values_B) < 2 or math.isnan(value) or np.isnan(values_B).any():
         return None, None
     variance = float(np.var(values_B, ddof=1))
+    if (
+        metric in CORRELATIONS
+    ):  # the spread of Fisher's z, which is larger where the correlations of resamples are skewed
+        z_B = np.arctanh(np.clip(values_B / 100, -0.999999, 0.999999))
+        variance = float(np.var(z_B, ddof=1)) * (100 - value**2 / 100) ** 2
     part = Part(variance * units / max(units - 1, 1), max(units - 1, 1))
     return math.sqrt(variance), interval_around(value, [part], units, metric, limits)
 

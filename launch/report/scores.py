@@ -38,13 +38,13 @@ FACTS = {  # column, and how a value is stated that all results share
 }  # fmt: skip
 MAX_RESULTS = 64  # whose single scores are on the page
 BASELINES = ("constant", "counting")
-NUMBERS = ("score", "95 % interval", *BASELINES, "gain", "trained on", "scored on", PAPER_HEAD)
+NUMBERS = ("score", "95 % interval", *BASELINES, "trained on", "scored on", PAPER_HEAD)
 NOTE = (
     "Scores are 0 to 100. Constant: the best constant prediction for this metric, found on the scored examples. "
     f"Counting: a baseline without a network that counts in the training examples; {BELOW}: the score is below it. "
-    "Gain: points above the better of both. Intervals are for other examples. Scores of different tasks are never "
-    "averaged. AUPRC is the area under the precision-recall curve, averaged over the classes; for a constant "
-    "prediction the published code gives about 50 on any labels, so none is shown."
+    "Intervals are for other examples. Scores of different tasks are never averaged. AUPRC is the area "
+    "under the precision-recall curve, averaged over the classes; for a constant prediction the published code gives "
+    "about 50 on any labels, so none is shown."
 )
 NOTE_ON_MEANS = (
     "The 95 % interval is below each score. With several seeds it covers new seeds and new examples. Overlapping "
@@ -230,21 +230,18 @@ def _selections(groups: Sequence[Group]) -> str:
 def _single_scores(heads: list[str], cells: Sequence[tuple[Result, str]], title: str, is_folded: bool) -> Table:
     """One row for each metric of each result; without a title if it is the only table of scores."""
     numbers = [place for place, head in enumerate(heads) if head in NUMBERS]
-    signs = [place for place, head in enumerate(heads) if head == "gain"]
     rows = []
     for result, metric in cells:
         interval, value = result["intervals"].get(metric), result["scores"][metric]
-        any_baseline = baselines_of(result, metric) != (None, None)
         row = {"task": result["task"], "metric": metric, **_facts_of(result)}
         row |= zip(NUMBERS, (
             f"{number(value)}{below(value, result, metric)}",
             "–" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}",
             *map(number, baselines_of(result, metric)),
-            "–" if value is None or not any_baseline else f"{value - better_baseline(result, metric):+.2f}",
             count(result["n_train"]), count(result["n"]), number(paper_score(result, metric)),
         ), strict=True)  # fmt: skip
         rows.append([row[head] for head in heads])
-    return Table(heads, rows, numbers, signs, title if is_folded else "", is_folded)
+    return Table(heads, rows, numbers, title=title if is_folded else "", folded=is_folded)
 
 
 def _scored_files(scores: Sequence[Result]) -> Table:

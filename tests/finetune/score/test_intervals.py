@@ -95,13 +95,20 @@ def simulated(name: str, quality: float) -> Callable[..., tuple[list[Row], list[
     return draw
 
 
+def normal_pairs(rng: np.random.Generator, n: int, r: float) -> tuple[list[Row], list[str], float]:
+    x_N, noise_N = rng.normal(size=(2, n))
+    rows = [
+        Row("", *pair) for pair in zip(x_N.tolist(), (r * x_N + math.sqrt(1 - r * r) * noise_N).tolist(), strict=True)
+    ]
+    return rows, alone(rows), 100 * r
+
+
 CASES = {
     "accuracy .95": ("klue-nli", accuracies, 0.95), "accuracy .9": ("klue-nli", accuracies, 0.9),
     "accuracy .7": ("klue-nli", accuracies, 0.7), "joint goal accuracy .5": ("wos", dialogues, 0.5),
     "joint goal accuracy .1": ("wos", dialogues, 0.1), "macro F1 70": ("ynat", simulated("ynat", 0.8), 0.0),
     "entity F1 80": ("klue-ner", simulated("klue-ner", 0.8), 0.0),
-    "Pearson 83": ("klue-sts", simulated("klue-sts", 0.8), 0.0),
-    "Pearson 55": ("klue-sts", simulated("klue-sts", -3.0), 0.0),
+    "Pearson .5": ("klue-sts", normal_pairs, 0.5), "Pearson 38": ("klue-sts", simulated("klue-sts", -3.0), 0.0),
 }  # fmt: skip
 
 
@@ -110,10 +117,10 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_intervals_hold_the_truth_in_about_95_of_100_cases(name: str, n: int) -> None:
     task_name, make, share = CASES[name]
-    rng, task, times, held = np.random.default_rng(n), TASKS[task_name], 2_000, 0
+    rng, task, times, held = np.random.default_rng(n), TASKS[task_name], 1_000, 0
     for number in range(times):
         rows, groups, truth = make(rng, n, share)
         low, high = bootstrap(task, rows, groups, SAMPLES, number)[next(iter(task.score(rows)))] or (0, 0)
         held += low <= truth <= high
     print(f"| {name} | {n} | {100 * held / times:.1f} |")
-    assert 0.93 <= held / times <= 0.97  # two standard deviations of 2,000 draws are 0.01
+    assert 0.92 <= held / times <= 0.98  # two standard deviations of 1,000 draws are 0.014

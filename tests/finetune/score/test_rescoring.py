@@ -9,8 +9,7 @@ import pytest
 
 from finetune.examples import Row
 from finetune.registry import TASKS
-from finetune.score.bootstrap import bootstrap, draw
-from finetune.score.intervals import Part, interval_around
+from finetune.score.bootstrap import bootstrap, draw, error_and_interval
 from finetune.score.rescoring import FAST, rescore
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.ner.metrics import NER_TAGS
@@ -78,8 +77,8 @@ def test_intervals_are_those_of_resampled_examples_scored_again(name: str) -> No
         task.score([row for group in generator.integers(20, size=20) for row in members[group]]) for _ in range(25)
     ]
     for metric, interval in bootstrap(task, rows, groups, 25, seed=7).items():
-        part = Part(float(np.var([one[metric] for one in scores], ddof=1)) * 20 / 19, 19)
-        assert interval == interval_around(whole[metric], [part], 20, metric), metric
+        expected = error_and_interval(whole[metric], [one[metric] for one in scores], 20, metric)[1]
+        assert interval == expected, metric
 
 
 def test_a_resample_holds_whole_groups_as_often_as_they_are_drawn() -> None:
