@@ -35,6 +35,9 @@ from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 SAMPLE = "malmoi:sample"  # the embedded sample, wherever a recipe names text or benchmark files
 OWN_MODEL = "model"  # the encoder that the run itself pretrains, as results name it
 SEARCH_FOLDER = "finetune-search"  # of a run: the studies of `malmoi search`
+NO_KEY = re.compile(
+    r"\[key\]|int|float|bool|str|(dict|literal|constrained)\b.*"
+)  # kinds of values in pydantic's errors
 UNSAFE_IN_NAMES = re.compile(r"[^\w.-]+")
 # keys that hold paths; False: may also be a Hub repository, if there is no such file
 PATH_KEYS = {
@@ -293,7 +296,7 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
     known = [key for key, _ in _fields(model)]
     problems = error.errors()
     for problem in problems:
-        place = [str(part) for part in problem["loc"] if part != "[key]"]
+        place = [str(part) for part in problem["loc"] if not NO_KEY.fullmatch(str(part))]
         key = ".".join(place)
         if problem["type"] == "extra_forbidden":
             yield f"{key}: unknown key; {_known_keys(place, known, model)}"

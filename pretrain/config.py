@@ -24,6 +24,7 @@ class PackConfig(Section):
 
 
 Weight = Annotated[float, Field(ge=0)]
+Sources = dict[str, Weight] | Annotated[float, Field(gt=0, le=1)]
 Schedule = Literal["linear", "wsd"]
 
 
@@ -150,10 +151,11 @@ class RowsConfig(Section):
         description="blocks: full rows that cross document borders (RoBERTa 4.2); sentence pairs are padded. "
         "documents: several documents (or pairs) per row that cannot attend to each other; no attention dropout.",
     )
-    sources: dict[str, Weight] | None = Field(
+    sources: Sources | None = Field(
         None,
         description="Weights of the sources of the corpus, for example {kowiki: 2.0, law: 0.3, other: 1.0}. A weight "
-        "multiplies the natural share of a source; other: all sources not named (default 1), 0: leave out.",
+        "multiplies the natural share of a source; other: all sources not named (default 1), 0: leave out. A number, "
+        "for example 0.7, is the power of the natural shares (alpha of XLM-R): small sources are seen more often.",
     )
     held_out_share: float = Field(
         0.001, gt=0, lt=1, description="Share of the blocks (or documents) that are held out from training."
@@ -204,7 +206,7 @@ class PhaseConfig(Section):
     rope_theta: float | None = Field(
         None, gt=1, description="Base of the rotary positions in global layers of ModernBERT. Default: 160,000."
     )
-    sources: dict[str, Weight] | None = Field(None, description="Weights of the sources, as rows.sources.")
+    sources: Sources | None = Field(None, description="Weights of the sources or a power, as rows.sources.")
     lr: float | None = Field(
         None, gt=0, description="Peak of a learning rate schedule of this phase alone. Default: that of the full run."
     )

@@ -34,7 +34,8 @@ class Phase(NamedTuple):
     @property
     def rows_key(self) -> tuple[Any, ...]:
         """Equal for phases that continue one sequence of rows."""
-        return self.length, tuple(sorted((self.config.rows.sources or {}).items()))
+        sources = self.config.rows.sources
+        return self.length, tuple(sorted(sources.items())) if isinstance(sources, dict) else sources or ()
 
     def sequences_until(self, step: int) -> int:
         """Sequences of the phase up to and including a step."""
@@ -47,10 +48,12 @@ class Phase(NamedTuple):
     def __str__(self) -> str:
         share = "" if self.config.is_causal else f", {self.share:.1%} masked"
         base = f", rope base {self.rope_theta:,.0f}" if self.rope_theta else ""
-        mixed = ", ".join(f"{name} x {weight:g}" for name, weight in (self.config.rows.sources or {}).items())
-        return (
-            f"{self.config.global_batch:,} rows of {self.length:,} tokens{share}{base}{mixed and f', sources {mixed}'}"
-        )
+        sources, mixed = self.config.rows.sources, ""
+        if isinstance(sources, float):
+            mixed = f", sources to the power of {sources:g}"
+        elif sources:
+            mixed = ", sources " + ", ".join(f"{name} x {weight:g}" for name, weight in sources.items())
+        return f"{self.config.global_batch:,} rows of {self.length:,} tokens{share}{base}{mixed}"
 
 
 def phases(config: PretrainConfig) -> list[Phase]:

@@ -47,17 +47,20 @@ class Split:
         return self._rows(self.config.rows.sequence_length, 0, self.held_out_units)
 
     def training_rows(
-        self, length: int, weights: Mapping[str, float] | None = None
+        self, length: int, weights: Mapping[str, float] | float | None = None
     ) -> tuple[RowSource, dict[str, int], dict[str, float]]:
-        """Training rows source after source, how many each source has, and weights; without weights, all as one source.
+        """Training rows by source, the number of each, and weights; without weights, all as one source.
 
-        BadInput: a source that the store does not have, or no source with rows and a weight above 0.
+        A number is the power of natural shares. BadInput: an unknown source, or none with rows and a weight above 0.
         """
         if not weights:
             is_longest = length == self.config.rows.sequence_length
             rows = self.training if is_longest else self._training(length)
             return rows, {EVERYTHING: rows.count(0)}, {EVERYTHING: 1.0}
         names = self.store.source_names
+        if isinstance(weights, float):
+            rows, sizes, _ = self.training_rows(length, dict.fromkeys(names, 1.0))
+            return rows, sizes, {name: size ** (weights - 1) for name, size in sizes.items()}
         unknown = sorted(weights.keys() - {*names, OTHER_SOURCES})
         if unknown:
             raise BadInput(

@@ -100,6 +100,20 @@ def test_all_problems_of_a_recipe_are_listed_at_once(tmp_path: Path) -> None:
     assert "pretrain.learning_rate" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("pretrain.engine.micro_batch=x", "pretrain.engine.micro_batch: must be 'auto' (got 'x')"),
+        ("pretrain.rows.sources={law: -1}", "pretrain.rows.sources.law: must be greater than or equal to 0 (got -1)"),
+        ("pretrain.rows.sources=2", "pretrain.rows.sources: must be less than or equal to 1 (got 2)"),
+    ],
+)
+def test_settings_with_values_of_several_kinds_are_named_as_in_the_recipe(override: str, message: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        load_recipe("smoke", [override])
+    assert f"  {message}" in str(caught.value)
+
+
 @pytest.mark.parametrize("count", [1, 20, 21, 30])
 def test_the_first_twenty_problems_are_listed_and_the_others_counted(tmp_path: Path, count: int) -> None:
     path = tmp_path / "mine.yaml"

@@ -105,9 +105,12 @@ def test_engines_agree_on_phases_with_other_batches(long_documents: Path, tiny, 
         assert all(abs(found[0][name] - other[name]).max() < 1e-5 for name in other)
 
 
-def test_a_mixture_is_trained_and_resumed_bit_for_bit(long_documents: Path, tiny, tmp_path: Path, caplog) -> None:
+@pytest.mark.parametrize("sources", [{"일기": 3.0, "other": 0.5}, 0.5])
+def test_a_mixture_is_trained_and_resumed_bit_for_bit(
+    long_documents: Path, tiny, tmp_path: Path, caplog, sources: dict | float
+) -> None:
     caplog.set_level("INFO")
-    config = tiny(steps=9, sources={"일기": 3.0, "other": 0.5})
+    config = tiny(steps=9, sources=sources)
     train(config, long_documents, tmp_path / "once")
     assert "epochs of each source at the end: 수필 0." in caplog.text
     shutil.copytree(tmp_path / "once", tmp_path / "twice")

@@ -15,6 +15,7 @@ from pretrain.batching.masking import describe_pieces
 from pretrain.batching.mixture import Mixture, round_counts
 from pretrain.batching.sources import Rows
 from pretrain.pack.store import open_store, read_pieces
+from pretrain.schedule import phases
 
 SOURCES = {"일기": 3.0, "other": 0.5}
 
@@ -110,6 +111,20 @@ def test_tokens_of_each_source_have_their_share(made: Path, tiny, packing: str) 
         sizes = {name: rows.gather(np.zeros_like(own), own).tokens_B.sum() for name, own in numbers.items()}
         expected = sizes["일기"] * 3 / (sizes["일기"] * 3 + sizes["수필"] * 0.5)
     assert share == pytest.approx(expected, abs=0.005)
+
+
+@pytest.mark.parametrize("power", [0.3, 0.7, 1.0])
+@pytest.mark.parametrize("packing", ["blocks", "documents"])
+def test_a_number_is_the_power_of_the_natural_shares(made: Path, tiny, packing: str, power: float) -> None:
+    config = tiny(steps=1000, sources=power, packing=packing, dropout=0.0)
+    assert str(phases(config)[0]).endswith(f"sources to the power of {power}")
+    store = open_store(made / "tokens", made / "tokenizer")
+    rows, natural, weights = split_rows(store, config).training_rows(32, config.rows.sources)
+    mixture = Mixture(rows, natural, weights, config.seed)
+    found = np.bincount(mixture.locate(np.arange(8000)).sources_B) / 8000
+    expected = np.array([natural[name] ** power for name in ("수필", "일기")])
+    assert found == pytest.approx(expected / expected.sum(), abs=0.005)
+    assert power == 1 or weights["일기"] > weights["수필"]  # the smaller source
 
 
 @pytest.mark.parametrize("packing", ["blocks", "documents"])
