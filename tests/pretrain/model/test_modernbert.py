@@ -189,6 +189,23 @@ def test_the_configuration_says_the_same_to_transformers_4_and_5(
     assert ids == [0, 2, 0, 2, 1] and again.max_position_embeddings == 48
 
 
+@pytest.mark.parametrize(
+    ("has_global_layer", "distance", "is_seen"), [(True, 3000, True), (False, 8, True), (False, 9, False)]
+)
+def test_only_global_layers_see_a_token_3000_places_away(
+    modern, has_global_layer: bool, distance: int, is_seen: bool
+) -> None:
+    """Local layers, two here, see 4 tokens on either side each."""
+    network = with_large_weights(build_network(modern(layers=2, positions=4096), 50, IDS)).eval()
+    if not has_global_layer:
+        network.model.layers[0].attn.sliding_window = network.model.layers[1].attn.sliding_window
+    ids_BL = torch.randint(5, 50, (1, 4096), generator=torch.Generator().manual_seed(1)).repeat(2, 1)
+    ids_BL[:, 500], ids_BL[:, 500 + distance] = IDS["mask"], torch.tensor([7, 8])
+    with torch.no_grad():
+        one_V, other_V = (network(ids_L[None]).logits[0, 500] for ids_L in ids_BL)
+    assert torch.equal(one_V, other_V) != is_seen
+
+
 @pytest.mark.parametrize("bare", [False, True])
 def test_a_checkpoint_is_loaded_and_its_context_extended(
     modern, tmp_path: Path, bare: bool, monkeypatch: pytest.MonkeyPatch
