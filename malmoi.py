@@ -8,7 +8,8 @@ our names (``tokenizer``, ``launch`` …).
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -63,9 +64,9 @@ def find_pii(text: str, types: Collection[str] | None = None, *, names: str | Pa
     from corpus.pii import detect
     from corpus.pii.extra.person_by_model import load_tagger
 
-    return detect.find_pii(
-        text, _known_types(types), name_model=load_tagger(Path(names)) if names is not None else None
-    )
+    with _extras("find_pii with names"):
+        name_model = load_tagger(Path(names)) if names is not None else None
+    return detect.find_pii(text, _known_types(types), name_model=name_model)
 
 
 def pseudonymize(
@@ -122,9 +123,9 @@ def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> T
         from finetune.registry import find_task
 
         return find_task(name)
-    from finetune.inference.predict import TaskModel
-    from finetune.saved_models.load import load_model
-
+    with _extras("load_task"):
+        from finetune.inference.predict import TaskModel
+        from finetune.saved_models.load import load_model
     return TaskModel(load_model(name, device))
 
 
@@ -146,7 +147,8 @@ def score(task: str, predictions: str | Path, gold: str | Path | None = None, *,
 
 def register_models() -> None:
     """Register the networks of KLUE-DP, KLUE-MRC and WoS, so that transformers' ``AutoModel`` loads saved models."""
-    import finetune.heads.pretrained  # noqa: F401
+    with _extras("register_models"):
+        import finetune.heads.pretrained  # noqa: F401
 
 
 def load_recipe(name: str | Path, *overrides: str) -> Recipe:
@@ -168,6 +170,17 @@ def run(recipe: str | Path, *overrides: str, verb: str = "run", runs: str | Path
         raise ValueError(f"verb {verb!r}: expected one of {', '.join(VERBS)}")
     conduct(verb, str(recipe), overrides, Path(runs), dry_run=False)
     return Path(runs) / load_recipe(recipe, *overrides).name
+
+
+@contextmanager
+def _extras(user: str) -> Iterator[None]:
+    """A ``ValueError`` with what to install for the import of a module of an optional extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        from launch.errors import explain_missing_module
+
+        raise explain_missing_module(user, error) or error from None
 
 
 def _known_types(names: Collection[str] | None) -> frozenset[str] | None:

@@ -57,18 +57,11 @@ def klue_tasks(config: FinetuneConfig) -> tuple[str, ...]:
 
 
 def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
-    """Names of the files that the tasks need and that do not exist; KLUE files are looked for in ``folder``."""
-    custom = {task: config.custom[task] for task in config.tasks if task in config.custom}
-    missing = [path for task in custom.values() for path in task.files.values() if not Path(path).is_file()]
-    missing += [
-        f"finetune.custom.{name}.train"
-        for name, task in custom.items()
-        if task.train is None and name not in config.split_dev
-    ]
+    """Names of the files in ``folder`` that the KLUE tasks need and that do not exist."""
     needed = [
         TASKS[task].files.of(split)
         for task in klue_tasks(config)
         for split in ("train", "dev")
         if split == "dev" or task not in config.split_dev
     ]
-    return missing + [name for name in needed if find_file(folder, name) is None]
+    return [name for name in needed if find_file(folder, name) is None]

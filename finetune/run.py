@@ -22,7 +22,7 @@ from finetune.data.split import load_data
 from finetune.encoder.loading import check_encoder
 from finetune.ensemble.run import make_ensembles, plan_recipe
 from finetune.heads.shape import check_shape
-from finetune.job import Hide, finetune_one
+from finetune.job import Hide, finetune_one, settings_of
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import Job, named, plan
@@ -101,18 +101,45 @@ def finish_trainings(
 
 
 def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
-    """Read every file and open every encoder's configuration and tokenizer before training; returns the files of each
-    task. ``BadInput`` lists everything that is missing, or the first thing that is broken."""
-    if missing := missing_files(config, inputs.data):
+    """Make all ``checks`` before training; returns the files of each task."""
+    found = {name: make() for name, make in checks(config, inputs.data, inputs.models).items()}
+    return {task: found[task] for task in config.tasks}
+
+
+def checks(config: FinetuneConfig, data: Path | None, models: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
+    """Every check of the stage by its name: files, encoders, settings and, under the names of tasks, their data. Each
+    raises ``BadInput``.
+
+    Args:
+        data: folder of the KLUE files; None if they are not here yet: the checks of KLUE tasks are left out.
+        models: encoders that are here, by name.
+    """
+    tasks = [task for task in config.tasks if data is not None or task in config.custom]
+    encoders = [models[name] for name in config.models if name in models]
+    return {
+        "KLUE files": partial(_require_files, config, data),
+        **{f"encoder {encoder}": partial(check_encoder, encoder) for encoder in encoders},
+        **{f"settings {name}": partial(check_shape, config.with_settings(name)) for name in ("", *config.settings)},
+        **{task: partial(_check_task, task, config, data or Path(), encoders) for task in tasks},
+    }
+
+
+def _require_files(config: FinetuneConfig, data: Path | None) -> None:
+    if data is not None and (missing := missing_files(config, data)):
         raise BadInput(
-            f"{inputs.data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are "
-            "there with finetune.tasks=…; tasks in finetune.split_dev may train on a part of their dev file"
+            f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are there "
+            "with finetune.tasks=…; tasks in finetune.split_dev may train on a part of their dev file"
         )
-    for name in config.models:
-        check_encoder(str(inputs.models[name]))
+
+
+def _check_task(name: str, config: FinetuneConfig, data: Path, encoders: Sequence[str]) -> Files:
+    """Read the files of a task, and resolve its hyperparameters for each encoder."""
+    task = task_of(name, config)
+    files = load_data(task, data, config).files
     for settings in ("", *config.settings):
-        check_shape(config.with_settings(settings))
-    return {task: load_data(task_of(task, config), inputs.data, config).files for task in config.tasks}
+        for encoder in encoders:
+            settings_of(task, config.with_settings(settings), encoder)
+    return files
 
 
 def precision_of(config: FinetuneConfig, device: torch.device) -> PrecisionName:

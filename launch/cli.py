@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from typer.core import TyperGroup
 
 from launch.cluster.commands import launch_on_cluster, show_status
-from launch.console import PlainConsole, ToolsOrDefault, run_app, set_up_console
+from launch.console import PlainConsole, ToolsOrDefault, print_json, run_app, set_up_console
 from launch.demo.page import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
@@ -61,6 +61,7 @@ REMOVED = {  # old verbs, and what to use instead
     "package": "pack the run's folder finetune with tar; `malmoi score RUN` recomputes its scores",
     "copy": "copy finished stages with the tool of your storage, such as rclone (docs/clusters.md)",
 }
+JSON_TO_FILE = ("score", "compare", "tokenizer")  # verbs whose --json took the name of a file
 REMOVED_TOOLS = {  # old tools of stages, such as `malmoi corpus push`
     "push": "use `malmoi push FOLDER NAME/REPOSITORY`",
     "features": "removed; in a checkout, tests/finetune/records.py makes the same records of inputs and targets",
@@ -77,6 +78,12 @@ class Verbs(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in REMOVED:
             raise LaunchError(f"{args[0]}: {REMOVED[args[0]]}")
+        option = " ".join(args).partition(" --json")[2]
+        file = re.match(r"[= ](\S+\.json)\b", option) if args[0] in JSON_TO_FILE else None
+        if file:
+            raise LaunchError(
+                f"{args[0]} --json: prints now, and takes no file; end the command with --json > {file[1]}"
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -193,6 +200,7 @@ app.command("status", rich_help_panel=STATUS)(show_status)
 def recipes(
     name: Annotated[str | None, typer.Argument(help="Recipe to print.", autocompletion=_recipe_names)] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of recipes, for editors.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list or the recipe as JSON.")] = False,
 ) -> None:
     """List the shipped recipes with purpose, cost and requirements, or print one.
 
@@ -201,14 +209,19 @@ def recipes(
     from launch.recipe import Recipe, load_recipe, locate_recipe
 
     if schema:
-        found = {**Recipe.model_json_schema(), "required": []}  # the name defaults to that of the file
-        return typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
+        keys = {**Recipe.model_json_schema(), "required": []}  # the name defaults to that of the file
+        return typer.echo(json.dumps(keys, ensure_ascii=False, indent=1))
+    if name is not None and as_json:
+        return print_json(load_recipe(name).model_dump(mode="json", exclude_unset=True))
     if name is not None:
-        typer.echo(locate_recipe(name).read_text("utf-8"), nl=False)
-        return
+        return typer.echo(locate_recipe(name).read_text("utf-8"), nl=False)
+    found = {shipped: load_recipe(shipped) for shipped in _recipe_names()}
+    if as_json:
+        return print_json(
+            {"recipes": [{"name": n, **r.model_dump(include={"about", "cost", "needs"})} for n, r in found.items()]}
+        )
     table = Table(Column("recipe", no_wrap=True), Column("purpose", overflow="fold"), "cost", "needs")
-    for shipped in _recipe_names():
-        recipe = load_recipe(shipped)
+    for shipped, recipe in found.items():
         table.add_row(shipped, recipe.about, recipe.cost, ", ".join(NEEDS[need] for need in recipe.needs) or "–")
     PlainConsole().print(table)
 
@@ -234,12 +247,15 @@ def tasks() -> None:
 def doctor(
     cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; start it with torchrun.")] = False,
     runs: Annotated[Path | None, typer.Option("--runs", help="Read all token stores of this run directory.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks of this machine as JSON.")] = False,
 ) -> None:
     """Check this machine and list the recipes that it can run; with --cluster, check all nodes before training.
 
     Example:  malmoi doctor
     """
     set_up_console()
+    if as_json and (cluster or runs):
+        raise LaunchError("doctor --json: prints the checks of this machine; leave out --cluster and --runs")
     if cluster:
         from launch.cluster.node_checks import examine_cluster
 
@@ -253,7 +269,7 @@ def doctor(
         return typer.echo(f"token stores in {runs} that are as they were packed: {len(stores)}")
     from launch.checks.doctor import examine
 
-    if not examine():
+    if not examine(as_json):
         raise typer.Exit(1)
 
 

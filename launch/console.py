@@ -6,6 +6,7 @@ escaped here. Characters that the terminal's encoding lacks are shown as their c
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import resource
@@ -138,6 +139,11 @@ _format_warning = warnings.formatwarning
 
 def _plain_warning(*args: Any, **settings: Any) -> str:
     return escape_controls(_format_warning(*args, **settings), keep="\n")
+
+
+def print_json(value: Any) -> None:
+    """What ``--json`` of a command prints: one JSON value in ASCII, for terminals and pipes of any encoding."""
+    print(json.dumps(value, ensure_ascii=True, indent=1))
 
 
 def escape_unencodable() -> None:

@@ -78,6 +78,15 @@ def test_every_public_name_is_used_on_its_page(name: str) -> None:
     assert re.search(rf"malmoi\.{name}\b", PAGE)
 
 
+@pytest.mark.parametrize("call", ["load_task('./model')", "register_models()"])
+def test_a_missing_extra_is_answered_as_by_the_command(call: str) -> None:
+    code = (
+        f"import sys; sys.modules['torch'] = None; import malmoi\ntry: malmoi.{call}\nexcept ValueError as e: print(e)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert result.stdout.endswith(" needs torch: pip install 'malmoi[train]'\n"), result.stderr
+
+
 def test_the_version_is_that_of_the_citation_file() -> None:
     assert f"\nversion: {malmoi.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 

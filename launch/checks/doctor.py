@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import DICTIONARY_CONFLICT, split_morphemes
 from launch.checks.estimate import host_memory
-from launch.console import PlainConsole
+from launch.console import PlainConsole, print_json
 from launch.errors import missing_modules
 from launch.manifest import installed_version
 from launch.recipe import load_recipe, shipped_recipes
@@ -37,9 +37,9 @@ class Check(NamedTuple):
     repair: str = ""
 
 
-def examine() -> bool:
+def examine(as_json: bool = False) -> bool:
     """Print every check and what the machine can run; returns False if a check keeps malmoi from working."""
-    console = PlainConsole()
+    console = PlainConsole(quiet=as_json)
     checks = []
     for check in _checks():
         mark, color = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}[check.is_ok]
@@ -49,7 +49,10 @@ def examine() -> bool:
     is_ok = all(check.is_ok is not False for check in checks)
     has_gpu = any(check.name == "GPU" and check.is_ok for check in checks)
     console.print()
-    for line in readiness(is_ok, not missing_modules(TRAINING), has_gpu):
+    lines = readiness(is_ok, not missing_modules(TRAINING), has_gpu)
+    if as_json:
+        print_json({"is_ok": is_ok, "checks": [check._asdict() for check in checks], "summary": lines})
+    for line in lines:
         console.print(line, soft_wrap=True)
     for check in checks:
         if check.repair:

@@ -1,8 +1,7 @@
 """Checks before a run starts: a misspelt name must not cost a pretraining.
 
-Only cheap facts are checked: settings, names, sizes, the configuration and tokenizer of an encoder. The stages check
-content, except benchmark files that would otherwise be read only after hours. ``malmoi run`` refuses to start if a
-problem is found; ``--dry-run`` lists the same problems.
+Settings, names, sizes, and everything that the finetune stage checks: its files, encoders and hyperparameters. The
+other stages check content. ``malmoi run`` refuses to start if a problem is found; ``--dry-run`` lists the same.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from launch.manifest import Head
 from launch.numbers import duration
 from launch.pipeline import Stage, can_continue, expected_head, is_done, require_stage, trains_tokenizer
 from launch.recipe import OWN_MODEL, SAMPLE, SEARCH_FOLDER, Recipe
-from launch.stage_inputs import NO_KLUE_FILES, NO_TEXT, raw_inputs
+from launch.stage_inputs import NO_KLUE_FILES, NO_TEXT, custom_files, custom_texts, finetune_models, raw_inputs
 from pretrain.engine.memory import GIB
 from pretrain.model.sizes import count_parameters
 
-LONG_STAGES = {"corpus", "tokenizer", "tokens", "pretrain"}
 MAX_CPU_SECONDS = 365 * 86_400
+NO_ENCODER = "no such folder, and the Hub cannot be reached; go online, or name a folder"
 Check = Callable[[], object]
 
 
@@ -55,13 +54,13 @@ def find_problems(
     checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe, processes)]
     if "corpus" in names:
         checks.append(partial(_check_texts, recipe, None if SAMPLE in recipe.corpus.inputs else run))
+        checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
     if machine is not None and has_nvidia_devices():
         devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
         keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device"}
         checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
     if names & {"finetune", SEARCH_FOLDER}:
-        checks.append(partial(_check_klue_files, recipe, reads=bool(names & LONG_STAGES)))
-        checks += [partial(_check_encoder, name) for name in recipe.finetune.models]
+        checks += _finetune_checks(recipe, run)
     if SEARCH_FOLDER in names and recipe.launch.engine != "local":
         checks.append(lambda: iter(["a search runs on one machine; set launch.engine=local"]))
     if machine is not None:
@@ -139,50 +138,41 @@ def _check_texts(recipe: Recipe, run: Path | None) -> None:
     check_first_records(raw_inputs(recipe, run))
 
 
-def _check_klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:
-    """Missing KLUE files; with ``reads`` also broken ones, because hours of other stages come first."""
+def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:
+    """The checks of the stage itself, as far as its files and encoders are here."""
     from finetune.data.hub import find_copy
-    from finetune.registry import klue_tasks, missing_files
+    from finetune.registry import klue_tasks
+    from finetune.run import checks
 
-    data, config = recipe.finetune.data or "", recipe.finetune
-    if not data and klue_tasks(config):
-        yield NO_KLUE_FILES
-        return
-    is_folder = bool(data) and data != SAMPLE and Path(data).is_dir() and find_copy(data) is None
-    if is_folder and (missing := missing_files(config, Path(data))):
-        yield (
-            f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or select the tasks whose files are "
-            "there with finetune.tasks=…"
-        )
-    elif reads:
-        for name in config.tasks if is_folder else config.custom.keys() & set(config.tasks):
-            yield from _run_check(partial(_read_task, name, recipe))
-
-
-def _read_task(name: str, recipe: Recipe) -> None:
-    from finetune.data.split import load_data
-    from finetune.registry import task_of
-
-    load_data(task_of(name, recipe.finetune), Path(recipe.finetune.data or ""), recipe.finetune)
-
-
-def _check_encoder(name: str) -> Iterator[str]:
-    plain = name.removeprefix(FRESH)
-    if plain == OWN_MODEL:
-        return
-    from finetune.encoder.loading import check_encoder
-
-    if Path(plain).exists() or plain.count("/") > 1 or _is_available(plain):
-        check_encoder(name)
-    else:
-        yield f"{plain}: no such folder, and the Hub cannot be reached; go online, or name a folder"
+    config, data = recipe.finetune, recipe.finetune.data or ""
+    folder = run / "sample" / "klue" if data == SAMPLE else Path(data)
+    is_here = bool(data) and folder.is_dir() and (data == SAMPLE or find_copy(data) is None)
+    places = finetune_models(recipe, run)
+    own = [name for name in config.models if name.removeprefix(FRESH) == OWN_MODEL]
+    absent = [name for name in config.models if name not in own and not _is_available(name.removeprefix(FRESH))]
+    here = {name: place for name, place in places.items() if name not in own + absent}
+    if manifest.read_manifest(run / "model") is not None:
+        here |= {name: places[name] for name in own}
+    made = checks(config, folder if is_here else None, here)
+    for name, task in config.custom.items():
+        if not all(Path(path).is_file() for path in task.files.values()):
+            made.pop(name, None)  # reported with the inputs of the stage
+    problems = [f"{name.removeprefix(FRESH)}: {NO_ENCODER}" for name in absent]
+    problems += [NO_KLUE_FILES] if not data and klue_tasks(config) else []
+    return [partial(iter, problems), *made.values()]
 
 
 def _is_available(name: str) -> bool:
-    """Whether a model is in the Hub's cache, or the Hub can be reached; its client would retry for half a minute."""
+    """Whether a model is a path or in the Hub's cache, or the Hub can be reached; its client would retry for half a
+    minute."""
     from huggingface_hub import constants, try_to_load_from_cache
 
-    if name.startswith((".", "/", "~")) or isinstance(try_to_load_from_cache(name, "config.json"), str):
+    if (
+        Path(name).exists()
+        or name.count("/") > 1
+        or name.startswith((".", "/", "~"))
+        or isinstance(try_to_load_from_cache(name, "config.json"), str)
+    ):
         return True
     if getproxies():  # only the proxy may be able to resolve names
         return True

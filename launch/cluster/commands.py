@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from launch.console import PlainConsole, print_table, set_up_console
+from launch.console import PlainConsole, print_json, print_table, set_up_console
 from launch.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def show_status(
         state = {"runs": [read_run(folder) for folder in folders]}
     console = PlainConsole()
     if as_json:
-        typer.echo(json.dumps(state, ensure_ascii=True, indent=1))
+        print_json(state)
     elif run is None:
         print_table(runs_table(state["runs"]), console)
     else:

@@ -5,14 +5,13 @@ Both read saved results. No model is run, and torch is not needed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launch.console import PlainConsole, print_table, set_up_console
+from launch.console import PlainConsole, print_json, print_table, set_up_console
 from launch.errors import LaunchError
 from launch.tools.score import find_run
 
@@ -34,7 +33,7 @@ def compare_results(
     data: Annotated[
         Path | None, typer.Option(help="Folder of the KLUE files; KLUE-MRC needs it to group questions by passage.")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all results as JSON.")] = False,
     runs: Annotated[Path, typer.Option("--runs", help="Directory of the run folders.")] = Path("runs"),
 ) -> None:
     """Test which score differences between two models are significant.
@@ -53,9 +52,11 @@ def compare_results(
     first = _find(run, runs, tasks)
     second = None if other is None else _find(other, runs, tasks)
     pairs = pair_up(first, second, a, b)
-    embedded = (folder / FILES_OF_SAMPLE for name in (run, other) if name for folder in (Path(name), runs / name))
+    embedded = (folder / FILES_OF_SAMPLE for name in (run, other) if name for folder in (runs / name, Path(name)))
     tested = compare(pairs, data or next(filter(Path.is_dir, embedded), None))
     notes = _notes_on(pairs, tested)
+    if as_json:
+        return print_json({"notes": notes, "tests": [found.as_json() for found in tested]})
     console = PlainConsole()
     for note in notes:
         console.print(f"NOTE: {note}", soft_wrap=True)
@@ -64,9 +65,6 @@ def compare_results(
         places = zip(names, (run, other or run), strict=True)
         one, another = (name if name == place else f"{name} of {place}" for name, place in places)
         print_table(table_of(chosen, f"a: {one}, b: {another}"), console)
-    if json_file is not None:
-        record = {"notes": notes, "tests": [found.as_json() for found in tested]}
-        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
 def _notes_on(pairs: Sequence[Pair], tested: Sequence[Tested]) -> list[str]:
@@ -84,7 +82,7 @@ def _notes_on(pairs: Sequence[Pair], tested: Sequence[Tested]) -> list[str]:
 def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
     from finetune.score.results import find_trained, trained_of_file
 
-    place = Path(name) if Path(name).exists() else runs / name
+    place = next((place for place in (runs / name, Path(name)) if place.exists()), runs / name)
     if place.is_file():
         if len(tasks) != 1:
             raise LaunchError(

@@ -42,7 +42,7 @@ def predict(
     target: Annotated[
         str, typer.Argument(metavar="[OUTPUT]", help="Output file (.jsonl: JSON lines), or - for stdout.")
     ] = "-",
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines, one for each result.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines, one for each result.")] = False,
     device: Annotated[Literal["auto", "cpu"], typer.Option(help="auto: the accelerator if there is one.")] = "auto",
 ) -> None:
     """Predict new text with a fine-tuned model: one result for each line, in order.
@@ -95,11 +95,12 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
 def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
     """Results in order, as many lines at a time as have come, at most ``LINES_AT_ONCE``; an official file at once."""
     from corpus.reading.encoding import AUTO, decode_blocks
+    from corpus.reading.files import file_format
     from finetune.inference.predict import predict_official, predict_texts
     from launch.pii.streams import line_blocks, peek, source_blocks
 
     name, (head, blocks) = _name(path), peek(decode_blocks(source_blocks(path), AUTO))
-    head = head.lstrip()
+    head, is_tsv = head.lstrip(), path is not None and file_format(path).kind == ".tsv"
     form = form_of(head, kept.task.files.suffix)
     if form == "official" or (
         kept.task.custom is not None and path is not None and is_table(head, kept.task.custom, path)
@@ -110,7 +111,7 @@ def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
     for block in line_blocks(blocks):
         for begin in range(0, len(block), LINES_AT_ONCE):
             lines = block[begin : begin + LINES_AT_ONCE]
-            given = [given_of(line, form, f"{name}, line {line.number}") for line in lines]
+            given = [given_of(line, form, f"{name}, line {line.number}", is_tsv) for line in lines]
             results = predict_texts(kept, given, place=f"{name}, line", first=lines[0].number)
             yield [{"line": line.number, **result} for line, result in zip(lines, results, strict=True)]
 
@@ -136,7 +137,8 @@ def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
     named = {name for value in names if value for name in ([value] if isinstance(value, str) else value)}
     kind = file_format(path).kind
     return kind in OWN_TABLES or (
-        kind == ".tsv" and not (named or {"text", "question", "tokens"}).isdisjoint(head.partition("\n")[0].split("\t"))
+        kind == ".tsv"
+        and not (named or {"text", "question", "tokens"}).isdisjoint(head.partition("\n")[0].rstrip("\r").split("\t"))
     )
 
 
@@ -152,14 +154,14 @@ def _parsed(line: str) -> dict[str, Any]:
 
 @contextmanager
 def official_file(path: Path | None, blocks: Iterable[str], suffix: str) -> Iterator[Path]:
-    """The file itself, or a copy of what is not plain or ``.zst``; messages name what the user gave."""
+    """The file itself, or an unpacked copy of what finetune cannot unpack; messages name what the user gave."""
     from corpus.reading.files import file_format
 
-    if path is not None and file_format(path).packing in ("", ".zst"):
+    if path is not None and file_format(path).packing in ("", ".gz", ".zst"):
         yield path
         return
     with TemporaryDirectory(prefix="malmoi-predict-") as folder:
-        copy = Path(folder) / f"official.{suffix}"
+        copy = Path(folder) / (f"official.{suffix}" if path is None else path.with_suffix("").name)
         with copy.open("w", encoding="utf-8", newline="", errors="surrogatepass") as file:
             file.writelines(blocks)
         try:
@@ -168,8 +170,8 @@ def official_file(path: Path | None, blocks: Iterable[str], suffix: str) -> Iter
             raise BadInput(str(error).replace(str(copy), _name(path))) from None
 
 
-def given_of(given: Line, form: Form, where: str) -> Any:
-    """What a line gives to the task: its columns, or its record; a blank line itself."""
+def given_of(given: Line, form: Form, where: str, is_tsv: bool = False) -> Any:
+    """What a line gives to the task: itself, its columns in a TSV, or its record. A task with one text keeps tabs."""
     from corpus.documents.atomic_files import parse_json
     from launch.pii.streams import UNDECODABLE, explain_problem
 
@@ -191,7 +193,7 @@ def given_of(given: Line, form: Form, where: str) -> Any:
         return record
     if is_record and _parsed(line):
         raise BadInput(f"{where}: an object of JSON, but the first line is plain text; do not mix forms in one file")
-    return line.split("\t")
+    return line.split("\t") if is_tsv else line
 
 
 def _name(path: Path | None) -> str:

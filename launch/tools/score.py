@@ -5,7 +5,6 @@ Heavy imports wait until a command runs.
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from corpus.documents.escaping import escape_controls
-from launch.console import set_up_console
+from launch.console import print_json, set_up_console
 from launch.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def score_predictions(
     ] = None,
     samples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples for the intervals. 0: no intervals.")] = 200,
     tables: Annotated[bool, typer.Option("--tables", help="Also print scores by class or question type.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all results as JSON.")] = False,
 ) -> None:
     """Score predictions with the metrics of the KLUE paper and 95 % intervals. Does not need torch.
 
@@ -70,31 +69,30 @@ def score_predictions(
     if gold is None and task in (*SHORT_NAMES, *SHORT_NAMES.values()):
         raise LaunchError(f"score {task}: no predictions; give a predictions file, or an official file and predictions")
     if gold is None:
-        return _score_run(find_run(task))
+        return _score_run(find_run(task), as_json)
     file = predictions or gold
     scored = score_file(task, file, gold if predictions else None, samples)
+    if as_json:
+        return print_json({"task": find_task(task).name, "predictions": file.name, **scored.as_json()})
     _print_scores(scored, tables)
-    if json_file is not None:
-        record = {"task": find_task(task).name, "predictions": file.name, **scored.as_json()}
-        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
 def find_run(name: str, runs: Path = Path("runs")) -> Path:
     """The folder with ``finetune/``: ``name`` itself, or the run of this name in ``runs``."""
-    for candidate in (Path(name), runs / name):
+    for candidate in (runs / name, Path(name)):
         if (candidate / "finetune").is_dir():
             return candidate
     raise LaunchError(f"{name}: no finetune folder here or in {runs / name}; give a run that was fine-tuned")
 
 
-def _score_run(run: Path) -> None:
+def _score_run(run: Path, as_json: bool) -> None:
     """Score every result of a run again and compare with its ``scores.json``; exit code 1 if any differs."""
     from finetune.queue.jobs import PREDICTIONS_NAME
     from finetune.registry import find_task
     from finetune.score.scores import defined, read_rows
     from launch.report.results import name_of, read_scores
 
-    results, same = read_scores(run), 0
+    results, scores, same = read_scores(run), [], 0
     for result in results:
         folder = Path(result["folder"]).absolute()
         task = find_task(str(folder)).with_protocol(result["protocol"])
@@ -104,10 +102,15 @@ def _score_run(run: Path) -> None:
         lines = [", ".join(f"{key} {_cell(value)}" for key, value in now.items())]
         differing = [key for key in before | now if now.get(key) != before.get(key)]
         lines += [f"{key} is {now.get(key)}, but {before.get(key)} in scores.json" for key in differing]
-        for line in lines:
+        for line in () if as_json else lines:
             typer.echo(escape_controls(f"{result['task']}, {name_of(result)}, seed {result['seed']}: {line}"))
         same += not differing
-    typer.echo(f"{same} of {len(results)} results are the same to the last digit")
+        about = {key: result[key] for key in ("task", "model", "settings", "seed")}
+        scores.append({**about, "scores": now, "recorded": before, "differing": differing})
+    if as_json:
+        print_json({"run": str(run), "same": same, "results": scores})
+    else:
+        typer.echo(f"{same} of {len(results)} results are the same to the last digit")
     if same < len(results) or not results:
         raise typer.Exit(1)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_dir
-from launch.console import PlainConsole, Table, number_table, print_table, set_up_console
+from launch.console import PlainConsole, Table, number_table, print_json, print_table, set_up_console
 from launch.errors import LaunchError
 from launch.numbers import count, number, share
 
@@ -56,18 +56,20 @@ def measure_tokenizers(
     gold: Annotated[
         list[Path] | None, typer.Option(help="KLUE-DP or CoNLL-U file with annotated morphemes; repeatable.")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
 ) -> None:
     """Measure tokenizers on text: paper Table 35, unknown words, morpheme boundaries, with 95 % intervals.
 
-    Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt --json compared.json
+    Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt
     """
     set_up_console()
     from tokenizer.measuring.compare import name_files
 
     named = {name: _read_texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
-    comparison = compare_tokenizers([tokenizer, *(others or [])], named, gold or [], json_file)
-    print_comparison(comparison, PlainConsole())
+    comparisons = compare_tokenizers([tokenizer, *(others or [])], named, gold or [])
+    if as_json:
+        return print_json({"tokenizers": [asdict(comparison) for comparison in comparisons]})
+    print_comparison(comparisons, PlainConsole())
 
 
 def compare_tokenizers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -198,6 +199,31 @@ def test_removed_commands_name_their_replacement(
     arguments: list[str], replacement: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run_command(capfd, *arguments).refused(replacement)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (["score", "nli", "dev.json", "p.jsonl", "--json", "scores.json"], "scores.json"),
+        (["score", "nli", "p.jsonl", "--json=out/s.json", "--tables"], "out/s.json"),
+        (["compare", "toy", "--json", "c.json", "--a", "x"], "c.json"),
+        (["tokenizer", "stats", "v.txt", "a.txt", "--json", "all.json"], "all.json"),
+    ],
+)
+def test_json_takes_no_file(arguments: list[str], file: str, capfd: pytest.CaptureFixture[str]) -> None:
+    run_command(capfd, *arguments).refused(f"takes no file; end the command with --json > {file}")
+
+
+def test_json_is_one_flag_of_every_command_that_has_it(capfd: pytest.CaptureFixture[str]) -> None:
+    group: Any = typer.main.get_command(app)
+    tools = (tool for one in group.commands.values() for tool in getattr(one, "commands", {}).values())
+    commands = [*group.commands.values(), *tools]
+    options = {one.name: option for one in commands for option in one.params if "--json" in option.opts}
+    assert {"predict", "score", "compare", "stats", "status", "recipes", "doctor"} <= options.keys()
+    assert all(option.is_flag for option in options.values())
+    listed = json.loads(run_command(capfd, "recipes", "--json").output)["recipes"]
+    assert {"name": "smoke", "needs": []}.items() <= next(one for one in listed if one["name"] == "smoke").items()
+    assert json.loads(run_command(capfd, "recipes", "smoke", "--json").output)["pretrain"]["steps"] > 0
 
 
 def test_runs_in_object_storage_are_refused(malmoi: Malmoi) -> None:

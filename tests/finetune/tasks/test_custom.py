@@ -312,7 +312,7 @@ def test_own_tasks_stand_beside_those_of_klue(tmp_path: Path) -> None:
     assert FinetuneConfig(custom=own).tasks == ("mine",)
     config = FinetuneConfig(custom=own, tasks=("ner", "mine"), overrides={"mine": {"epochs": 1}})
     assert config.tasks == ("klue-ner", "mine")
-    assert missing_files(config, tmp_path)[:2] == [own["mine"]["train"], own["mine"]["dev"]]
+    assert missing_files(config, tmp_path) == [TASKS["klue-ner"].files.of(split) for split in ("train", "dev")]
     put(tmp_path / "a.csv", "text,label\n비,1\n눈,2\n")
     assert task_of("mine", config).files.of("dev") == str(tmp_path / "b.csv")
     with pytest.raises(ValidationError, match="no such task"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from launch.checks import doctor
@@ -28,6 +30,13 @@ def test_failing_check_stops_the_doctor_and_shows_the_repair(
     assert "✓ one" in output
     assert "✗ two" in output
     assert "not ready; repair first:\n  two: fix it\n" in output
+
+
+def test_the_checks_are_printed_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(doctor, "_checks", lambda: iter([Check("two", False, "broken", "fix it")]))
+    assert not doctor.examine(as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["is_ok"], found["checks"][0]["repair"]) == (False, "fix it")
 
 
 def test_check_that_crashes_is_a_cross(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,6 +228,18 @@ def test_a_folder_without_a_run_is_one_sentence(tmp_path: Path, capfd: pytest.Ca
     run_command(capfd, "status", *runs).refused("no runs in this folder")
 
 
+def test_a_run_is_found_by_its_name_next_to_a_folder_of_that_name(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    complete(tmp_path / "runs" / "company", "corpus")
+    (tmp_path / "company").mkdir()
+    (tmp_path / "company" / "letter.txt").write_text("text", "utf-8")
+    for name in ("company", "runs/company", str(tmp_path / "runs" / "company"), "runs/company/corpus"):
+        assert "complete up to corpus" in run_command(capfd, "status", name).output
+    run_command(capfd, "status", "company", "--runs", "elsewhere").refused("not the folder of a run")
+
+
 def test_all_runs_are_listed_as_table_and_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     complete(tmp_path / "first", "corpus")
     begin(tmp_path / "second", "pretrain", steps=20)

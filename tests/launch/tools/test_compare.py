@@ -36,12 +36,13 @@ def run(tmp_path: Path) -> Callable[..., Path]:
 
 def test_models_of_a_run_are_compared_by_its_name(run: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(run.parent)
-    ended = run_command(capfd, "compare", "toy", "--json", "found.json")
+    (run.parent / "toy").mkdir()  # a folder of the same name is not the run
+    ended = run_command(capfd, "compare", "toy")
     assert ended.code == 0, ended.errors
     assert "a: model of toy, b: better of toy" in ended.output
     assert "Seeds: 2. Examples: 120. p: t over paired seeds and examples" in " ".join(ended.output.split())
     assert "NOTE: ynat, better: selected by its score on the scored examples" in ended.output
-    found = json.loads(Path("found.json").read_text("utf-8"))
+    found = json.loads(run_command(capfd, "compare", "toy", "--json").output)
     (test,) = found["tests"]
     assert test["difference"] == pytest.approx(test["b"]["mean"] - test["a"]["mean"])
     assert test["interval"][0] < test["difference"] < test["interval"][1]

@@ -162,7 +162,6 @@ def test_what_comes_through_a_pipe_is_answered_before_more_is_read(model: Any, m
         (b'\n\n{"title": "a"}\nb\n', ["line 4", "not an object"]),
         (b'a\n{"title": "a"}\n', ["line 2", "do not mix"]),
         (b'{"title": "a"\n', ["line 1", "not JSON"]),
-        (b"a\tb\n", ["line 1", "expected title", "texts found: 2"]),
         (b"a\n\xff\xfe\xff\n", ["line 2", "UTF-8"]),
         (b"a" * (1 << 20) + b"b", ["line 1", "longer"]),
     ],
@@ -205,6 +204,29 @@ def test_the_command_takes_a_folder_and_a_name_on_the_hub(
     told = run_command(capfd, "predict", "ynat", str(folder), "in.txt", "--json", "--device", "cpu")
     for line, expected in zip(told.output.splitlines(), outputs[0].splitlines(), strict=True):
         assert json.loads(line)["prediction"] == json.loads(expected)["prediction"]
+
+
+def test_a_tab_matters_in_a_tsv_only(model: SavedModel, tmp_path: Path) -> None:
+    for name in ("in.txt", "in.tsv"):
+        (tmp_path / name).write_text("푸른들시\t예산안 처리\r\n", "utf-8")
+    assert results(model, tmp_path / "in.txt", tmp_path / "out")[0]["title"] == "푸른들시\t예산안 처리"
+    with pytest.raises(BadInput, match=r"in.tsv, line 1: expected title, .*texts found: 2"):
+        results(model, tmp_path / "in.tsv", tmp_path / "out")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp949", "utf-16"])
+@pytest.mark.parametrize("name", ["a b.csv", "new.tsv", "new.jsonl", "new.csv.gz"])
+def test_files_of_custom_tasks_are_read_in_every_encoding(
+    name: str, encoding: str, model: SavedModel, tmp_path: Path
+) -> None:
+    own = {"name": "mine", "kind": "label", "text": "제목", "labels": list(YNAT_LABELS)}
+    mine = replace(model, task=custom_task(own))
+    rows = {".csv": ("제목", *TITLES[:2]), ".tsv": ("제목", *TITLES[:2])}
+    lines = rows.get(Path(name).suffix, [json.dumps({"제목": t}, ensure_ascii=False) for t in TITLES[:2]])
+    lines = rows[".csv"] if ".csv" in name else lines
+    content = "\r\n".join((*lines, "")).encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert [found["제목"] for found in results(mine, tmp_path / name, tmp_path / "out")] == TITLES[:2]
 
 
 @pytest.mark.parametrize(

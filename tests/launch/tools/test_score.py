@@ -40,12 +40,12 @@ NLI = [{"guid": g, "premise": "비가 온다.", "hypothesis": "맑다.", "gold_l
 def test_scores_of_a_predictions_file_with_an_official_file(tmp_path: Path) -> None:
     (tmp_path / "dev.json").write_text(json.dumps(NLI), "utf-8")
     (tmp_path / "p.json").write_text(json.dumps({"a": "entailment", "b": "entailment"}), "utf-8")
-    options = ["--samples", "0", "--tables", "--json", "scores.json"]
+    options = ["--samples", "0", "--tables"]
     result = malmoi("score", "nli", "dev.json", "p.json", *options, cwd=tmp_path)
     printed = result.stdout.decode()
     assert printed.startswith("metric\tvalue\tlower_95\tupper_95\tn\naccuracy\t50.0000\t-\t-\t2\n")
     assert "\nclasses\n" in printed
-    written = json.loads((tmp_path / "scores.json").read_text("utf-8"))
+    written = json.loads(malmoi("score", "nli", "dev.json", "p.json", *options, "--json", cwd=tmp_path).stdout)
     assert (written["task"], written["n"], written["scores"]) == ("klue-nli", 2, {"accuracy": 50.0})
 
 

@@ -110,10 +110,10 @@ def test_statistics_of_several_texts_and_gold_files(
     (tmp_path / "talk.jsonl").write_text('{"text": "새 강좌를ㅋ 연다."}\n', "utf-8")
     (tmp_path / "a.conllu").write_text("1\t강좌를\t강좌+를" + "\t_" * 7 + "\n", "utf-8")
     (tmp_path / "dp.tsv").write_text("1\t강좌를\t강좌 를\tNNG+JKO\t0\tNP_OBJ\n", "utf-8")
-    options = ["--gold", "a.conllu", "--gold", "dp.tsv", "--json", "all.json"]
+    options = ["--gold", "a.conllu", "--gold", "dp.tsv", "--json"]
     result = run_command(capfd, "tokenizer", "stats", "vocab.txt", "news.txt", "talk.jsonl", *options)
     assert result.code == 0, result.errors
-    [found] = json.loads((tmp_path / "all.json").read_text("utf-8"))
+    [found] = json.loads(result.output)["tokenizers"]
     assert [on["text"] for on in (found["whole"], *found["texts"])] == ["all 2 texts", "news", "talk"]
     assert [on["fit"]["unknown_hangul"] for on in (found["whole"], *found["texts"])] == [1, 0, 1]
     assert [(on["file"], on["convention"]) for on in found["golds"]] == [("a", "CoNLL-U"), ("dp", "KLUE-DP")]
