@@ -119,6 +119,8 @@ def _train_and_predict(
         task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
         for examples in (learned, unseen, data.scored)
     )
+    if not training:
+        raise BadInput(f"{job.task}: no training example can be used; the warnings above say why")
     seed = seed_everything(job.seed, job.task)
     model, merge, parameters = shape_model(task.model(job.encoder, tokenizer), task, config, tokenizer)
 

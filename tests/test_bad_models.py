@@ -69,9 +69,9 @@ def place(tmp_path: Path, good: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     Path("made.yaml").write_text(RECIPE, "utf-8")
     Path("text.txt").write_text("가온시 도서관이 새 강좌를 연다.\n", "utf-8")
-    records = [{"guid": f"ynat-{n}", "title": f"새 소식 {n}", "label": "사회"} for n in range(4)]
     Path("klue/ynat-v1.1").mkdir(parents=True)
     for split in ("train", "dev"):
+        records = [{"guid": f"{split}-{n}", "title": f"새 소식 {n}", "label": "사회"} for n in range(4)]
         Path(f"klue/ynat-v1.1/ynat-v1.1_{split}.json").write_text(json.dumps(records), "utf-8")
     shutil.copytree(good, "model")
     shutil.copytree(good.parent / "made", "runs/made")

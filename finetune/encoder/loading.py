@@ -52,6 +52,12 @@ _JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")  # a syllable in NFD
 _ROLES = ("pad_token", "cls_token", "sep_token")
 _NO_WEIGHTS = "its weights cannot be loaded", "; give a whole checkpoint"
 _RARE = "\ue000"  # in no vocabulary
+# of offset_sentences: words, and what is between two of them
+_WORDS = ("가람이", "서울에서", "KLUE", "BERT는", "3월", "12000원", "값", "한국어", "AI", "새봄")
+_BETWEEN = (
+    " ", "  ", ", ", ". ", "? ", "! ", "·", "-", "~", "/", " (", "(", ") ", ' "', "'", "“", "…", "😀", " 👩‍💻 ", " 🇰🇷",
+)  # fmt: skip
+_WORD, _LETTERS = re.compile(r"\w+"), re.compile("[가-힣A-Za-z]+")
 _MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
 
 
@@ -60,6 +66,7 @@ def check_encoder(name: str) -> None:
     encoder, or its tokenizer or weights cannot be used."""
     config, tokenizer = load_config(name), load_tokenizer(name)
     _refuse_other_padding(name, config, tokenizer)
+    check_offsets(name, tokenizer)
     if len(tokenizer) > int(config.vocab_size):
         raise BadInput(
             f"{name}: its tokenizer has {len(tokenizer):,} pieces, but config.json {config.vocab_size:,} embeddings; "
@@ -67,6 +74,31 @@ def check_encoder(name: str) -> None:
         )
     if not name.startswith(FRESH) and Path(name).is_dir():
         check_model_files(Path(name), name)
+
+
+def offset_sentences() -> list[str]:
+    """200 short sentences of Hangul, Latin, digits, punctuation and emoji, every word before and after every mark."""
+    pairs = [(first, mark) for first in range(len(_WORDS)) for mark in range(len(_BETWEEN))]
+    return [f"{_WORDS[n]}{_BETWEEN[m]}{_WORDS[(n + m + 1) % len(_WORDS)]}." for n, m in pairs]
+
+
+def check_offsets(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Round trip of character offsets: tokens must cover each word, and a token of letters has its own letters in the
+    text. Otherwise answers and entities lose characters: ``BadInput`` with the first word."""
+    texts, backend, wrong = offset_sentences(), tokenizer.backend_tokenizer, []
+    for text, encoding in zip(texts, backend.encode_batch(texts, add_special_tokens=False), strict=True):
+        covered = {place for span in encoding.offsets for place in range(*span)}
+        found = [(w[0], "".join(text[n] for n in range(*w.span()) if n in covered)) for w in _WORD.finditer(text)]
+        tokens = [(backend.decode([id_]).strip().removeprefix("##"), text[slice(*span)].strip())
+                  for id_, span in zip(encoding.ids, encoding.offsets, strict=True)]  # fmt: skip
+        found += [pair for pair in tokens if all(map(_LETTERS.fullmatch, pair))]
+        wrong += [(text, *pair) for pair in found if pair[0].casefold() != pair[1].casefold()][:1]
+    if wrong:
+        text, word, back = wrong[0]
+        raise BadInput(
+            f"{name}: wrong character offsets of its tokenizer in {len(wrong)} of {len(texts)} sentences; {word!r} in "
+            f'{text!r} comes back as {back!r}; correct its tokenizer.json, for example "trim_offsets": false'
+        )
 
 
 def load_config(name: str) -> PreTrainedConfig:
@@ -155,11 +187,12 @@ def wrap_texts(tokenizer: PreTrainedTokenizerBase) -> None:
         ids = [(token, vocabulary[token]) for token in dict.fromkeys((first, last))]
         single = [first, "$A", last]
         template = processors.TemplateProcessing(single=single, pair=[*single, "$B", last], special_tokens=ids)
-        before = json.loads(backend.to_str())["post_processor"]
-        is_byte_level = "ByteLevel" in json.dumps(before)  # it takes the space off a token's offsets
-        backend.post_processor = (
-            processors.Sequence([processors.ByteLevel(trim_offsets=True), template]) if is_byte_level else template
-        )
+        state = json.loads(backend.to_str())
+        cutter, before = json.dumps(state["pre_tokenizer"]), json.dumps(state["post_processor"])
+        # takes the space off a token's offsets, except where the tokenizer adds spaces of its own and says not to
+        trims = '"add_prefix_space": true' not in cutter or '"trim_offsets": false' not in before
+        trimmed = processors.Sequence([processors.ByteLevel(trim_offsets=trims), template])
+        backend.post_processor = trimmed if "ByteLevel" in before else template
     for side in ("padding_side", "truncation_side"):
         setattr(tokenizer, side, "right")
 

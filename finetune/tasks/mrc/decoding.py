@@ -21,8 +21,8 @@ from finetune.examples import Example, Feature, Prediction
 from finetune.metrics import softmax
 from finetune.task import MemberRecord, MemberRecords
 from finetune.tasks.mrc.metrics import score_question
+from finetune.tasks.mrc.windows import ANSWER_TOKENS
 
-ANSWER_TOKENS = 64  # longest answer; published: 30, but one of the 839 answers at hand has 36
 MAX_SPANS = 20  # of a question in an ensemble, as in the published n-best lists
 Spans = Iterable[tuple[float, int, int]]  # score, first character and last plus one, the best first
 

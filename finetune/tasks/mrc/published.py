@@ -54,7 +54,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
         answers = windows.tokenize([first_answer(example) for example in examples], tokenizer)
         return [find_words(*each) for each in zip(examples, passages, answers, strict=True)]
 
-    features = windows.make_features(examples, tokenizer, max_tokens, find_targets)
+    features = windows.make_features(examples, tokenizer, max_tokens, find_targets, shared=0)
     for feature in features:
         feature["pieces"] = pieces
     return windows.keep_trainable(features, examples, is_misplaced) if is_training else features

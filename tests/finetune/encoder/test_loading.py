@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
@@ -18,7 +21,7 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from finetune.encoder.loading import check_encoder, load_pretrained, load_tokenizer
+from finetune.encoder.loading import check_encoder, check_offsets, load_pretrained, load_tokenizer, offset_sentences
 from finetune.encoder.module import load_encoder
 from finetune.queue.fingerprint import digest
 
@@ -140,3 +143,60 @@ def test_a_fresh_encoder_has_the_architecture_and_random_weights(tiny_encoder) -
     assert not torch.equal(words[0], words[1])
     assert not torch.equal(words[0], words[2])
     assert digest(f"fresh:{name}") != digest(name)
+
+
+@pytest.mark.parametrize("trims", [True, False])
+@pytest.mark.parametrize("prefix", [True, False])
+@pytest.mark.parametrize("split", ["none", "punctuation", "digits"])
+def test_a_tokenizer_whose_offsets_lose_letters_is_refused(split: str, prefix: bool, trims: bool, tiny_encoder) -> None:
+    """A byte-level BPE puts a space before every part, and takes it off the offsets of all but the first wrongly."""
+    folder = Path(tiny_encoder(["서울에"], vocab_size=500)[0])
+    parts = {
+        "none": [],
+        "punctuation": [pre_tokenizers.Punctuation()],
+        "digits": [pre_tokenizers.Digits(individual_digits=True)],
+    }
+    backend = Tokenizer(models.BPE())
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([*parts[split], byte_level])  # type: ignore[list-item]
+    backend.decoder = decoders.ByteLevel()
+    specials = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=450,
+        special_tokens=specials,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(offset_sentences() * 3, trainer)
+    backend.post_processor = processors.ByteLevel(trim_offsets=trims)
+    roles = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
+    PreTrainedTokenizerFast(tokenizer_object=backend, **roles).save_pretrained(folder)
+    if prefix and trims and split != "none":
+        refuse(folder, r"wrong character offsets of its tokenizer in \d+ of 200 sentences; .* comes back as")
+    else:
+        check_encoder(str(folder))
+
+
+def test_shifted_offsets_are_refused(tiny_encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = load_tokenizer(tiny_encoder(offset_sentences())[0])
+    check_offsets("fine", tokenizer)
+
+    class Shifted:
+        def __init__(self, encoding: Any) -> None:
+            self.ids = encoding.ids
+            self.offsets = [(max(0, begin - 1), max(0, end - 1)) for begin, end in encoding.offsets]
+
+    class Backend:
+        decode = tokenizer.backend_tokenizer.decode
+
+        def encode_batch(self, texts: list[str], **options: Any) -> list[Shifted]:
+            return list(map(Shifted, tokenizer.backend_tokenizer.encode_batch(texts, **options)))
+
+    with pytest.raises(BadInput, match="odd: wrong character offsets"):
+        check_offsets("odd", SimpleNamespace(backend_tokenizer=Backend()))  # type: ignore[arg-type]
+
+
+def test_sentences_for_offsets_are_many_and_mixed() -> None:
+    sentences = offset_sentences()
+    assert len(set(sentences)) == 200
+    assert all(any(mark in text for text in sentences) for mark in ("😀", "(", "…", "KLUE", "가람이", "12000"))

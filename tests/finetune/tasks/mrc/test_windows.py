@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from corpus.documents.errors import BadInput
 from finetune.examples import Example
 from finetune.tasks.mrc.task import KLUE_MRC
-from finetune.tasks.mrc.windows import Target, cut_windows, place_target, word_of_characters
+from finetune.tasks.mrc.windows import ANSWER_TOKENS, Target, cut_windows, place_target, word_of_characters
 from tests.finetune.records import record_of
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, round_trip
 
@@ -54,10 +54,10 @@ def test_other_layouts_give_the_windows_of_the_tokenizer_itself(joined_otherwise
     context = CONTEXT + " 뷁 " + " ".join(f"{n}번 집에" for n in range(90))
     examples = [make_example(context, answer) for answer in ("1987년", "서울", "42번 집", "뷁", "89번")]
     tokenizer = joined_otherwise(kind, TEXT + context)
-    features = KLUE_MRC.featurize(examples, tokenizer, 200, True)
+    features = KLUE_MRC.featurize(examples, tokenizer, 240, True)
     theirs = tokenizer(
-        "무엇?", context, truncation="only_second", max_length=200, return_overflowing_tokens=True,
-        stride=200 - 128 - sum(side != 1 for side in tokenizer("무엇?", "a").sequence_ids()),
+        "무엇?", context, truncation="only_second", max_length=240, return_overflowing_tokens=True,
+        stride=240 - 128 - sum(side != 1 for side in tokenizer("무엇?", "a").sequence_ids()),
     )  # fmt: skip
     first = [feature for feature in features if feature["example"] == 0]
     assert [feature["input_ids"].tolist() for feature in first] == theirs["input_ids"]
@@ -89,7 +89,7 @@ def test_windows_are_described_by_what_they_show(tiny_encoder):
     features = KLUE_MRC.featurize([example], tokenizer, 134, False)
     record = record_of(KLUE_MRC, example, features, 134)
     assert (record["max_seq_length"], record["labels"]) == (134, {"is_impossible": True})
-    for window, (first, last) in zip(record["windows"], [(0, 130), (128, 180)], strict=True):
+    for window, (first, last) in zip(record["windows"], [(0, 130), (67, 180)], strict=True):
         assert window["context_tokens"] == [first, last]
         assert window["context_chars"] == [letters[first], letters[last - 1] + 1]
         assert window["context_words"] == [first // 3, (last - 1) // 3]
@@ -140,10 +140,20 @@ def test_an_answer_of_a_long_context_is_found(tiny_encoder):
 
 def test_a_window_with_part_of_the_answer_points_at_cls(tiny_encoder):
     context = " ".join("가" * 250)
-    example = Example("x", {"answers": [context[200:300]]}, {"question": "나", "context": context, "start": 200})
+    example = Example("x", {"answers": [context[200:400]]}, {"question": "나", "context": context, "start": 200})
     _, tokenizer = tiny_encoder([context + "나"])
-    features = KLUE_MRC.featurize([example], tokenizer, 132, True)  # 128 tokens a window: 0..127, 128..249
-    assert [(feature["start"], feature["end"]) for feature in features] == [(0, 0), (0, 0)]
+    features = KLUE_MRC.featurize([example], tokenizer, 132, True)  # 128 tokens a window: 0..127, 65..192, 130..249
+    assert [(feature["start"], feature["end"]) for feature in features] == [(0, 0), (0, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("size", [17, 50, 110, 128, 190, 191, 446, 507])
+def test_the_longest_answer_or_half_a_window_is_whole_in_some_window(size):
+    windows = cut_windows(600, size, ANSWER_TOKENS - 1)
+    longest = min(ANSWER_TOKENS, size // 2 + 1)
+    for first in range(601 - longest):
+        assert any(begin <= first and first + longest <= begin + length for begin, length, _ in windows)
+    if size >= 191:  # as published
+        assert [begin for begin, *_ in windows] == list(range(0, 600 - size + 128, 128))
 
 
 def test_a_long_question_is_cut_and_leaves_room_for_the_context(tiny_encoder):
