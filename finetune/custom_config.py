@@ -6,6 +6,7 @@ Classes and the scale of numbers come from the training file (``finetune.tasks.c
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Literal
 from unicodedata import normalize
 
@@ -14,11 +15,12 @@ from pydantic import Field, field_validator, model_validator
 from corpus.documents.section import Section
 
 CUSTOM_NAME = re.compile(r"[^\W\d_][\w-]*")
-CustomKind = Literal["label", "pair", "similarity", "tagging", "span"]
+CustomKind = Literal["label", "pair", "similarity", "choice", "tagging", "span"]
 COLUMNS_OF_KIND: dict[CustomKind, tuple[str, ...]] = {
     "label": ("text", "label"),
     "pair": ("text", "label"),
     "similarity": ("text", "label"),
+    "choice": ("text", "choices", "label", "first", "phrases"),
     "tagging": ("tokens", "tags", "text", "spans"),
     "span": ("question", "context", "answer", "start"),
 }
@@ -29,12 +31,20 @@ class CustomColumns(Section):
 
     kind: CustomKind = Field(
         description="label: one class per text. pair: one class per two texts. similarity: a number for two texts. "
-        "tagging: entities in a text. span: the answer to a question in a passage, or no answer."
+        "choice: the right one of several answers. tagging: entities in a text. "
+        "span: the answer to a question in a passage, or no answer."
     )
     text: str | tuple[str, str] | None = Field(
-        None, description='Text column; two columns for pair and similarity. Default: "text".'
+        None, description='Text column; two for pair and similarity, one or two for choice. Default: "text".'
     )
-    label: str | None = Field(None, description='Column of the class or the number. Default: "label".')
+    choices: tuple[str, ...] | None = Field(None, description="choice: columns of the possible answers.")
+    first: Literal[0, 1] | None = Field(
+        None, description="choice: label of the first answer, if labels are numbers. Default: from the training file."
+    )
+    phrases: dict[str, str] | None = Field(
+        None, description="choice: what replaces values of the second text column. Default: nothing."
+    )
+    label: str | None = Field(None, description='Column of the class, the number or the answer. Default: "label".')
     tokens: str | None = Field(None, description='tagging: words, a list or separated by spaces. Default: "tokens".')
     tags: str | None = Field(None, description='tagging: BIO tags, one per word. Default: "tags".')
     spans: str | None = Field(
@@ -70,9 +80,24 @@ class CustomColumns(Section):
             return (self.spans or "spans") if self.has_spans else (self.tags or "tags")
         return (self.answer or "answer") if self.kind == "span" else (self.label or "label")
 
-    @field_validator("text", "label", "tokens", "tags", "spans", "question", "context", "answer", "start", "labels")
+    @field_validator(
+        "text",
+        "label",
+        "tokens",
+        "tags",
+        "spans",
+        "question",
+        "context",
+        "answer",
+        "start",
+        "labels",
+        "choices",
+        "phrases",
+    )
     @classmethod
     def _in_nfc(cls, names: Any) -> Any:
+        if isinstance(names, dict):
+            return {cls._in_nfc(key): cls._in_nfc(value) for key, value in names.items()}
         return tuple(map(cls._in_nfc, names)) if isinstance(names, tuple) else names and normalize("NFC", names)
 
     @model_validator(mode="after")
@@ -81,18 +106,24 @@ class CustomColumns(Section):
         if named := sorted(name for name in others if getattr(self, name) is not None):
             raise ValueError(f"{', '.join(named)}: kind {self.kind} has {', '.join(COLUMNS_OF_KIND[self.kind])}")
         is_pair = self.kind in ("pair", "similarity")
-        if is_pair != isinstance(self.text, tuple):
+        if self.kind != "choice" and is_pair != isinstance(self.text, tuple):
             expected = "two columns under text, as text: [question, answer]" if is_pair else "one column under text"
             raise ValueError(f"kind {self.kind} needs {expected}")
-        if self.labels is not None and self.kind in ("similarity", "span"):
+        if self.labels is not None and self.kind in ("similarity", "choice", "span"):
             raise ValueError(f"labels: kind {self.kind} has no labels")
         if self.labels is not None and len(set(self.labels)) < len(self.labels):
             raise ValueError("labels: a label is listed twice")
+        columns = (*self.text_fields, *(self.choices or ()))
+        if self.kind == "choice" and (len(self.choices or ()) < 2 or len(set(columns)) < len(columns)):
+            raise ValueError("choices: expected at least two columns, each once, as choices: [answer_1, answer_2]")
         return self
 
 
 class CustomTask(CustomColumns, frozen=True, extra="forbid"):
-    """A user's own task: CSV, TSV, JSON lines, a JSON list or CoNLL files, plain or compressed (.gz, .zst)."""
+    """A user's own task: CSV, TSV, JSON lines, a JSON list or CoNLL files, plain or compressed (.gz, .zst).
+
+    If a named file does not exist, the same name with ``.gz`` or ``.zst`` is read.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -106,6 +137,12 @@ class CustomTask(CustomColumns, frozen=True, extra="forbid"):
     )
     dev: str = Field(description="File to score on.")
     test: str | None = Field(None, description="Test file. A corpus of the same recipe excludes its texts.")
+
+    @field_validator("train", "dev", "test")
+    @classmethod
+    def _finds_compressed_files(cls, path: str | None) -> str | None:
+        names = [path + packing for packing in ("", ".gz", ".zst")] if path is not None else []
+        return next((name for name in names if Path(name).is_file()), path)
 
     @property
     def files(self) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 Encoders use the stock classes of transformers, as in the published baseline. Decoders have one linear map on their
 states, because their stock classes find the last token by the padding id, which is often the end token.
-Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels.
+For "choice", a batch has all pairs of its questions, (B, K, L), and each pair gets one score.
+Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels, or the answers of a question.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from finetune.encoder.loading import has_segments, load_config, load_pretrained,
 from finetune.encoder.module import Encoder, load_encoder
 from finetune.examples import IGNORED
 
-OutputKind = Literal["label", "number", "tags"]
+OutputKind = Literal["label", "number", "tags", "choice"]
 TEXT, TOKENS = AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 
@@ -38,13 +39,24 @@ class Labeller(nn.Module):
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         """Loss of ``labels``: label ids (B) or (B, L), or numbers (B); and the logits."""
+        if self.kind == "choice":
+            labels, logits_BK = batch.pop("labels"), self._score(batch)
+            return {"loss": functional.cross_entropy(logits_BK.float(), labels), "logits": logits_BK}
         found = self._run(batch)
         return {"loss": found.loss, "logits": found.logits}
 
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[Any]:
         """One raw output a text."""
-        return _read(self.kind, self._run(batch).logits, batch)
+        return _read(self.kind, self._score(batch), batch)
+
+    def _score(self, batch: dict[str, Tensor]) -> Tensor:
+        logits: Tensor
+        if self.kind != "choice":
+            logits = self._run(batch).logits
+            return logits
+        logits = self._run({name: x_BKL.flatten(0, 1) for name, x_BKL in batch.items()}).logits
+        return logits.view(batch["input_ids"].shape[:2])
 
     def _run(self, batch: dict[str, Tensor]) -> Any:
         segments = has_segments(self.net.config)  # type: ignore[arg-type]
@@ -52,8 +64,8 @@ class Labeller(nn.Module):
 
 
 def _read(kind: OutputKind, logits: Tensor, batch: dict[str, Tensor]) -> list[Any]:
-    """One raw output a text: the probabilities of the labels, a number, or the scores of each token."""
-    if kind == "label":
+    """One raw output a text: the probabilities of labels or answers, a number, or the scores of each token."""
+    if kind in ("label", "choice"):
         return list(logits.float().softmax(dim=-1).cpu().numpy())
     if kind == "number":
         numbers: list[Any] = logits[:, 0].float().tolist()
@@ -87,10 +99,11 @@ class StateLabeller(nn.Module):
 
     def _score(self, batch: dict[str, Tensor]) -> Tensor:
         names = ("input_ids", "attention_mask", "token_type_ids")
-        states_BLH = self.encoder(**{name: batch[name] for name in names if name in batch}).last_hidden_state
+        inputs = {name: batch[name].flatten(0, -2) for name in names if name in batch}
+        states_BLH = self.encoder(**inputs).last_hidden_state
         states = states_BLH if self.kind == "tags" else states_BLH[:, 0]
         scores: Tensor = self.outputs(self.dropout(states))
-        return scores
+        return scores.view(batch["input_ids"].shape[:2]) if self.kind == "choice" else scores
 
 
 def load_labeller(
@@ -98,15 +111,16 @@ def load_labeller(
 ) -> nn.Module:
     """Encoder and new head.
 
-    It predicts for "label" the probability of each of ``labels``, (K,) float32; for "number" an unbounded number,
-    trained with squared error; for "tags" the scores of each token without padding, (L, K) float32.
+    It predicts for "label" the probability of each of ``labels``, (K,) float32; for "choice" those of the answers, by
+    one output a pair; for "number" an unbounded number, trained with squared error; for "tags" the scores of each token
+    without padding, (L, K) float32.
     """
     if reads_one_way(load_config(name)):
-        return StateLabeller(load_encoder(name, tokenizer), kind, len(labels) or 1)
+        return StateLabeller(load_encoder(name, tokenizer), kind, len(labels) if labels and kind != "choice" else 1)
     ids = {label: id_ for id_, label in enumerate(labels)}
     settings: dict[str, Any] = {"id2label": dict(enumerate(labels)), "label2id": ids, "problem_type": None}
-    if kind == "number":
-        settings = {"num_labels": 1, "problem_type": "regression"}
+    if kind in ("number", "choice"):
+        settings = {"num_labels": 1, "problem_type": "regression" if kind == "number" else None}
     return Labeller(load_pretrained(TOKENS if kind == "tags" else TEXT, name, tokenizer, **settings), kind)
 
 
@@ -120,6 +134,7 @@ def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
             f"{folder}: {architecture or 'a model without a head'} labels neither texts nor tokens; give the model/ "
             "folder of a finished training"
         )
+    kind: OutputKind = "choice" if config.num_labels == 1 else "label"
     return Labeller(
-        read_weights(TEXT, folder, is_whole=True), "number" if config.problem_type == "regression" else "label"
+        read_weights(TEXT, folder, is_whole=True), "number" if config.problem_type == "regression" else kind
     )

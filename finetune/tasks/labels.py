@@ -135,7 +135,11 @@ def with_labels(
 
 def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Padded inputs and, where the features have them, ``labels`` (B): ids as int64, numbers as float32."""
-    batch = pad_inputs(features, pad_id)
+    return add_labels(pad_inputs(features, pad_id), features)
+
+
+def add_labels(batch: dict[str, NDArray[Any]], features: Sequence[Feature]) -> dict[str, NDArray[Any]]:
+    """The batch with ``labels`` (B), where the features have them."""
     if "label" in features[0]:
         labels_B = np.array([feature["label"] for feature in features])
         batch["labels"] = labels_B.astype(np.float32 if labels_B.dtype.kind == "f" else np.int64)
@@ -143,9 +147,9 @@ def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, NDArra
 
 
 def build_labeller(
-    kind: Literal["label", "number", "tags"], labels: Sequence[str], encoder: str, tokenizer: Tokenizer
+    kind: Literal["label", "number", "tags", "choice"], labels: Sequence[str], encoder: str, tokenizer: Tokenizer
 ) -> Module:
-    """Encoder and a head: one of ``labels`` or a number per text, or one of ``labels`` per token."""
+    """Encoder and a head of ``finetune.heads.labels``."""
     from finetune.heads.labels import load_labeller
 
     return load_labeller(encoder, tokenizer, kind, labels)

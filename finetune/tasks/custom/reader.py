@@ -36,7 +36,7 @@ def read_classes(columns: CustomColumns, known: Sequence[str] | None, path: Path
             raise BadInput(f"{record.where}: no label {label!r} in training; there are {', '.join(known)}")
         return label
 
-    return _read_pairs(columns, column, gold_of, path)
+    return read_pairs(columns, gold_of, path)
 
 
 def read_numbers(columns: CustomColumns, path: Path) -> list[Example]:
@@ -53,14 +53,15 @@ def read_numbers(columns: CustomColumns, path: Path) -> list[Example]:
             raise BadInput(f"{record.where}: column {column!r} should hold a number, found {value!r:.60}")
         return float(number)
 
-    return _read_pairs(columns, column, gold_of, path)
+    return read_pairs(columns, gold_of, path)
 
 
-def _read_pairs(columns: CustomColumns, column: str, gold_of: Callable[[Record], Any], path: Path) -> list[Example]:
-    fields = columns.text_fields
+def read_pairs(columns: CustomColumns, gold_of: Callable[[Record], Any], path: Path) -> list[Example]:
+    """The texts of each row, and what ``gold_of`` finds in it; no golds in a file without the label column."""
+    fields = (*columns.text_fields, *(columns.choices or ()))
     records = read_table(path, fields)
-    labelled = _has_golds(records, column)
-    remark_on_nfd(path, (record.values.get(column) for record in records))
+    labelled = _has_golds(records, columns.gold_field)
+    remark_on_nfd(path, (record.values.get(columns.gold_field) for record in records))
     return [
         Example(
             guid_of(columns, record, path),
@@ -91,10 +92,15 @@ def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
         raise BadInput(f"{record.where}: {missing_columns(record, [column])}")
     value = record.values[column]
     if may_be_number and isinstance(value, bool | int):
-        return str(value).lower()
+        value = str(value)
     if not isinstance(value, str) or not value.strip():
         raise BadInput(f"{record.where}: column {column!r} should hold a text, found {value!r:.60}; remove the row")
-    return normalize("NFC", value.strip() if may_be_number else value)
+    return lower_boolean(normalize("NFC", value.strip())) if may_be_number else normalize("NFC", value)
+
+
+def lower_boolean(label: str) -> str:
+    """``true`` of ``TRUE`` (Excel) and ``True`` (pandas), which files mix; other labels unchanged."""
+    return label.lower() if label.lower() in ("true", "false") else label
 
 
 def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:

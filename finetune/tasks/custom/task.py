@@ -23,7 +23,8 @@ from finetune.examples import ErrorView, Example, Row
 from finetune.metrics import pearson, spearman
 from finetune.task import Files, HubLayout, Published, Task
 from finetune.tasks import labels
-from finetune.tasks.custom.reader import read_answers, read_classes, read_entities, read_numbers
+from finetune.tasks.custom.choice import choice_fields, find_first
+from finetune.tasks.custom.reader import lower_boolean, read_answers, read_classes, read_entities, read_numbers
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.tasks.ner import metrics as entities
 from finetune.tasks.ner import task as ner
@@ -35,6 +36,7 @@ from finetune.tasks.ynat.task import YNAT, score_ynat
 MAX_LABELS = 1_000
 PREDICTS = {
     "label": "class of a text", "pair": "class of two texts", "similarity": "a number for two texts",
+    "choice": "the right one of several answers",
     "tagging": "entities in a text", "span": "answer to a question as a span of the passage, or none",
 }  # fmt: skip
 
@@ -49,6 +51,8 @@ def define(name: str, own: CustomTask) -> dict[str, Any]:
         if None in golds:
             raise unlabelled(path, columns.model_dump())
         found["scale"] = max(golds) - min(golds)
+    elif own.kind == "choice":
+        found["first"] = find_first(columns, path)
     elif own.kind != "span" and own.labels is None:
         read = read_entities if own.kind == "tagging" else read_classes
         found["labels"] = _labels_of(columns, read(columns, None, path), path)
@@ -82,7 +86,7 @@ def custom_task(definition: Any, place: str = "own task", files: Mapping[str, st
         problem = error.errors()[0]
         key = ".".join(["own", *map(str, problem["loc"])])
         raise BadInput(f"{place}: {key} cannot be used ({problem_text(problem)}); save the model again") from None
-    has_labels = bool(columns.labels) or columns.kind in ("similarity", "span")
+    has_labels = bool(columns.labels) or columns.kind in ("similarity", "choice", "span")
     if not isinstance(name, str) or not labels.is_finite_number(scale) or not has_labels:
         raise BadInput(f"{place}: own has no name, or not the labels or the scale of its kind; save the model again")
     base, changes = MAKERS[columns.kind](columns, float(scale))
@@ -99,7 +103,7 @@ def _refuse_to_write(source: Path, values: Mapping[str, Any], target: Path) -> N
 
 
 def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
-    names = columns.labels or ()
+    names = tuple(map(lower_boolean, columns.labels or ()))
     return KLUE_NLI if columns.kind == "pair" else YNAT, {
         **labels.label_fields(names, columns.text_fields),
         "read": partial(read_classes, columns, names),
@@ -140,6 +144,7 @@ def _entities(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any
 
 MAKERS: Mapping[str, Callable[[CustomColumns, float], tuple[Task, dict[str, Any]]]] = {
     "label": _classes, "pair": _classes, "similarity": _numbers, "tagging": _entities,
+    "choice": lambda columns, scale: choice_fields(columns),
     "span": lambda columns, scale: (KLUE_MRC, {"read": partial(read_answers, columns)}),
 }  # fmt: skip
 
