@@ -40,8 +40,8 @@ class Labeller(nn.Module):
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         """Loss of ``labels``: label ids (B) or (B, L), or numbers (B); and the logits."""
         if self.kind == "choice":
-            labels, logits_BK = batch.pop("labels"), self._score(batch)
-            return {"loss": functional.cross_entropy(logits_BK.float(), labels), "logits": logits_BK}
+            logits_BK = self._score(batch)
+            return {"loss": functional.cross_entropy(logits_BK.float(), batch["labels"]), "logits": logits_BK}
         found = self._run(batch)
         return {"loss": found.loss, "logits": found.logits}
 
@@ -55,7 +55,8 @@ class Labeller(nn.Module):
         if self.kind != "choice":
             logits = self._run(batch).logits
             return logits
-        logits = self._run({name: x_BKL.flatten(0, 1) for name, x_BKL in batch.items()}).logits
+        pairs = {name: x_BKL.flatten(0, 1) for name, x_BKL in batch.items() if name != "labels"}
+        logits = self._run(pairs).logits
         return logits.view(batch["input_ids"].shape[:2])
 
     def _run(self, batch: dict[str, Tensor]) -> Any:

@@ -163,8 +163,9 @@ def test_the_head_scores_each_pair_alone(is_decoder: bool, tmp_path: Path, tiny_
     torch.testing.assert_close(output["logits"], scores, atol=1e-5, rtol=0)
     expected = -torch.log(scores.exp()[[0, 1], [0, 1]] / scores.exp().sum(1)).mean()
     torch.testing.assert_close(output["loss"], expected, atol=1e-5, rtol=0)
-    del batch["labels"]
     probabilities = functional.softmax(scores, dim=1).numpy()
+    np.testing.assert_allclose(np.stack(model.predict(**batch)), probabilities, atol=1e-5)  # with labels and without
+    del batch["labels"]
     np.testing.assert_allclose(np.stack(model.predict(**batch)), probabilities, atol=1e-5)
 
 
@@ -192,6 +193,7 @@ def test_a_choice_is_trained_saved_predicted_and_scored(tmp_path: Path, tiny_enc
     folder = tmp_path / "out" / "mine" / "model" / "seed-1"
     result = json.loads((folder / "scores.json").read_text("utf-8"))
     assert (result["headline"], result["scores"]["accuracy"]) == ("macro_f1", 100.0)
+    assert (result["constant"]["accuracy"], result["counting_by"]) == (50.0, "naive Bayes on the answers")
     saved = load_model(folder, "cpu")
     rows = [json.loads(line) for line in (folder / "predictions.jsonl").read_text("utf-8").splitlines()]
     again = predict_official(saved, dev)
