@@ -153,10 +153,10 @@ def test_dry_run_lists_problems_and_the_plan_and_writes_nothing(recipe: str, mal
     result = malmoi("run", recipe, "--dry-run")
     needs_inputs = recipe != "smoke"
     assert result.code == (2 if needs_inputs else 0), result.errors
-    for message in ("corpus.inputs: set files", "finetune.data: set the folder"):
-        assert (message in result.output) == needs_inputs
+    for message, need in (("corpus.inputs: set files", "text"), ("finetune.data: set the folder", "klue")):
+        assert (message in result.output) == (need in load_recipe(recipe).needs)
     assert result.output.index("stop this run") < result.output.index("to do") < result.output.index("Settings of this")
-    assert re.search(r"finetuning: (8|16|24|48|50|64) trainings", result.output)
+    assert re.search(r"finetuning: (8|16|24|30|48|50|64) trainings", result.output)
     assert list(tmp_path.iterdir()) == []
 
 
