@@ -5,6 +5,7 @@ Everything comes from ``malmoi.json``, except the scores of other seeds, which a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from corpus.documents.templates import load_templates
 from finetune.config import FRESH
 
 CARD_NAME = "README.md"
-KINDS = {"pair": "klue-nli", "similarity": "klue-sts", "span": "klue-mrc"}  # of own tasks, by whom they resemble
+KINDS = {  # of own tasks, by whom they resemble
+    "pair": "klue-nli", "similarity": "klue-sts", "span": "klue-mrc", "choice": "choice",
+}  # fmt: skip
 EXAMPLES = {
     "klue-sts": '["비가 온다", "비가 내린다"]',
     "klue-nli": '["비가 온다", "날이 맑다"]',
@@ -25,6 +28,7 @@ EXAMPLES = {
 NOTES = {
     "klue-re": ", and the entities are marked by <subj> and </subj>, <obj> and </obj>",
     "klue-sts": "; the one output is the similarity, not to be put through a sigmoid",
+    "choice": "; the one output is the score of an answer that follows its question, to be compared with the others",
 }
 
 # Measured on the sample (2 layers, 250 sentences): 728 of our 728 entities with simple, 389 others; 213 with first
@@ -44,11 +48,16 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
         seeds: headline of each training among which this one was the best, itself included.
     """
     task, encoder = settings["task"], settings["encoder"]
-    like = KINDS.get((settings["own"] or {}).get("kind", ""), task)
+    own = settings["own"] or {}
+    like = KINDS.get(own.get("kind", ""), task)
     is_token = architecture.endswith("ForTokenClassification")
     stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
     is_stock = architecture.endswith("Classification")
     example, note = EXAMPLES.get(like, '"코스피 2,600선 회복"'), ENTITY_NOTE if is_token else NOTES.get(like, "")
+    if like == "choice":
+        texts = own.get("text") or "text"
+        columns = [*([texts] if isinstance(texts, str) else texts), *own["choices"]]
+        example = json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False)
     if settings.get("re_markers") == "typed" or settings.get("re_restricted"):
         example = example.replace("<subj>", "<subj:ORG>").replace("<obj>", "<obj:LOC>")
         note = "; how it reads the types of entities, and what it leaves out by them, only malmoi does"

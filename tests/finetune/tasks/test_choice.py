@@ -195,6 +195,9 @@ def test_a_choice_is_trained_saved_predicted_and_scored(tmp_path: Path, tiny_enc
     assert (result["headline"], result["scores"]["accuracy"]) == ("macro_f1", 100.0)
     assert (result["constant"]["accuracy"], result["counting_by"]) == (50.0, "naive Bayes on the answers")
     saved = load_model(folder, "cpu")
+    card = (folder / "model" / "README.md").read_text("utf-8")
+    assert '{"premise": "…", "question": "…", "one": "…", "two": "…"}' in card
+    assert "the one output is the score of an answer" in card
     rows = [json.loads(line) for line in (folder / "predictions.jsonl").read_text("utf-8").splitlines()]
     again = predict_official(saved, dev)
     assert [result["prediction"] for result in again] == [row["prediction"] for row in rows]
