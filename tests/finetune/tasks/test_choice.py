@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -257,7 +258,7 @@ def test_the_recipe_reads_every_row_of_kobest(
     for split, path in own.files.items():
         for example, row in zip(splits[split], reference(Path(path)), strict=True):
             assert example.gold == expected_gold(name, row)
-            assert list(example.inputs.values()) == [row[column] for column in example.inputs]
+            assert list(example.inputs.values()) == [normalize("NFC", row[column]) for column in example.inputs]
     if name == "wic":
         assert all(text.count("[") == 1 for example in splits["dev"] for text in example.inputs.values())
 
