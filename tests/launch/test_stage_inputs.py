@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpus.decontamination.benchmarks import read_benchmarks
+from corpus.decontamination.index import build_index
 from corpus.pii.types import PII_TYPES
 from finetune.run import FinetuneInputs
 from launch.errors import LaunchError
@@ -37,6 +38,26 @@ def test_dev_texts_are_a_benchmark_and_their_file_is_an_input(tmp_path: Path) ->
     assert {text.text for text in read_benchmarks([], custom=texts)} == {"밤새 눈이 많이 내렸다"}
     assert str(tmp_path / "dev.csv") in corpus_inputs(recipe)
     assert {str(tmp_path / "train.csv"), str(tmp_path / "dev.csv")} <= finetune_inputs(recipe).keys()
+
+
+def test_a_planted_answer_and_a_marked_word_are_found_in_raw_text(tmp_path: Path) -> None:
+    rows = [
+        "첫 문장이다\t하나의 짧은 답이다\t다른 짧은 답이다\t1",
+        "둘째 문장이다\t답이 여기에 있다\t답이 저기에 있다\t2",
+    ]
+    (tmp_path / "train.tsv").write_text("\n".join(["text\tone\ttwo\tlabel", *rows]) + "\n", "utf-8")
+    asked = "골목에 새로 생긴 [가게]에 손님이 많다\t주인이 직원을 더 뽑기로 했다\t주인이 문을 일찍 닫기로 했다\t1"
+    (tmp_path / "dev.tsv").write_text(f"text\tone\ttwo\tlabel\n{asked}\n", "utf-8")
+    own = "{kind: choice, choices: [one, two], train: train.tsv, dev: dev.tsv}"
+    (tmp_path / "mine.yaml").write_text(f"finetune: {{custom: {{cause: {own}}}}}\n", "utf-8")
+    texts = read_benchmarks([], custom=custom_texts(load_recipe(str(tmp_path / "mine.yaml"))))
+    index, _ = build_index([text.text for text in texts])
+    planted = [
+        "어제 골목에 새로 생긴 가게에 손님이 많다고 했다",
+        "그래서 주인이 문을 일찍 닫기로 했다.",
+        "둘째 문장이다",
+    ]
+    assert [hit.sentence for hit in index.find(planted)] == [0, 1]
 
 
 def test_named_benchmarks_are_all(tmp_path: Path) -> None:
