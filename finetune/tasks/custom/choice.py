@@ -37,7 +37,7 @@ def _column_of(columns: CustomColumns, record: Record) -> str:
     column, names = columns.gold_field, columns.choices or ()
     label = text_in(record, column, may_be_number=True)
     if columns.first is not None:
-        place = int(label) - columns.first if label.isdecimal() else -1
+        place = int(label) - columns.first if is_count(label) else -1
         if 0 <= place < len(names):
             return names[place]
         last = columns.first + len(names) - 1
@@ -54,6 +54,11 @@ def _column_of(columns: CustomColumns, record: Record) -> str:
     return same[0]
 
 
+def is_count(label: str) -> bool:
+    """Whether a label is a number of few digits."""
+    return label.isdecimal() and len(label) < 5
+
+
 def find_first(columns: CustomColumns, path: Path) -> int | None:
     """The number of the first answer, from all labels of a file; None if labels are names or texts of answers."""
     if columns.first is not None:
@@ -63,7 +68,7 @@ def find_first(columns: CustomColumns, path: Path) -> int | None:
     if not records:
         raise unlabelled(path, columns.model_dump())
     values = {text_in(record, column, may_be_number=True) for record in records}
-    if not all(value.isdecimal() for value in values) or values <= set(names):
+    if not all(map(is_count, values)) or values <= set(names):
         return None
     if all(value in [text_in(record, name, may_be_number=True) for name in names]
            for record in records for value in [text_in(record, column, may_be_number=True)]):  # fmt: skip

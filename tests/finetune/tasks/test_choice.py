@@ -81,6 +81,8 @@ def test_numbers_that_are_texts_of_answers_are_texts(tmp_path: Path) -> None:
         (["1", "1"], {}, "column 'label' (1) count from 0 as well as from 1; set first to 0 or 1"),
         (["0", "2"], {}, "column 'label' (0, 2) do not number 2 answers from 0 or 1"),
         (["1", "7"], {}, "do not number 2 answers"),
+        (["1", "9" * 5_000], {}, "a.tsv, line 2: 'label' is '1', the text of 0 of one, two"),
+        (["1", "9" * 5_000], {"first": 1}, "a.tsv, line 3: column 'label' should hold a number from 1 to 2"),
         (["1", "2"], {"first": 0}, "a.tsv, line 3: column 'label' should hold a number from 0 to 1, found '2'"),
         (["둘", "one"], {}, "a.tsv, line 2: 'label' is '둘', the text of 0 of one, two; give a number, or the name"),
         (["one", " "], {}, "a.tsv, line 3: column 'label' should hold a text"),
