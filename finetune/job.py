@@ -111,8 +111,7 @@ def _train_and_predict(
     """The model, its predictions of the scored examples, the training's part of scores.json, and the records for
     ensembles."""
     config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
-    pad_id = int(tokenizer.pad_token_id)
-    learned, unseen = data.training, list[Example]()
+    pad_id, learned, unseen = int(tokenizer.pad_token_id), data.training, list[Example]()
     if task.tune and config.mrc_threshold_share:
         learned, unseen = hold_out(data.training, config.mrc_threshold_share, config.split_seed, task.group)
     training, held, scored = (
