@@ -53,11 +53,7 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
     is_token = architecture.endswith("ForTokenClassification")
     stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
     is_stock = architecture.endswith("Classification")
-    example, note = EXAMPLES.get(like, '"코스피 2,600선 회복"'), ENTITY_NOTE if is_token else NOTES.get(like, "")
-    if like == "choice":
-        texts = own.get("text") or "text"
-        columns = [*([texts] if isinstance(texts, str) else texts), *own["choices"]]
-        example = json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False)
+    example, note = _example(like, own), ENTITY_NOTE if is_token else NOTES.get(like, "")
     if settings.get("re_markers") == "typed" or settings.get("re_restricted"):
         example = example.replace("<subj>", "<subj:ORG>").replace("<obj>", "<obj:LOC>")
         note = "; how it reads the types of entities, and what it leaves out by them, only malmoi does"
@@ -87,6 +83,15 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
         ],
         needs_tags=task == "klue-dp" and settings["pos_tags"],
     )
+
+
+def _example(like: str, own: Mapping[str, Any]) -> str:
+    """An input of ``predict``; of a multiple choice a record with all columns."""
+    if like != "choice":
+        return EXAMPLES.get(like, '"코스피 2,600선 회복"')
+    texts = own.get("text") or "text"
+    columns = [*([texts] if isinstance(texts, str) else texts), *own["choices"]]
+    return json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False)
 
 
 def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
