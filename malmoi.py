@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from corpus.pii.detect import Span
+    from finetune.embed.embedder import Embedder
     from finetune.inference.predict import TaskModel
     from finetune.score.scores import Scored
     from finetune.task import Task
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
 
 PACKAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")
 __version__ = "0.1.0"
-__all__ = ["find_pii", "load_recipe", "load_task", "pseudonymize", "register_models", "run", "score", "split_sentences"]
+__all__ = [
+    "find_pii",
+    "load_embedder",
+    "load_recipe",
+    "load_task",
+    "pseudonymize",
+    "register_models",
+    "run",
+    "score",
+    "split_sentences",
+]
 
 
 def _unsupported_system(platform: str = sys.platform) -> str | None:
@@ -143,6 +154,16 @@ def score(task: str, predictions: str | Path, gold: str | Path | None = None, *,
     from finetune.score.scores import score_file
 
     return score_file(task, Path(predictions), Path(gold) if gold is not None else None, samples)
+
+
+def load_embedder(folder: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> Embedder:
+    """Load a model of `malmoi embed`, or another sentence-transformers folder with mean or [CLS] pooling.
+
+    ``load_embedder("runs/smoke/embed/model").encode(["비가 온다"])``: one vector of length 1 for each text, float32.
+    """
+    from finetune.embed.embedder import load_embedder
+
+    return load_embedder(Path(folder), device)
 
 
 def register_models() -> None:

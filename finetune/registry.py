@@ -19,6 +19,7 @@ from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.tasks.ner.task import KLUE_NER
 from finetune.tasks.nli.task import KLUE_NLI
 from finetune.tasks.re.task import KLUE_RE
+from finetune.tasks.similarity import KINDS, similarity_task
 from finetune.tasks.sts.task import KLUE_STS
 from finetune.tasks.wos.task import WOS
 from finetune.tasks.ynat.task import YNAT
@@ -35,7 +36,8 @@ def find_task(name: str) -> Task:
     if "/" in name and (file := next(filter(Path.is_file, files), None)):
         content = read_json(file)
         if isinstance(content, dict) and content.get("own") is not None:
-            return custom_task(content["own"], str(file))
+            is_of_embedding = isinstance(content["own"], dict) and content["own"].get("kind") in KINDS
+            return (similarity_task if is_of_embedding else custom_task)(content["own"], str(file))
         name = str(content.get("task")) if isinstance(content, dict) else name
     try:
         return TASKS[full_name(name)]

@@ -20,6 +20,7 @@ from launch.demo.page import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
 from launch.tools.compare import compare_results, ensemble
+from launch.tools.embed import encode, index, search
 from launch.tools.init import init
 from launch.tools.llm import llm_app
 from launch.tools.predict import predict
@@ -47,11 +48,17 @@ STAGE_VERBS = (  # in pipeline order: verb, purpose, example
         "Search hyperparameters, then train and score the best settings.",
         "malmoi search smoke finetune.search.method=random finetune.search.trials=20",
     ),
+    (
+        "embed",
+        "Train and score sentence embeddings.",
+        "malmoi embed smoke embed.lr=3e-4",
+    ),
     ("report", "Write the report of a run as Markdown, HTML, CSV and LaTeX.", "malmoi report smoke"),
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
     "tokenizer": {"stats": measure_tokenizers, "extend": extend_tokenizer},
     "finetune": {"export": export_task_predictions},
+    "embed": {"encode": encode, "index": index, "search": search},
 }
 
 

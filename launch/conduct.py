@@ -44,7 +44,7 @@ def conduct(
     if world_size() > 1 and verb != "pretrain":
         raise LaunchError(f"{verb} runs in one process; only the verb pretrain runs under torchrun or deepspeed")
     run, stages = runs / recipe.name, stages_of(verb, recipe)
-    machine = this_machine(recipe, trains=any(stage.name in ("pretrain", "finetune") for stage in stages))
+    machine = this_machine(recipe, trains=any(stage.name in ("pretrain", "finetune", "embed") for stage in stages))
     problems = find_problems(verb, stages, recipe, run, machine, world_size())
     if dry_run:
         if rank() == 0:
@@ -58,6 +58,11 @@ def conduct(
         for stage in stages:
             if stage.name == "pretrain" or rank() == 0:
                 run_stage(stage, recipe, run)
+    show_results(verb, run)
+
+
+def show_results(verb: str, run: Path) -> None:
+    """Print the tables of a verb, and where its report or model is."""
     if verb == "search":
         from launch.report.trainings import read_studies, search_table
 
@@ -70,6 +75,14 @@ def conduct(
         print_table(printed_table(results.scores), PlainConsole())
         if results.stale:
             PlainConsole().print(results.stale_note, soft_wrap=True)
+    if verb == "embed":
+        from finetune.score.results import find_trained
+        from launch.report.results import Results
+        from launch.report.scores import systems_table
+
+        scores = [result for one in find_trained(run / "embed") for _, result in one.results]
+        print_table(systems_table(Results(scores)), PlainConsole())
+        PlainConsole().print(f"\nmodel: {run / 'embed' / 'model'}", soft_wrap=True)
     if verb in ("run", "report"):
         PlainConsole().print(f"\nreport: {run / 'report' / 'report.html'}", soft_wrap=True)
 

@@ -12,6 +12,7 @@ EXTRAS = {  # optional modules, each with the extra of our distribution that ins
     "torch": "train", "transformers": "train", "accelerate": "train", "deepspeed": "deepspeed",
     "datasets": "hub", "kiwipiepy": "kiwi", "ray": "ray",
     "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
+    "sentence_transformers": "embed", "bm25s": "embed",
     "gradio": "demo", "fastapi": "serve", "uvicorn": "serve", "sklearn": "dev", "seqeval": "dev",
 }  # fmt: skip
 NEEDED_BY_STAGE = {
@@ -20,6 +21,7 @@ NEEDED_BY_STAGE = {
     "model": ("torch", "transformers"),
     "finetune": ("torch", "transformers", "accelerate"),
     "finetune-search": ("torch", "transformers", "accelerate"),
+    "embed": ("torch", "transformers", "accelerate", "sentence_transformers", "bm25s"),
 }
 
 

@@ -9,7 +9,7 @@ a change repeats exactly the stages that depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from launch.stage_inputs import (
     benchmark_names,
     corpus_inputs,
     custom_texts,
+    embed_files,
     encoder_folders,
     extension_inputs,
     finetune_inputs,
@@ -169,6 +170,31 @@ def hide_in_errors(types: frozenset[str], errors: dict[str, Any]) -> dict[str, A
     return errors | {"samples": map_strings(errors["samples"], EVERYTHING, lambda text, *_: hider.hide(text, ""))}
 
 
+def run_embed(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from finetune.embed import run as stage
+
+    data = recipe.finetune.data
+    inputs = stage.EmbedInputs(
+        documents=run / "corpus" / "documents" if reads_corpus(recipe) else None,
+        klue=klue_folder(data, recipe, run) if data else None,
+        encoder=str(run / "model") if recipe.embed.model == OWN_MODEL else recipe.embed.model,
+        find_contaminated=find_contaminated,
+    )
+    return stage.run(recipe.embed, inputs, out, workers=recipe.workers)
+
+
+def find_contaminated(evaluation: Sequence[str], texts: Sequence[str]) -> set[int]:
+    """The numbers of the texts that contain a sentence of the evaluation texts, or are equal to a text or sentence."""
+    from corpus.decontamination.index import build_index
+    from corpus.sentences.folding import fold
+    from corpus.sentences.split import split_sentences
+
+    sentences = [sentence for text in evaluation for sentence in split_sentences(text)]
+    index, _ = build_index(sentences)
+    equal = {fold(text) for text in (*evaluation, *sentences)} - {""}
+    return {hit.sentence for hit in index.find(texts)} | {i for i, text in enumerate(texts) if fold(text) in equal}
+
+
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from launch.report import run as stage
 
@@ -194,6 +220,21 @@ def _finetune_settings(recipe: Recipe) -> dict[str, Any]:
 
 def _search_settings(recipe: Recipe) -> dict[str, Any]:
     return {**_finetune_settings(recipe), "search": recipe.finetune.search.model_dump(mode="json")}
+
+
+def _embed_settings(recipe: Recipe) -> dict[str, Any]:
+    return recipe.embed.model_dump(mode="json", exclude={"device"}) | {"data": recipe.finetune.data}
+
+
+def reads_corpus(recipe: Recipe) -> bool:
+    """Whether embeddings train on, or search in, the documents of the run."""
+    has_text = bool(recipe.corpus.inputs or recipe.corpus.sources)
+    return has_text and bool(recipe.embed.max_pairs or recipe.embed.purpose == "search")
+
+
+def _before_embed(recipe: Recipe) -> tuple[str, ...]:
+    own = ("model",) if recipe.embed.model == OWN_MODEL else ()
+    return (*_sample(recipe), *(("corpus",) if reads_corpus(recipe) else ()), *own)
 
 
 def trains_tokenizer(recipe: Recipe) -> bool:
@@ -256,6 +297,7 @@ SEARCH_STAGES = (  # the best trials become ordinary results of finetune
     replace(FINETUNE, name=SEARCH_FOLDER, settings=_search_settings, work=run_search, if_busy="refuse"),
     replace(FINETUNE, settings=_search_settings, work=run_best),
 )
+EMBED = Stage("embed", _embed_settings, _before_embed, run_embed, embed_files, is_additive=True)
 VERBS: dict[str, tuple[str, ...]] = {
     "sample": ("sample",),
     "corpus": ("sample", "corpus"),
@@ -264,6 +306,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "pretrain": ("pretrain", "model"),
     "finetune": ("sample", "finetune"),
     "search": ("sample", SEARCH_FOLDER, "finetune"),
+    "embed": ("sample", "embed"),
     "report": ("report",),
     "run": tuple(stage.name for stage in STAGES),
 }
@@ -271,7 +314,8 @@ VERBS: dict[str, tuple[str, ...]] = {
 
 def stages_of(verb: str, recipe: Recipe) -> list[Stage]:
     """The stages of a verb in order; the sample only if the recipe uses it."""
-    stages = [*STAGES[:1], *SEARCH_STAGES] if verb == "search" else STAGES
+    further = {"search": SEARCH_STAGES, "embed": (EMBED,)}
+    stages = [*STAGES[:1], *further[verb]] if verb in further else STAGES
     names = [name for name in VERBS[verb] if name != "sample" or recipe.uses_sample]
     return [stage for stage in stages if stage.name in names]
 

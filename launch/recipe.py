@@ -26,6 +26,7 @@ from corpus.config import CorpusConfig
 from corpus.documents.section import Section, problem_text
 from corpus.reading.hub import PREFIX as HUB_PREFIX
 from finetune.config import FRESH, FinetuneConfig
+from finetune.embed.config import EmbedConfig
 from launch.config import LaunchConfig, SampleConfig
 from launch.errors import LaunchError
 from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
@@ -45,6 +46,7 @@ PATH_KEYS = {
     "corpus.pii.names.model": True,
     "tokenizer.extend": True, "pretrain.init_from": False, "pretrain.continue_from": True,
     "finetune.data": False, "finetune.models": False, "finetune.ensembles.*.models": False,
+    "embed.model": False, "embed.train": True, "embed.evaluate": True,
     **{f"finetune.{key}.*.{split}": True for key in ("custom", "own") for split in ("train", "dev", "test")},
 }  # fmt: skip
 MAX_PROBLEMS = 20  # listed in an error message
@@ -71,6 +73,7 @@ class Recipe(Section):
     pack: PackConfig = PackConfig()
     pretrain: PretrainConfig = PretrainConfig()
     finetune: FinetuneConfig = FinetuneConfig()
+    embed: EmbedConfig = EmbedConfig()
 
     @model_validator(mode="after")
     def _sections_fit_together(self) -> Recipe:

@@ -56,6 +56,16 @@ def finetune_inputs(recipe: Recipe) -> Fingerprints:
     return klue_fingerprints([recipe.finetune.data or None]) | fingerprints(files)
 
 
+def embed_files(recipe: Recipe) -> Fingerprints:
+    """KLUE data, files of pairs, and the encoder if it is a folder."""
+    section = recipe.embed
+    files = [Path(name) for name in (*section.train, *section.evaluate)]
+    if missing := [str(path) for path in files if not path.is_file()]:
+        raise LaunchError(f"{', '.join(missing)}: no such file; correct the path in embed.train or embed.evaluate")
+    encoder = [Path(section.model)] if section.model != OWN_MODEL and Path(section.model).is_dir() else []
+    return klue_fingerprints([recipe.finetune.data or None]) | fingerprints([*files, *encoder])
+
+
 def finetune_models(recipe: Recipe, run: Path) -> dict[str, str]:
     """Encoders by their names in the results."""
     own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}

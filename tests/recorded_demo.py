@@ -29,7 +29,7 @@ TABLE = re.compile(r"(?<=```\n)task\b.*?(?=```)", re.DOTALL)
 
 def settings_of(recipe: Recipe) -> dict[str, Any]:
     """All settings that results depend on, without nesting."""
-    left_out: Any = dict.fromkeys(("about", "workers", "launch"), True) | {"pretrain": MACHINE_KEYS}
+    left_out: Any = dict.fromkeys(("about", "workers", "launch", "embed"), True) | {"pretrain": MACHINE_KEYS}
     return by_path(recipe.model_dump(mode="json", exclude=left_out))
 
 

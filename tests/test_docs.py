@@ -148,7 +148,7 @@ def test_korean_pages_have_the_commands_and_figures_of_the_english(english: Path
 
 
 SETTINGS = frozenset(setting.key for setting in find_settings())
-KEY = re.compile(r"(?<![\w./-])(?:corpus|tokenizer|pack|pretrain|finetune|launch)(?:\.[a-z_][\w-]*)+(?![\w/(])")
+KEY = re.compile(r"(?<![\w./-])(?:corpus|tokenizer|pack|pretrain|finetune|embed|launch)(?:\.[a-z_][\w-]*)+(?![\w/(])")
 NOT_KEYS = re.compile(r"\.(?:md|py|yaml|json|jsonl|html)\b|```python.*?```|`inspect.*?`|https?:\S+", re.DOTALL)
 
 

@@ -47,8 +47,7 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
         architecture: class name of the model.
         seeds: headline of each training among which this one was the best, itself included.
     """
-    task, encoder = settings["task"], settings["encoder"]
-    own = settings["own"] or {}
+    task, encoder, own = settings["task"], settings["encoder"], settings["own"] or {}
     like = KINDS.get(own.get("kind", ""), task)
     is_token = architecture.endswith("ForTokenClassification")
     stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"

@@ -57,10 +57,13 @@ def find_problems(
         checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
     if machine is not None and has_nvidia_devices():
         devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
-        keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device"}
+        devices["embed"] = recipe.embed.device
+        keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device", "embed": "embed.device"}
         checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
     if names & {"finetune", SEARCH_FOLDER}:
         checks += _finetune_checks(recipe, run)
+    if "embed" in names:
+        checks.append(partial(_embed_check, recipe.embed.model))
     if SEARCH_FOLDER in names and recipe.launch.engine != "local":
         checks.append(lambda: iter(["a search runs on one machine; set launch.engine=local"]))
     if machine is not None:
@@ -160,6 +163,16 @@ def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:
     problems = [f"{name.removeprefix(FRESH)}: {NO_ENCODER}" for name in absent]
     problems += [NO_KLUE_FILES] if not data and klue_tasks(config) else []
     return [partial(iter, problems), *made.values()]
+
+
+def _embed_check(name: str) -> Iterator[str]:
+    """A problem with the encoder that embeddings are trained from."""
+    from finetune.encoder.loading import check_encoder
+
+    if name != OWN_MODEL and not _is_available(name):
+        yield f"{name}: {NO_ENCODER}"
+    elif name != OWN_MODEL:
+        check_encoder(name)
 
 
 def _is_available(name: str) -> bool:

@@ -219,6 +219,19 @@ def main_table(results: Results) -> Table:
     return Table(columns, rows, range(2, len(heads)), title=f"Tasks by models{over_seeds(groups)}")
 
 
+def systems_table(results: Results) -> Table:
+    """Every metric of every system, one below the other, so that baselines are read next to trained models."""
+    rows = [
+        [group.task, metric, group.name, group.cell(metric),
+         "–" if (interval := group.interval(metric)) is None else f"{interval[0]:.1f} to {interval[1]:.1f}"]
+        for task in dict.fromkeys(group.task for group in results.groups)
+        for metric in next(group for group in results.groups if group.task == task).first["scores"]
+        for group in results.groups if group.task == task
+    ]  # fmt: skip
+    heads = ("set", "metric", "system", "score", "95 % interval")
+    return Table(heads, rows, (3, 4), title=f"Embeddings{over_seeds(results.groups)}")
+
+
 def _selections(groups: Sequence[Group]) -> str:
     """What was selected in a row, by model if the models differ."""
     selections = {group.title: group.selection for group in groups}

@@ -116,11 +116,17 @@ def model_repository(folder: Path) -> Repository:
     if missing := [name for name in (CARD_NAME, "tokenizer.json") if not (folder / name).is_file()]:
         raise LaunchError(f"{folder}: {', '.join(missing)} is missing; give a model folder as malmoi writes it")
     shards = check_weight_index(folder / INDEX_NAME, str(folder)) if (folder / INDEX_NAME).is_file() else []
+    parts: tuple[str, ...] = ()
     if (folder / MODEL_INFO_NAME).is_file():
         load_model(folder, "cpu")
+    elif (folder / "modules.json").is_file():  # sentence embeddings
+        from finetune.embed import embedder
+
+        embedder.load_embedder(folder, "cpu")
+        parts = embedder.FILE_NAMES
     else:
         check_encoder(str(folder))
-    names = (MODEL_INFO_NAME, *MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards)
+    names = (MODEL_INFO_NAME, *MODEL_FILES, *parts, WEIGHTS_NAME, INDEX_NAME, *shards)
     return Repository(folder, "model", [name for name in names if (folder / name).is_file()])
 
 

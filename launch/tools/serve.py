@@ -1,7 +1,9 @@
-"""``malmoi serve MODEL``: predictions of a fine-tuned model, and personal data in texts, over HTTP with JSON.
+"""``malmoi serve MODEL``: a fine-tuned model, embeddings or a search index, and personal data, over HTTP with JSON.
 
 ```
 POST /predict   {"texts": […]} → {"results": […]}   the results of `malmoi predict --json`
+POST /embed     {"texts": […]} → {"results": […]}   the vectors of `malmoi embed encode`, for an embedding model
+POST /search    {"texts": […]} → {"results": […]}   the passages of `malmoi embed search`, for an index
 POST /pii       {"texts": […]} → {"results": […]}   the results of `malmoi pii detect`, with names if --names is given
 GET  /health, /docs, /openapi.json
 ```
@@ -71,7 +73,7 @@ class Endpoint(NamedTuple):
 
 
 def serve(
-    model: Annotated[str, typer.Argument(help="Fine-tuned model: folder or Hub name.")],
+    model: Annotated[str, typer.Argument(help="Fine-tuned model (folder or Hub name), embedding model, or index.")],
     names: Annotated[
         Path | None, typer.Option(help="Folder of a KLUE-NER model that also finds names of people in /pii.")
     ] = None,
@@ -79,7 +81,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port. 0: any free one.")] = 8000,
     device: Annotated[Literal["auto", "cpu"], typer.Option(help="auto: the accelerator if there is one.")] = "auto",
 ) -> None:
-    """Serve predictions of a fine-tuned model, and personal data in texts, over HTTP.
+    """Serve a fine-tuned model, an embedding model or a search index, and personal data in texts, over HTTP.
 
     A request has at most 64 texts of 10,000 characters and 1 MiB. There is no password: to serve other machines, put
     a proxy with authentication in front.
@@ -115,26 +117,59 @@ def listen(host: str, port: int) -> socket.socket:
 def endpoints_of(model: str, names: Path | None, device: Literal["auto", "cpu"]) -> list[Endpoint]:
     """Load the models; the functions to serve."""
     from corpus.pii.extra.person_by_model import load_tagger
-    from finetune.inference.predict import TaskModel
-    from finetune.saved_models.load import load_model
 
-    task_model = TaskModel(load_model(model, device))
+    first = endpoint_of(model, device)
     tagger = load_tagger(names, device=device) if names is not None else None
 
     def find(texts: Sequence[Any]) -> Answers:
         from corpus.pii.detect import find_pii
         from corpus.pii.types import ALL_TYPES
 
-        if not all(isinstance(text, str) for text in texts):
-            raise BadInput("/pii takes texts, no lists or records")
-        composed = [normalize("NFC", text) for text in texts]
         return [
             {"text": text, "spans": [(s.start, s.end, s.type) for s in find_pii(text, ALL_TYPES, name_model=tagger)]}
-            for text in composed
+            for text in plain_texts(texts, "/pii")
         ]
 
+    return [first, Endpoint("/pii", "Personal data as spans", find)]
+
+
+def endpoint_of(model: str, device: Literal["auto", "cpu"]) -> Endpoint:
+    """The function of a model or an index, by the files of its folder."""
+    folder = Path(model)
+    if (folder / "index.json").is_file():
+        from finetune.embed.index import Index
+
+        index = Index(folder, device)
+
+        def search(texts: Sequence[Any]) -> Answers:
+            queries = plain_texts(texts, "/search")
+            return [{"text": query, "hits": [hit._asdict() for hit in index.search(query)]} for query in queries]
+
+        return Endpoint("/search", "The ten best passages for each text", search)
+    if (folder / "modules.json").is_file():
+        from finetune.embed.embedder import load_embedder
+
+        embedder = load_embedder(folder, device)
+
+        def embed(texts: Sequence[Any]) -> Answers:
+            plain = plain_texts(texts, "/embed")
+            vectors = embedder.encode(plain).tolist()
+            return [{"text": text, "vector": vector} for text, vector in zip(plain, vectors, strict=True)]
+
+        return Endpoint("/embed", "One vector of length 1 for each text", embed)
+    from finetune.inference.predict import TaskModel
+    from finetune.saved_models.load import load_model
+
+    task_model = TaskModel(load_model(model, device))
     title = f"Predictions for {task_model.task.name}: {task_model.task.predicts}"
-    return [Endpoint("/predict", title, task_model.predict), Endpoint("/pii", "Personal data as spans", find)]
+    return Endpoint("/predict", title, task_model.predict)
+
+
+def plain_texts(texts: Sequence[Any], path: str) -> list[str]:
+    """The texts in NFC; ``BadInput`` for a list or a record."""
+    if not all(isinstance(text, str) for text in texts):
+        raise BadInput(f"{path} takes texts, no lists or records")
+    return [normalize("NFC", text) for text in texts]
 
 
 def make_app(endpoints: Sequence[Endpoint], hosts: Sequence[str]) -> Any:

@@ -1,0 +1,219 @@
+"""The network of an embedding model, its folder in the classic layout of sentence-transformers, and encoding.
+
+The layout is written by hand: a folder saved by sentence-transformers 6 does not load in version 3, this one loads in
+both. ``Embedder`` needs no sentence-transformers and gives the same vectors. Weights are safetensors.
+
+```
+config.json, model.safetensors, tokenizer files     the encoder
+modules.json                                        encoder, pooling, length 1
+sentence_bert_config.json, 1_Pooling/config.json    longest input; mean or [CLS]
+embed.json, README.md                               how it was trained; the card
+```
+Legend: ``N`` texts, ``B`` texts of a batch, ``L`` tokens, ``H`` width.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import AutoModel, PreTrainedTokenizerBase
+
+from corpus.documents.accelerator import DeviceName, PrecisionName, find_device
+from corpus.documents.atomic_files import atomic_dir, read_json, read_json_object
+from corpus.documents.errors import BadInput
+from corpus.documents.escaping import escape_controls, escape_markdown
+from corpus.documents.model_files import CONFIG_NAME, quiet_transformers, refuse_links
+from corpus.documents.templates import load_templates
+from finetune.embed.config import PoolingName
+from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens, read_weights, reads_one_way
+from finetune.encoder.module import Encoder, load_encoder
+from finetune.examples import Feature, pad_inputs
+from finetune.train.batched_prediction import autocast, batches_by_length, to_tensors
+
+MODULES_NAME, LENGTH_NAME, POOLING_NAME = "modules.json", "sentence_bert_config.json", "1_Pooling/config.json"
+VERSIONS_NAME, INFO_NAME = "config_sentence_transformers.json", "embed.json"
+FILE_NAMES = (MODULES_NAME, LENGTH_NAME, POOLING_NAME, VERSIONS_NAME, INFO_NAME)  # besides those of the encoder
+TYPES = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+POOLING_KEYS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+OTHER_KEYS = (
+    "pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens",
+    "pooling_mode_lasttoken",
+)  # fmt: skip
+Vectors = NDArray[np.float32]
+
+
+class EmbeddingNet(nn.Module):
+    """Token ids to one vector of length 1 for each text; the form that losses of sentence-transformers expect."""
+
+    def __init__(self, encoder: Encoder | StaticEncoder, pooling: PoolingName) -> None:
+        super().__init__()
+        self.encoder, self.pooling = encoder, pooling
+
+    def __getitem__(self, number: int) -> nn.Module:
+        """The losses look at the first module of a model."""
+        return self.encoder
+
+    def forward(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """``input_ids`` and ``attention_mask``, (B, L), to ``sentence_embedding``, (B, H)."""
+        mask_BL = features["attention_mask"]
+        states_BLH = self.encoder(features["input_ids"], mask_BL).last_hidden_state
+        if self.pooling == "cls":
+            pooled_BH = states_BLH[:, 0]
+        else:
+            weight_BL1 = mask_BL[..., None].to(states_BLH.dtype)
+            pooled_BH = (states_BLH * weight_BL1).sum(dim=1) / weight_BL1.sum(dim=1)
+        return {"sentence_embedding": nn.functional.normalize(pooled_BH.float(), dim=1)}
+
+
+def build_net(name: str, pooling: PoolingName) -> tuple[EmbeddingNet, PreTrainedTokenizerBase]:
+    """The untrained network of an encoder (a folder or Hub name) and its tokenizer; ``BadInput`` for a decoder."""
+    if reads_one_way(load_config(name)):
+        raise BadInput(f"embed.model {name}: a decoder, whose tokens do not see what follows; name an encoder")
+    tokenizer = load_tokenizer(name)
+    return EmbeddingNet(load_encoder(name, tokenizer), pooling), tokenizer
+
+
+def tokenize(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> list[Feature]:
+    """The ids of each text, cut to ``max_tokens``; white space around texts is removed, as sentence-transformers do."""
+    if not texts:
+        return []
+    ids = tokenizer([text.strip() for text in texts], truncation=True, max_length=max_tokens)["input_ids"]
+    return [{"input_ids": row} for row in ids]
+
+
+class Embedder:
+    """A trained embedding model; ``encode`` turns texts into vectors whose dot product is their cosine."""
+
+    def __init__(self, net: EmbeddingNet, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+        self.net, self.tokenizer, self.max_tokens = net.eval(), tokenizer, max_tokens
+
+    def encode(self, texts: Sequence[str], precision: PrecisionName = "fp32") -> Vectors:
+        """One vector of length 1 for each text, (N, H) float32, in order; batches hold texts of similar length."""
+        if isinstance(texts, str):
+            raise ValueError("encode takes a list of texts; write encode([text])")
+        features = tokenize(texts, self.tokenizer, self.max_tokens)
+        device = next(self.net.parameters()).device
+        self.net.eval()
+        vectors_NH = np.zeros((len(features), self.net.encoder.config.hidden_size), np.float32)
+        with torch.inference_mode(), autocast(device, precision):
+            for batch in batches_by_length(features):
+                padded = pad_inputs([features[i] for i in batch], int(self.tokenizer.pad_token_id or 0))
+                vectors_NH[batch] = self.net(to_tensors(padded, device))["sentence_embedding"].float().cpu().numpy()
+        return vectors_NH
+
+
+def save_embedder(target: Path, embedder: Embedder, info: Mapping[str, Any], card: str) -> None:
+    """Write the folder ``target``, replacing an older one; ``info``: content of embed.json."""
+    net, tokenizer = embedder.net, embedder.tokenizer
+    encoder: Any = net.encoder.encoder
+    with atomic_dir(target) as folder, quiet_transformers():
+        encoder.save_pretrained(folder)
+        for weights in folder.glob("*.safetensors"):
+            shutil.copymode(folder / CONFIG_NAME, weights)  # safetensors writes for the owner alone
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
+        tokenizer.model_max_length = embedder.max_tokens
+        tokenizer.save_pretrained(folder)
+        modules = [
+            {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for number, (path, kind) in enumerate(TYPES.items())
+        ]
+        pooling = {
+            "word_embedding_dimension": int(encoder.config.hidden_size),
+            **{key: name == net.pooling for name, key in POOLING_KEYS.items()},
+            **dict.fromkeys(OTHER_KEYS, False), "include_prompt": True,
+        }  # fmt: skip
+        files: dict[str, Any] = {
+            MODULES_NAME: modules,
+            LENGTH_NAME: {"max_seq_length": embedder.max_tokens, "do_lower_case": False},
+            POOLING_NAME: pooling,
+            VERSIONS_NAME: {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+            INFO_NAME: info,
+        }
+        (folder / "1_Pooling").mkdir()
+        (folder / "2_Normalize").mkdir()
+        for name, content in files.items():
+            (folder / name).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        (folder / "README.md").write_text(card, "utf-8")
+
+
+def load_embedder(folder: Path, device: DeviceName = "auto") -> Embedder:
+    """Load a folder in the classic layout, with mean or [CLS] pooling; ``BadInput`` for any other."""
+    again = "train it again with `malmoi embed`, or use sentence-transformers"
+    if not (folder / MODULES_NAME).is_file():
+        raise BadInput(f"{folder}: no embedding model ({MODULES_NAME} is missing); `malmoi embed` writes one")
+    refuse_links(folder)
+    modules = read_json(folder / MODULES_NAME, again)
+    kinds = [str(module.get("type")).rpartition(".")[2] for module in modules if isinstance(module, dict)]
+    if kinds not in (list(TYPES.values()), list(TYPES.values())[:2]):
+        raise BadInput(f"{folder}: modules {', '.join(kinds)}; expected {', '.join(TYPES.values())}; {again}")
+    pooling = read_json_object(folder / POOLING_NAME, again)
+    chosen = [name for name, key in POOLING_KEYS.items() if pooling.get(key)]
+    if len(chosen) != 1 or any(pooling.get(key) for key in OTHER_KEYS):
+        raise BadInput(f"{folder}: {POOLING_NAME} is not mean or cls alone; {again}")
+    config, tokenizer = load_config(str(folder)), load_tokenizer(str(folder))
+    most = read_json_object(folder / LENGTH_NAME, again).get("max_seq_length") or max_input_tokens(config) or 512
+    if type(most) is not int or not 2 < most <= 1 << 20:
+        raise BadInput(f"{folder}: max_seq_length is {most!r:.40}, expected a number of tokens; {again}")
+    net = EmbeddingNet(Encoder(read_weights(AutoModel, str(folder), is_whole=False)), chosen[0])  # type: ignore[arg-type]
+    return Embedder(net.to(find_device(device, "--device")), tokenizer, most)
+
+
+class StaticEncoder(nn.Module):
+    """One trained vector for each token, weighted by how rare it is in ``texts``: a baseline without attention."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_tokens: int, width: int) -> None:
+        super().__init__()
+        ids = [np.unique(feature["input_ids"]) for feature in tokenize(texts, tokenizer, max_tokens)]
+        found_V = np.bincount(np.concatenate(ids), minlength=len(tokenizer))
+        idf_V = np.log((1 + len(ids)) / (1 + found_V)) + 1
+        idf_V[list(tokenizer.all_special_ids)] = 0
+        self.table = nn.Embedding(len(tokenizer), width)
+        self.register_buffer("idf_V", torch.tensor(idf_V, dtype=torch.float32))
+        self.config = SimpleNamespace(hidden_size=width)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
+        """(B, L) to an output with ``last_hidden_state``, (B, L, H)."""
+        idf_V: Any = self.idf_V
+        return SimpleNamespace(last_hidden_state=self.table(input_ids) * idf_V[input_ids][..., None])
+
+
+def embedding_card(info: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]]) -> str:
+    """README.md in Markdown, with the Hub's metadata first.
+
+    Args:
+        info: content of embed.json.
+        seeds: the same of all trainings that differ in the seed, this one included.
+    """
+    encoder = escape_controls(str(info["encoder"])).replace("`", "'")
+    scores = [
+        (escape_markdown(name), metric, _figure(value), _interval(result["intervals"].get(metric)), f"{result['n']:,}",
+         " / ".join(_figure(other["scores"][name]["scores"].get(metric)) for other in seeds if "scores" in other))
+        for name, result in info.get("scores", {}).items() for metric, value in result["scores"].items()
+    ]  # fmt: skip
+    contaminated = info["data"]["contaminated"]
+    data = [(escape_markdown(name), f"{n:,}", f"{contaminated.get(name, 0):,}")
+            for name, n in info["data"]["examples"].items()]  # fmt: skip
+    template = load_templates("finetune.embed").get_template("card.md.j2")
+    return template.render(
+        info=info, encoder=encoder, hub_id=encoder if encoder.count("/") == 1 else "", scores=scores, data=data,
+        seeds=[other["seed"] for other in seeds],
+        uses_klue=any(name.startswith("klue") for name in info["data"]["examples"]),
+    )  # fmt: skip
+
+
+def _figure(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"
+
+
+def _interval(interval: Sequence[float] | None) -> str:
+    return "–" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"

@@ -1,0 +1,87 @@
+"""Scores of embeddings and of the baselines that every table shows, in the form of all results.
+
+```
+<set>/<system>/seed-<n>/   predictions.jsonl, scores.json
+```
+Baselines without a seed are written for each, so that `malmoi compare` knows that they do not vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finetune.data.files import write_json, write_json_lines
+from finetune.embed.data import EvaluationSet
+from finetune.embed.lexical import tfidf_cosines
+from finetune.examples import Row
+from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, folder_name
+from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
+from finetune.score.scores import defined, installed_versions
+from finetune.tasks.similarity import DEPTH, score_ranking, similarity_task
+
+Scores = NDArray[np.float64]
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+TFIDF, UNTRAINED, STATIC, WITH_TFIDF = "tf-idf", "untrained", "static", "with tf-idf"
+PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "sentence-transformers", "bm25s", "numpy")
+
+
+def cosines(part: EvaluationSet, encode: Encode) -> Scores:
+    """The cosine of each pair; a text is encoded once."""
+    texts = list(dict.fromkeys((*part.firsts, *part.seconds)))
+    row_of = {text: row for row, text in enumerate(texts)}
+    vectors = encode(texts).astype(np.float64)
+    first, second = (vectors[[row_of[text] for text in side]] for side in (part.firsts, part.seconds))
+    return np.asarray((first * second).sum(axis=1))
+
+
+def pair_systems(part: EvaluationSet, encoders: Mapping[str, Encode], trained: str = "") -> dict[str, Scores]:
+    """Similarities by system: tf-idf, the encoders, and the mean of tf-idf and the ``trained`` one as z-scores."""
+    counted = tfidf_cosines(part.firsts, part.seconds)
+    found = {TFIDF: counted} | {name: cosines(part, encode) for name, encode in encoders.items()}
+    if trained:
+        found[f"{trained} {WITH_TFIDF}"] = standardize(found[trained]) + standardize(counted)
+    return found
+
+
+def standardize(values: Scores) -> Scores:
+    """Mean 0 and standard deviation 1."""
+    return np.asarray((values - values.mean()) / (values.std() or 1.0))
+
+
+def rows_of_pairs(part: EvaluationSet, scores: Scores) -> list[Row]:
+    """Lines of predictions.jsonl, with seven digits as in KLUE-STS."""
+    return [Row(g, gold, float(f"{s:.7g}")) for g, gold, s in zip(part.guids, part.golds, scores, strict=True)]
+
+
+def rows_of_rankings(part: EvaluationSet, ranked: Sequence[Sequence[str]]) -> list[Row]:
+    """Lines of predictions.jsonl: the first passages, and the metrics of the question as its scores."""
+    return [
+        Row(guid, gold, list(names[:DEPTH]), [float(value) for value in score_ranking(gold, names)])
+        for guid, gold, names in zip(part.guids, part.golds, ranked, strict=True)
+    ]
+
+
+def write_result(
+    out: Path, part: EvaluationSet, system: str, seed: int, rows: list[Row], **about: Any
+) -> dict[str, Any]:
+    """Write predictions and, last, ``scores.json``; returns its content. ``about``: further keys of the record."""
+    task = similarity_task({"name": part.name, "kind": part.kind})
+    scores = task.score(rows)
+    folder = out / part.name / folder_name(system) / f"seed-{seed}"
+    result = {
+        "task": part.name, "model": system, "settings": "", "seed": seed, "protocol": "malmoi", "split": "dev",
+        "n": len(rows), "headline": next(iter(scores)), "bootstrap_samples": SAMPLES, "scores": defined(scores),
+        "intervals": bootstrap(task, rows, part.guids, SAMPLES, SEED), "paper_dev": {}, "own": dict(task.custom or {}),
+        "constant": dict.fromkeys(scores), "counting": {}, "counting_by": "",
+        "passages": len(part.passages), "distractors": part.distractors, "versions": installed_versions(*PACKAGES),
+        **about,
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows))
+    write_json(folder / SCORES_NAME, result)
+    return result

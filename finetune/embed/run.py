@@ -1,0 +1,263 @@
+"""The embed stage: one training for each seed, scores next to the baselines, one folder to use.
+
+```
+data.json                                what the pairs are, and what decontamination dropped
+<purpose>/<encoder>/seed-<n>/            training.json, model/; a checkpoint while it trains
+<set>/<system>/seed-<n>/                 scores.json, predictions.jsonl, of trained models and baselines
+model/                                   the model of the first seed, to use and to publish
+```
+The first seed is used, not the best one, so its scores are not selected on the sets that they are from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpus.documents.accelerator import PrecisionName, choose_precision, find_device
+from corpus.documents.atomic_files import atomic_dir, atomic_write, read_json_object
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
+from finetune.data.files import write_json
+from finetune.embed.config import EmbedConfig
+from finetune.embed.data import EvaluationSet, Item, read_evaluation, read_items
+from finetune.embed.embedder import (
+    INFO_NAME,
+    Embedder,
+    EmbeddingNet,
+    StaticEncoder,
+    build_net,
+    embedding_card,
+    load_embedder,
+    save_embedder,
+)
+from finetune.embed.evaluate import (
+    PACKAGES,
+    STATIC,
+    TFIDF,
+    UNTRAINED,
+    Encode,
+    pair_systems,
+    rows_of_pairs,
+    write_result,
+)
+from finetune.embed.retrieval import mine_negatives, rank_baselines, rank_trained
+from finetune.embed.train import train
+from finetune.encoder.loading import check_encoder
+from finetune.queue.fingerprint import digest
+from finetune.queue.jobs import Job
+from finetune.queue.pool import one_thread
+from finetune.queue.progress import failures
+from finetune.run import finish_jobs
+from finetune.score.scores import installed_versions
+from finetune.train.trainer import seed_everything
+
+log = logging.getLogger(__name__)
+
+MODEL_NAME, TRAINING_NAME, DATA_NAME = "model", "training.json", "data.json"
+NOT_TRAINING = {"seeds", "device", "evaluate", "distractors", "train", "max_pairs", "model"}
+STATIC_WIDTH, STATIC_RATE = 256, 1e-2
+Find = Callable[[Sequence[str], Sequence[str]], set[int]]
+
+
+class EmbedInputs(NamedTuple):
+    """What the stage reads.
+
+    Fields:
+        documents: folder of document shards; ``klue``: folder of official files; None: there are none.
+        encoder: folder or Hub name of ``config.model``.
+        find_contaminated: ``(evaluation texts, texts)`` to the numbers of the texts that contain one of the former.
+    """
+
+    documents: Path | None
+    klue: Path | None
+    encoder: str
+    find_contaminated: Find
+
+
+class Prepared(NamedTuple):
+    items: list[Item]
+    sets: list[EvaluationSet]
+    counts: dict[str, Any]
+    digest: str  # of the items
+
+
+def run(config: EmbedConfig, inputs: EmbedInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
+    """Train and score all seeds; finished trainings are kept. Returns counts for the manifest.
+
+    ``BadInput``: nothing to train or to score on, an encoder that does not fit, or failed jobs (at the end).
+    """
+    check_encoder(inputs.encoder)
+    prepared = prepare(config, inputs)
+    write_json(out / DATA_NAME, prepared.counts)
+    device = find_device(config.device, "embed.device")
+    precision = choose_precision("auto", "embed.device", device).precision if device.type != "cpu" else "fp32"
+    jobs = [Job(config.purpose, config.model, inputs.encoder, seed, FinetuneConfig()) for seed in config.seeds]
+    work = partial(train_one, config=config, prepared=prepared, precision=precision, out=out)
+    settings = FinetuneConfig(device=config.device)
+    results, failed = finish_jobs(jobs, 0, work, out, settings, device=device, workers=workers)
+    if failed:
+        raise BadInput(failures(failed, len(jobs)))
+    score_baselines(config, inputs.encoder, prepared, out)
+    publish_first(jobs[0].folder(out) / MODEL_NAME, results, out / MODEL_NAME)
+    return {"trainings": len(results), **prepared.counts}
+
+
+def prepare(config: EmbedConfig, inputs: EmbedInputs) -> Prepared:
+    """Evaluation sets, and training examples none of whose texts contains an evaluation text."""
+    sets = read_evaluation(config, inputs.documents, inputs.klue)
+    if not sets:
+        raise BadInput("embed: nothing to score on; set finetune.data to a folder of KLUE files, or embed.evaluate")
+    items = read_items(config, inputs.documents, inputs.klue)
+    texts = list(dict.fromkeys(text for item in items for text in item.texts))
+    held = {texts[i] for i in inputs.find_contaminated([text for part in sets for text in part.texts], texts)}
+    kept = [item for item in items if not held.intersection(item.texts)]
+    if not kept:
+        raise BadInput("embed: every training pair contains an evaluation text; give other files in embed.train")
+    if config.purpose == "search":
+        kept = mine_negatives(kept)
+    read, left = (Counter(item.source for item in each) for each in (items, kept))
+    dropped = {source: read[source] - left[source] for source in read}
+    log.info("%d training examples; %d contain an evaluation text and are dropped", len(kept), sum(dropped.values()))
+    counts = {
+        "examples": dict(left), "contaminated": dropped,
+        "evaluation": {part.name: len(part.guids) for part in sets},
+    }  # fmt: skip
+    state = hashlib.blake2b(json.dumps(kept, ensure_ascii=False).encode(), digest_size=16)
+    return Prepared(kept, sets, counts, state.hexdigest())
+
+
+def train_one(
+    job: Job, *, parts: int, config: EmbedConfig, prepared: Prepared, precision: PrecisionName, out: Path
+) -> dict[str, Any]:
+    """Train and score one seed, or find it finished; returns the content of its ``training.json``."""
+    folder = job.folder(out)
+    settings = config.model_dump(mode="json", exclude=NOT_TRAINING)
+    trained_by = _digest(settings, prepared.digest, digest(job.encoder), job.seed, precision)
+    scored_by = _digest(trained_by, [part._asdict() for part in prepared.sets])
+    done = _read(folder / TRAINING_NAME)
+    if done.get("fingerprint") != trained_by or not (folder / MODEL_NAME / INFO_NAME).is_file():
+        done = _train(job, folder, config, prepared, precision, parts, trained_by)
+    if done.get("scored") != scored_by:
+        embedder = load_embedder(folder / MODEL_NAME, config.device)
+        encode = partial(embedder.encode, precision=precision)
+        name = job.model
+        results, weight = score_trained(prepared.sets, name, encode, job.seed, out, fingerprint=trained_by)
+        scores = {r["task"]: {k: r[k] for k in ("scores", "intervals", "n")} for r in results if r["model"] == name}
+        done |= {"scored": scored_by, "scores": scores, "weight": weight, "log_line": f"{job}: {_line(scores)}"}
+        info = {key: done[key] for key in done if key not in ("log_line", "scored", "fingerprint")}
+        _write_info(folder / MODEL_NAME, info, [info])
+        write_json(folder / TRAINING_NAME, done)
+    for leftover in folder.glob("checkpoint-*"):
+        shutil.rmtree(leftover)
+    return done
+
+
+def _train(
+    job: Job, folder: Path, config: EmbedConfig, prepared: Prepared, precision: PrecisionName, parts: int, key: str
+) -> dict[str, Any]:
+    began = time.process_time()
+    seed = seed_everything(job.seed, "embed")
+    net, tokenizer = build_net(job.encoder, config.pooling)
+    net.to(find_device(config.device, "embed.device"))
+    checkpoint = folder / f"checkpoint-{key[:8]}"
+    about = train(net, tokenizer, prepared.items, config, seed, checkpoint, precision=precision, parts=parts)
+    embedder = Embedder(net, tokenizer, config.max_tokens)
+    info = {
+        "format": 1, "for": config.purpose, "encoder": _shown(job.model), "seed": job.seed, "pooling": config.pooling,
+        "max_tokens": config.max_tokens, "data": prepared.counts, **about, "precision": precision,
+        "settings": config.model_dump(mode="json", include={"batch_size", "epochs", "graded_epochs", "lr"}),
+        "cpu_seconds": round(time.process_time() - began, 1), "versions": installed_versions(*PACKAGES),
+    }  # fmt: skip
+    save_embedder(folder / MODEL_NAME, embedder, info, embedding_card(info, [info]))
+    return info | {"fingerprint": key}
+
+
+def score_trained(
+    sets: Sequence[EvaluationSet], name: str, encode: Encode, seed: int, out: Path, **about: Any
+) -> tuple[list[dict[str, Any]], float]:
+    """Write the results of a trained model, alone and with counting; returns them, and the weight next to BM25."""
+    results, weight = [], 0.0
+    for part in sets:
+        if part.kind == "ranking":
+            found, weight = rank_trained(part, name, encode)
+        else:
+            systems = pair_systems(part, {name: encode}, name)
+            found = {system: rows_of_pairs(part, scores) for system, scores in systems.items() if system != TFIDF}
+        results += [write_result(out, part, system, seed, rows, **about) for system, rows in found.items()]
+    return results, weight
+
+
+def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: Path) -> None:
+    """The encoder without training, and vectors of tokens trained on the same pairs, unless they are there."""
+    key = _digest(prepared.digest, digest(encoder), [part._asdict() for part in prepared.sets], config.max_tokens)
+    last = [out / part.name / STATIC / f"seed-{config.seeds[-1]}" / "scores.json" for part in prepared.sets]
+    if all(_read(path).get("fingerprint") == key for path in last):
+        return
+    device = find_device(config.device, "embed.device")
+    with one_thread():
+        net, tokenizer = build_net(encoder, config.pooling)
+        untrained = Embedder(net.to(device), tokenizer, config.max_tokens)
+        faster = config.model_copy(update={"lr": STATIC_RATE, "micro_batch": None})
+        seed_everything(config.seeds[0], "embed")
+        texts = [text for item in prepared.items for text in item.texts]
+        static = EmbeddingNet(StaticEncoder(tokenizer, texts, config.max_tokens, STATIC_WIDTH), "mean")
+        folder = out / config.purpose / STATIC
+        train(static.to(device), tokenizer, prepared.items, faster, config.seeds[0], folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        encoders: dict[str, Encode] = {
+            UNTRAINED: untrained.encode, STATIC: Embedder(static, tokenizer, config.max_tokens).encode,
+        }  # fmt: skip
+        for part in prepared.sets:
+            if part.kind == "ranking":
+                found = rank_baselines(part, encoders)
+            else:
+                found = {name: rows_of_pairs(part, scores) for name, scores in pair_systems(part, encoders).items()}
+            for system, rows in found.items():
+                for seed in config.seeds:
+                    write_result(out, part, system, seed, rows, fingerprint=key)
+
+
+def publish_first(source: Path, results: Sequence[dict[str, Any]], target: Path) -> None:
+    """Copy the model of the first seed; its card lists all seeds."""
+    with atomic_dir(target) as folder:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+    info = read_json_object(target / INFO_NAME, "train again")
+    _write_info(target, info, sorted(results, key=lambda result: int(result["seed"])))
+
+
+def _write_info(folder: Path, info: dict[str, Any], seeds: Sequence[dict[str, Any]]) -> None:
+    write_json(folder / INFO_NAME, info)
+    atomic_write(folder / "README.md", embedding_card(info, seeds))
+
+
+def _line(scores: dict[str, Any]) -> str:
+    """One metric of each set: Spearman for graded pairs, else the first."""
+    parts = []
+    for name, result in scores.items():
+        metric = "spearmanr" if "spearmanr" in result["scores"] else next(iter(result["scores"]))
+        value = result["scores"][metric]
+        parts.append(f"{name} {metric} {'undefined' if value is None else f'{value:.2f}'}")
+    return ", ".join(parts)
+
+
+def _shown(model: str) -> str:
+    """The name of an encoder for the card: a Hub name, or the name of a folder."""
+    return model if not Path(model).is_dir() else Path(model).name
+
+
+def _digest(*values: Any) -> str:
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return read_json_object(path, "delete it and run again") if path.is_file() else {}

@@ -1,0 +1,151 @@
+"""One command from pairs to a scored model: resuming, comparing, loading in other libraries, decontamination."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from corpus.documents.errors import BadInput
+from finetune.embed import train as training
+from finetune.embed.config import EmbedConfig
+from finetune.embed.data import read_items
+from finetune.embed.embedder import build_net, load_embedder, tokenize
+from finetune.embed.run import EmbedInputs, prepare, run
+from finetune.examples import pad_inputs
+from finetune.score.compare import compare, pair_up
+from finetune.score.results import find_trained
+from finetune.train.batched_prediction import to_tensors
+from launch.pipeline import find_contaminated
+from launch.tools.push import find_repository
+from tests.finetune.embed.conftest import sentence
+
+TEXTS = ["비가 온다", " 어제 강릉 기차 앞에서 사진을 찍었다. ", "서울의 등대은 아침에 문을 연다." * 60, "ㅠ"]
+
+
+@pytest.fixture(scope="module")
+def finished(config: EmbedConfig, inputs: EmbedInputs, home: Path) -> Path:
+    run(config.model_copy(update={"seeds": (1, 2)}), inputs, home / "embed")
+    return home / "embed"
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def test_folder_gives_the_same_vectors_in_sentence_transformers(finished: Path, tmp_path: Path) -> None:
+    ours = load_embedder(finished / "model", "cpu").encode(TEXTS)
+    theirs = SentenceTransformer(str(finished / "model"), device="cpu").encode(TEXTS)
+    assert np.abs(ours - theirs).max() < 1e-6
+    assert np.allclose(np.linalg.norm(ours, axis=1), 1)
+    shutil.copytree(finished / "model", tmp_path / "pushed")
+    (tmp_path / "pushed" / "2_Normalize").rmdir()  # the Hub has no empty folders
+    again = SentenceTransformer(str(tmp_path / "pushed"), device="cpu").encode(TEXTS)
+    assert np.array_equal(again, theirs)
+
+
+def test_results_compare_and_the_folder_can_be_pushed(finished: Path, config: EmbedConfig) -> None:
+    pairs = pair_up(find_trained(finished), None, a="tf-idf", b=config.model)
+    (pearson, spearman) = compare(pairs, samples=50)
+    assert (pearson.metric, spearman.metric) == ("pearsonr", "spearmanr")
+    assert spearman.difference is not None and spearman.difference.seed_variance is not None
+    names = find_repository(finished / "model").names
+    assert {"modules.json", "1_Pooling/config.json", "README.md", "model.safetensors"} <= set(names)
+    card = (finished / "model" / "README.md").read_text("utf-8")
+    assert "seeds 1 / 2" in card and "tsv" in card
+
+
+def test_a_second_run_trains_nothing_and_other_settings_train_again(
+    finished: Path, config: EmbedConfig, inputs: EmbedInputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("finetune.embed.run.train", refuse)
+    run(config.model_copy(update={"seeds": (1, 2)}), inputs, finished)
+    with pytest.raises(BadInput, match="trained again"):
+        run(config.model_copy(update={"lr": 2e-3}), inputs, finished)
+
+
+def test_a_training_killed_twice_ends_with_the_same_weights(
+    finished: Path, config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "CHECKPOINT_STEPS", 3)
+    whole = weights(finished / "model")  # of seed 1
+    save, left = training._State.save, [2, 1]
+
+    def save_and_die(self: Any, step: int) -> None:
+        save(self, step)
+        if left:
+            left[0] -= 1
+            if not left[0]:
+                left.pop(0)
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(training._State, "save", save_and_die)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run(config, inputs, tmp_path / "killed")
+    run(config, inputs, tmp_path / "killed")
+    assert weights(tmp_path / "killed" / "model") == whole
+    assert not list((tmp_path / "killed").rglob("checkpoint*"))
+
+
+def test_cached_losses_have_the_gradients_of_the_whole_batch(config: EmbedConfig, inputs: EmbedInputs) -> None:
+    items = [item for item in read_items(config, inputs.documents, None) if len(item.texts) == 3][:8]
+    gradients = []
+    for micro in (None, 3):
+        net, tokenizer = build_net(inputs.encoder, "mean")
+        net.eval()  # no dropout
+        columns = [
+            to_tensors(pad_inputs(tokenize([item.texts[side] for item in items], tokenizer, 64), 0))
+            for side in range(3)
+        ]
+        losses = training.Losses(net, config.model_copy(update={"micro_batch": micro}), 1)
+        losses(training.Batch(0, tuple(range(8))), items, columns).backward()
+        gradients.append([weight.grad for weight in net.parameters() if weight.grad is not None])
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(*gradients, strict=True))
+
+
+def test_pairs_with_an_evaluation_text_are_dropped(config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path) -> None:
+    planted = [
+        {"anchor": "내일 " + sentence(0, 0, 0), "positive": "다른 문장이 여기에 있다."},
+        {"anchor": "앞에 있는 글.", "positive": f"오늘도 좋다. 내일 {sentence(3, 3, 0)} 그리고 뒤에도 글이 있다."},
+    ]
+    (tmp_path / "planted.jsonl").write_text("\n".join(map(json.dumps, planted)), "utf-8")
+    more = config.model_copy(update={"train": (*config.train, str(tmp_path / "planted.jsonl"))})
+    prepared = prepare(more, inputs._replace(find_contaminated=find_contaminated))
+    assert prepared.counts["contaminated"]["planted.jsonl"] == 2
+    kept = [text for item in prepared.items for text in item.texts]
+    assert not find_contaminated([text for part in prepared.sets for text in part.texts], kept)
+
+
+def test_sources_and_forms_of_the_training_data(config: EmbedConfig, inputs: EmbedInputs) -> None:
+    items = read_items(config, inputs.documents, None)
+    forms = {(item.source, len(item.texts), item.score is not None) for item in items}
+    assert forms == {
+        ("documents, rest", 2, False), ("documents, neighbours", 2, False),
+        ("triplets.jsonl", 3, False), ("graded.tsv", 2, True),
+    }  # fmt: skip
+    assert sum(item.source.startswith("documents") for item in items) == 40
+
+
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("a.csv", "left,right\n가,나\n", "columns left, right; expected one of: anchor, positive, negative"),
+    ("a.csv", "anchor,positive\n가,\n", "line 2: column 'positive' should hold a text"),
+    ("a.tsv", "sentence1\tsentence2\tscore\n가\t나\tx\n", "column 'score' should hold a number"),
+    ("a.txt", "가\n", "expected a file named .csv"),
+])  # fmt: skip
+def test_unusable_files_are_explained(
+    config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    (tmp_path / name).write_text(content, "utf-8")
+    with pytest.raises(BadInput) as error:
+        prepare(config.model_copy(update={"train": (str(tmp_path / name),)}), inputs)
+    assert message in str(error.value)

@@ -1,0 +1,175 @@
+"""Search: rankings against simple counting, the weight of cosines, index folders, and the commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rank_bm25 import BM25Okapi
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import average_precision_score, ndcg_score
+
+from corpus.documents.errors import BadInput
+from finetune.embed.config import EmbedConfig
+from finetune.embed.data import EvaluationSet, Item, with_distractors
+from finetune.embed.embedder import load_embedder
+from finetune.embed.index import Index, build_index
+from finetune.embed.lexical import Bm25, bigrams, tfidf_cosines
+from finetune.embed.retrieval import WEIGHTS, choose_weight, combine, content_words, mine_negatives
+from finetune.embed.run import EmbedInputs, run
+from finetune.tasks.similarity import average_precision, score_ranking
+from launch.tools.serve import endpoint_of
+from tests.command import run_command
+from tests.finetune.embed.conftest import PLACES, THINGS, sentence
+
+TEXTS = [sentence(i, i * 5 + 1, i) for i in range(24)]
+
+
+def test_counting_equals_scikit_learn() -> None:
+    firsts, seconds = TEXTS[:12], TEXTS[12:]
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 2)).fit(TEXTS)
+    a, b = vectorizer.transform(firsts), vectorizer.transform(seconds)
+    assert np.allclose(tfidf_cosines(firsts, seconds), np.asarray(a.multiply(b).sum(axis=1)).ravel())
+    gold, score = np.array([1.0, 0, 1, 0, 0, 1]), np.array([0.5, 0.5, 0.9, 0.1, 0.7, 0.1])
+    assert average_precision(gold, score) == pytest.approx(100 * average_precision_score(gold, score))
+    ranked = [f"p{i}" for i in range(20)]
+    relevance = [[float(i in (2, 7, 15)) for i in range(20)]]
+    expected = ndcg_score(relevance, [[float(20 - i) for i in range(20)]], k=10)
+    assert score_ranking(["p2", "p7", "p15"], ranked) == (pytest.approx(expected), 1 / 3, 1.0)
+
+
+def test_bm25_orders_like_another_implementation(tmp_path: Path) -> None:
+    tokens = [bigrams(text) for text in TEXTS]
+    index = Bm25.build(tokens)
+    index.save(tmp_path / "bm25")
+    query = bigrams("강릉 시장 사진")
+    scores = Bm25.load(tmp_path / "bm25").scores(query)
+    assert np.array_equal(scores, index.scores(query))
+    other = BM25Okapi(tokens, k1=1.2, b=0.75, epsilon=0).get_scores(query)
+    assert np.corrcoef(scores, other)[0, 1] > 0.95
+    assert not Bm25.build(tokens).scores(["없는말"]).any()
+
+
+def test_content_words_have_no_particles() -> None:
+    assert content_words("강릉에 있는 시장에서 빵을 먹었다.") == ["강릉", "있", "시장", "빵", "먹"]
+
+
+def test_a_weight_must_clearly_help_on_other_questions() -> None:
+    rng = np.random.default_rng(1)
+    base = rng.random(200) * 0.5
+    noise = np.stack([base + (0.02 * rng.standard_normal(200) if weight else 0.0) for weight in WEIGHTS])
+    assert choose_weight(noise - 0.01 * (np.arange(len(WEIGHTS))[:, None] > 0)) == 0.0
+    helps = noise.copy()
+    helps[3] += 0.2
+    assert choose_weight(helps) == WEIGHTS[3]
+    names = {f"p{i}": str(i) for i in range(60)}
+    golds = tuple([name] for name in names)
+    part = EvaluationSet("q", "ranking", tuple(names), golds, tuple(names), passages=names)
+    words = rng.random((60, 60)).astype(np.float32)
+    right = words + np.eye(60, dtype=np.float32)
+    bad, weight = combine(part, right, words[::-1].copy())
+    assert weight == 0 and np.array_equal(bad, right)
+    assert combine(part, words, np.eye(60, dtype=np.float32))[1] > 0
+
+
+def test_hard_negatives_are_not_as_good_as_the_right_passage() -> None:
+    texts = {
+        "강릉 시장 역 앞": "강릉 시장은 역 앞에 있다.", "강릉 시장 역": "강릉 시장은 역 앞에 있다!",
+        "강릉 빵집 위치": "강릉 빵집은 시장 옆에 있다.", "부산 등대": "부산 등대는 바다에 있다.",
+    }  # fmt: skip
+    items = [Item("file", pair) for pair in texts.items()] + [Item("documents, rest", ("가", "나"))]
+    mined = mine_negatives(items)
+    assert mined[0].texts == (*items[0].texts, "강릉 빵집은 시장 옆에 있다.")
+    assert mined[-1] == items[-1]
+
+
+def test_distractors_are_as_long_as_the_passages(inputs: EmbedInputs) -> None:
+    assert inputs.documents
+    part = EvaluationSet("q", "ranking", ("1",), (["p"],), ("?",), passages={"p": "가" * 70, "r": "나" * 50})
+    found = with_distractors(part, inputs.documents, 30)
+    lengths = [len(text) for name, text in found.passages.items() if name.startswith("document-")]
+    assert len(lengths) == found.distractors == 30
+    assert all(45 <= length <= 70 for length in lengths)
+    assert found == with_distractors(part, inputs.documents, 30)
+
+
+@pytest.fixture(scope="module")
+def searched(config: EmbedConfig, inputs: EmbedInputs, home: Path) -> Path:
+    """A model for search, scored on questions of a user's file."""
+    questions = ["query\tpassage\tlabel"]
+    questions += [
+        f"{PLACES[i]} {THINGS[j]} 어때?\t{sentence(i, j, 2)} 이름은 {i}{j}이다.\t1" for i in range(8) for j in range(3)
+    ]
+    (home / "questions.tsv").write_text("\n".join(questions), "utf-8")
+    changed = {"for": "search", "train": (), "evaluate": (str(home / "questions.tsv"),), "distractors": 50}
+    run(config.model_copy(update=changed), inputs, home / "search")
+    return home / "search"
+
+
+def test_every_table_of_search_has_bm25(searched: Path, config: EmbedConfig) -> None:
+    systems = {path.parents[1].name: json.loads(path.read_text("utf-8")) for path in searched.rglob("scores.json")}
+    assert {"BM25-bigrams", "BM25-morphemes", "untrained", "static"} < systems.keys()
+    assert all(found["distractors"] == 50 and found["headline"] == "ndcg@10" for found in systems.values())
+    both = next(found for name, found in systems.items() if name.endswith("with-BM25"))
+    assert both["scores"]["ndcg@10"] >= systems["BM25-bigrams"]["scores"]["ndcg@10"] - 1
+
+
+def test_graded_pairs_are_refused_for_search(config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="lower retrieval"):
+        run(config.model_copy(update={"for": "search", "evaluate": config.evaluate}), inputs, tmp_path)
+
+
+def test_an_index_with_vectors_ranks_as_its_parts(searched: Path, tmp_path: Path) -> None:
+    rows = [(f"t{i}", text) for i, text in enumerate(TEXTS)]
+    build_index(rows, tmp_path / "plain")
+    build_index(rows, tmp_path / "dense", str(searched / "model"), 0.5, "cpu")
+    plain, dense = (Index(tmp_path / name, "cpu").search("강릉 시장", 24) for name in ("plain", "dense"))
+    assert plain[0].score == pytest.approx(1.0) and plain[0].text in TEXTS
+    cosines = Index(tmp_path / "dense", "cpu")._cosines("강릉 시장")
+    words = {hit.id: hit.score for hit in plain}
+    expected = {f"t{i}": words.get(f"t{i}", 0.0) + 0.5 * cosines[i] for i in range(24)}
+    assert all(hit.score == pytest.approx(expected[hit.id], abs=1e-5) for hit in dense)
+
+
+def test_commands_encode_index_and_search(
+    searched: Path, inputs: EmbedInputs, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts.txt").write_text("비가 온다\n\n눈이 온다\n", "utf-8")
+    (tmp_path / "docs.jsonl").write_text(json.dumps({"id": "a", "text": "보리밥 맛집은 어디인가."}) + "\n", "utf-8")
+    model, index = str(searched / "model"), str(tmp_path / "index")
+    encoded = run_command(capfd, "embed", "encode", model, str(tmp_path / "texts.txt"), str(tmp_path / "v.npy"))
+    assert encoded.code == 0 and np.load(tmp_path / "v.npy").shape == (3, 32)
+    assert run_command(capfd, "embed", "index", index, str(tmp_path / "docs.jsonl"), str(inputs.documents)).code == 0
+    found = run_command(capfd, "embed", "search", index, "보리밥", "--json", "--count", "2")
+    assert json.loads(found.output.splitlines()[0])["text"] == "보리밥 맛집은 어디인가."
+    assert run_command(capfd, "embed", "search", index, "ㅁㅁㅁ").output == "nothing found\n"
+
+
+def test_the_server_answers_as_the_commands(searched: Path, tmp_path: Path) -> None:
+    build_index([("a", "보리밥 맛집"), ("b", "라면 맛집")], tmp_path / "index")
+    search, embed = (endpoint_of(str(folder), "cpu") for folder in (tmp_path / "index", searched / "model"))
+    assert (search.path, embed.path) == ("/search", "/embed")
+    assert [hit["id"] for hit in search.answer(["라면"])[0]["hits"]] == ["b"]
+    expected = load_embedder(searched / "model", "cpu").encode(["라면"])[0]
+    assert np.allclose(embed.answer(["라면"])[0]["vector"], expected)
+    with pytest.raises(BadInput, match="takes texts"):
+        search.answer([["라면", "맛집"]])
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["search", "nowhere", "가"], "nowhere: no index here"),
+    (["index", "texts", "."], "exists and is no index"),
+    (["index", "new", "texts/a.txt", "--weight", "0.5"], "add --model FOLDER"),
+    (["encode", "nowhere", "texts/a.txt", "v.npy"], "no embedding model"),
+    (["encode", "nowhere", "texts/a.txt", "v.txt"], "name it v.npy"),
+])  # fmt: skip
+def test_bad_commands_are_explained(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("가나다라 마바사\n", "utf-8")
+    result = run_command(capfd, "embed", *words)
+    assert result.code == 2 and message in result.errors
