@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from corpus.card.korean import translate, translate_html
 from finetune.queue.fingerprint import digest
 from launch.config import LaunchConfig
+from launch.report import classes, differences, run, scores, stages, trainings
 from launch.report.blocks import Block, Section, Table, Text
 from launch.report.charts import Line, line_chart, ticks
 from launch.report.results import Results, read_results, read_scores
@@ -279,6 +280,20 @@ def test_every_section_has_an_anchor_and_folded_sections_are_closed() -> None:
     html = render("page.html.j2", page(Section("Personal data"), Section("How this was made", is_folded=True)))
     assert '<a href="#personal-data">Personal data</a>' in html and '<h2 id="personal-data">' in html
     assert '<details class="section" id="how-this-was-made">' in html
+
+
+FIXED = [
+    *(head for head, *_ in stages.HELD_OUT_COLUMNS.values()), *(name for name, *_ in stages.CURVES), *stages.SIZES,
+    stages.CAUSAL_NOTE, stages.HELD_OUT_NOTE, scores.NOTE, scores.NOTE + scores.NOTE_ON_PAPER, scores.NOTE_ON_MEANS,
+    f"{scores.NOTE_ON_ANSWERS} Differences between models are tested under Scores. See docs/llm.md.", *scores.NUMBERS, *scores.GENERATIVE_HEADS, classes.NOTE_ON_ERRORS, trainings.NOTE_ON_DEV,
+    *trainings.HYPERPARAMETERS.values(), differences.NOTE_ON_DIFFERENCES, run.NOTE_ON_SETTINGS, "gold ↓ predicted →",
+    *(text.format(count=1, total=2, gains="ynat (accuracy +1)") for text in scores.VERDICTS.values()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FIXED, ids=[text[:40] for text in FIXED])
+def test_every_head_and_note_has_a_korean_translation(text: str) -> None:
+    assert re.search("[가-힣]", translate(text))
 
 
 def test_equal_numbers_give_equal_charts() -> None:
