@@ -285,7 +285,8 @@ def test_every_section_has_an_anchor_and_folded_sections_are_closed() -> None:
 FIXED = [
     *(head for head, *_ in stages.HELD_OUT_COLUMNS.values()), *(name for name, *_ in stages.CURVES), *stages.SIZES,
     stages.CAUSAL_NOTE, stages.HELD_OUT_NOTE, scores.NOTE, scores.NOTE + scores.NOTE_ON_PAPER, scores.NOTE_ON_MEANS,
-    f"{scores.NOTE_ON_ANSWERS} Differences between models are tested under Scores. See docs/llm.md.", *scores.NUMBERS, *scores.GENERATIVE_HEADS, classes.NOTE_ON_ERRORS, trainings.NOTE_ON_DEV,
+    f"{scores.NOTE_ON_ANSWERS} Differences between models are tested under Scores. See docs/llm.md.",
+    *scores.NUMBERS, *scores.GENERATIVE_HEADS, classes.NOTE_ON_ERRORS, trainings.NOTE_ON_DEV,
     *trainings.HYPERPARAMETERS.values(), differences.NOTE_ON_DIFFERENCES, run.NOTE_ON_SETTINGS, "gold ↓ predicted →",
     *(text.format(count=1, total=2, gains="ynat (accuracy +1)") for text in scores.VERDICTS.values()),
 ]  # fmt: skip
