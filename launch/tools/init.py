@@ -72,7 +72,7 @@ def init(
     shown = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, default_flow_style=None, width=110)
     recipe.write_text(f"# Written by `malmoi init`; the other settings have their defaults.\n{shown}", "utf-8")
     verb = "run" if text else "finetune"
-    typer.echo(f"{recipe}: written\n\n{shown}\nCheck the columns above. Then: malmoi {verb} {recipe}\n")
+    typer.echo(f"{recipe}: written; check the columns of the task below. Then: malmoi {verb} {recipe}\n")
     from launch.conduct import conduct
 
     conduct(verb, str(recipe), [], Path("runs"), dry_run=True)

@@ -58,12 +58,6 @@ class Batch(BaseModel, extra="forbid"):
         return texts
 
 
-class Reply(BaseModel):
-    """The body of an answer: one result for each text, in order."""
-
-    results: list[dict[str, Any]]
-
-
 class Endpoint(NamedTuple):
     """A function on batches under a path, such as embeddings under ``/embed``."""
 
@@ -186,9 +180,9 @@ def make_app(endpoints: Sequence[Endpoint], hosts: Sequence[str]) -> Any:
 
     def add(endpoint: Endpoint) -> None:
         @app.post(endpoint.path, summary=endpoint.summary, operation_id=endpoint.path.strip("/"))
-        def answer(batch: Batch) -> Reply:
+        def answer(batch: Batch) -> dict[str, Answers]:
             with lock:
-                return Reply(results=endpoint.answer(batch.texts))
+                return {"results": endpoint.answer(batch.texts)}
 
     for endpoint in endpoints:
         add(endpoint)
