@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 
 from corpus.documents.errors import BadInput
 from launch.console import set_up_console
 from launch.errors import LaunchError, require
-from launch.recipe import UNSAFE_IN_NAMES, locate_recipe, read_mapping
 
 if TYPE_CHECKING:
     from corpus.reading.inputs import Input
@@ -68,6 +66,8 @@ def init(
         task = Path(_ask("Labelled file", "--task"))
         model = model or _ask("Encoder to start from, a folder or a name on the Hub", "--model", "klue/roberta-base")
     require("init", ("torch", "transformers"))
+    import yaml
+
     values = make_recipe(text, task, model or "klue/roberta-base", recipe.parent)
     shown = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, default_flow_style=None, width=110)
     recipe.write_text(f"# Written by `malmoi init`; the other settings have their defaults.\n{shown}", "utf-8")
@@ -87,6 +87,7 @@ def _ask(question: str, option: str, default: str | None = "") -> str:
 def make_recipe(text: str | None, task: Path, model: str, folder: Path) -> dict[str, Any]:
     """The values of the recipe; paths are relative to its ``folder``. ``BadInput``: a file cannot be used."""
     from finetune.encoder.loading import load_config
+    from launch.recipe import UNSAFE_IN_NAMES, locate_recipe, read_mapping
 
     columns = find_columns(task)
     name = re.sub(r"^[\W\d_]+", "", UNSAFE_IN_NAMES.sub("-", task.name.split(".")[0])).replace(".", "-") or "task"
@@ -122,6 +123,7 @@ def find_texts_and_keys(text: str, folder: Path) -> tuple[dict[str, Any], int]:
     different keys, each key is a source."""
     from corpus.reading.files import find_texts
     from corpus.reading.inputs import Input
+    from launch.recipe import UNSAFE_IN_NAMES
 
     by_key: dict[str, list[Path]] = {}
     paths = find_texts([text])

@@ -35,7 +35,8 @@ def test_help_imports_no_heavy_library() -> None:
     code = (
         "import sys, launch.cli, contextlib\n"
         "with contextlib.suppress(SystemExit): launch.cli.app(['--help'])\n"
-        "names = {'torch', 'transformers', 'deepspeed', 'pyarrow', 'datasets', 'inspect_ai', 'openai'}\n"
+        "names = {'torch', 'transformers', 'deepspeed', 'pyarrow', 'datasets', 'inspect_ai', 'openai',\n"
+        "         'fastapi', 'uvicorn', 'launch.recipe'}\n"
         "heavy = names & set(sys.modules)\n"
         "sys.exit(str(heavy) if heavy else 0)"
     )
