@@ -250,7 +250,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "finetune.tasks.dp.alignment.locate_words": lambda text: _called("finetune.tasks.dp.alignment.locate_words")(
         text.split(" "), [(place, place + 1) for place in range(len(text))]
     ),
-    "finetune.generative.prompts.answers.find_choice": partial(_answer, "ynat"),
+    "finetune.generative.prompts.choices.find_choice": partial(_answer, "ynat"),
     "finetune.generative.kr_eval.metrics.multiset_f1": lambda text: kr_metrics.multiset_f1(text, text),
     "finetune.generative.kr_eval.metrics.clean_as_published": lambda text: kr_metrics.clean_as_published(
         text, "kmmlu_Law"

@@ -56,6 +56,8 @@ from finetune.generative.kr_eval.metrics import (
     split_lines,
 )
 from finetune.generative.prompts import PROMPTS, answers
+from finetune.generative.prompts.choices import find_choice
+from finetune.generative.prompts.labels import find_number
 from finetune.generative.prompts.prompt import Message, build_turns
 
 OPENING = "지시를 읽고, 이어지는 입력에 맞는 응답만 요구된 형식으로 쓰세요."
@@ -70,6 +72,12 @@ KNOWN_CHOICES = {  # a short file may not contain all of them
     "kobest_wic": ("예", "아니오"),
     "kmmlu": ("A", "B", "C", "D"),
 }
+OTHER_NAMES: tuple[dict[str, tuple[str, ...]], ...] = (  # accepted for a choice
+    {"entailment": ("함의", "함의적"), "contradiction": ("모순", "모순적"), "neutral": ("중립", "중립적")},
+    {"positive": ("긍정", "긍정적"), "negative": ("부정", "부정적")},
+    {"예": ("네", "yes"), "아니오": ("아니요", "아뇨", "no")},
+    {"예": ("네", "yes"), "아니요": ("아니오", "아뇨", "no")},
+)
 ENTITY = re.compile(r"\S(?:.*\S)?\(([^()\s]+)\)")
 QUOTES = "\"'`“”‘’"
 
@@ -153,13 +161,13 @@ class Form:
 
     Fields:
         is_exact: whether a cleaned answer has exactly this form; None if any answer has.
-        parse: the part of a cleaned answer that is scored; None if there is none.
+        parse: the part of a cleaned answer to a question (the second text) that is scored; None if there is none.
     """
 
     name: str
     about: str
     is_exact: Callable[[str], bool] | None
-    parse: Callable[[str], str | None]
+    parse: Callable[[str, str], str | None]
 
 
 def detect_form(task: TaskFile) -> Form:
@@ -195,20 +203,39 @@ def _detect_choices(task: TaskFile, golds: Sequence[str]) -> tuple[str, ...]:
 
 def _choice_form(choices: Sequence[str]) -> Form:
     names = {choice: choice for choice in choices}
+    for group in OTHER_NAMES:
+        if set(choices) <= set(group):
+            names = {name: choice for choice in choices for name in (choice, *group[choice])}
     are_numbers = all(choice.isdecimal() for choice in choices)
 
-    def parse(answer: str) -> str | None:
+    def parse(answer: str, question: str = "") -> str | None:
         if answer in names:
-            return answer
+            return names[answer]
         if are_numbers and re.search(r"\d[.]\d", answer):  # 1.5 is neither 1 nor 5
             return None
-        return answers.find_choice(re.sub(r"(?<=\d)번", "", answer) if are_numbers else answer, names)
+        return find_choice(answer, names, question)
 
-    return Form("choice", f"one of {', '.join(choices)}", lambda answer: answer in names, parse)
+    return Form("choice", f"one of {', '.join(choices)}", lambda answer: answer in choices, parse)
 
 
-def _parse_number(answer: str) -> str | None:
-    return None if (value := parse_number(answer)) is None else f"{Decimal(str(value)).normalize():f}"
+def _parse_number(answer: str, question: str = "") -> str | None:
+    value = find_number(answer)
+    if value is None and len(parts := answers.stated(answer) or [answer]) == 1:  # 1200개 is a number here
+        value = parse_number(parts[0])
+    return None if value is None else f"{Decimal(str(value)).normalize():f}"
+
+
+def _parse_entities(answer: str, question: str = "") -> str | None:
+    return "\n".join(filter(ENTITY.fullmatch, answers.lines_of(answers.answer_text(answer)))) or None
+
+
+def _parse_lines(answer: str, question: str = "") -> str | None:
+    return "\n".join(answers.lines_of(answers.answer_text(answer))) or None
+
+
+def _parse_text(answer: str, question: str = "") -> str | None:
+    marked = answers.marked_answers(answer)
+    return (marked[-1] if marked else answer).split("\n\n")[0].strip().strip(QUOTES).strip() or None
 
 
 def _are_entities(answer: str) -> bool:
@@ -217,12 +244,9 @@ def _are_entities(answer: str) -> bool:
 
 
 NUMBERS = Form("number", "one number", lambda answer: NUMBER.fullmatch(answer) is not None, _parse_number)
-ENTITIES = Form(
-    "entities", "lines of name(class)", _are_entities,
-    lambda answer: "\n".join(filter(ENTITY.fullmatch, answers.lines_of(answer))) or None,
-)  # fmt: skip
-TEXT = Form("text", "any text", None, lambda answer: answer.split("\n\n")[0].strip().strip(QUOTES).strip() or None)
-LINES = Form("lines", "any lines", None, lambda answer: "\n".join(answers.lines_of(answer)) or None)
+ENTITIES = Form("entities", "lines of name(class)", _are_entities, _parse_entities)
+TEXT = Form("text", "any text", None, _parse_text)
+LINES = Form("lines", "any lines", None, _parse_lines)
 
 
 def run_files(
@@ -250,7 +274,7 @@ def run_files(
     for path, task in tasks.items():
         own, answers = answers[: len(task.samples)], answers[len(task.samples) :]
         form = detect_form(task)
-        lines = [_parse(form, gold, answer) for gold, answer in zip(task.golds, own, strict=True)]
+        lines = [_parse(form, sample, answer) for sample, answer in zip(task.samples, own, strict=True)]
         result = {
             "task": task.name, "model": client.model, "method": "generation", "shots": shots, "n": len(own),
             "file": identify(path, is_custom=True), "output_length": task.output_length,
@@ -264,15 +288,15 @@ def run_files(
 
 def parse_gold(form: Form, gold: str) -> str:
     """A gold, parsed like answers, so that 3.50 equals 3.5."""
-    return form.parse(clean(gold)) or clean(gold)
+    return form.parse(clean(gold), "") or clean(gold)
 
 
-def _parse(form: Form, gold: str, answer: Answer) -> dict[str, Any]:
+def _parse(form: Form, sample: Sample, answer: Answer) -> dict[str, Any]:
     """A line of ``predictions.jsonl``; ``prediction`` is None for an answer that cannot be parsed."""
     cleaned = clean(answer.text or "")
     return {
-        "guid": answer.id, "gold": parse_gold(form, gold), "prediction": form.parse(cleaned), "answer": answer.text,
-        "has_form": form.is_exact and form.is_exact(cleaned), "error": answer.error,
+        "guid": answer.id, "gold": parse_gold(form, sample.output), "prediction": form.parse(cleaned, sample.input),
+        "answer": answer.text, "has_form": form.is_exact and form.is_exact(cleaned), "error": answer.error,
     }  # fmt: skip
 
 

@@ -1,33 +1,72 @@
-"""Clean the text that a model wrote, and find the demanded answer in it.
+"""From the text that a model wrote to the text of its answer: the first steps of every reader.
 
-Answers come in Markdown, in quotes, after "답:", in full-width or decomposed letters, in a sentence, with an
-explanation. No rule guesses: of two candidates one must be marked as the answer, otherwise nothing is found. A
-candidate is a whole word with particles or a copula, so "Based" is not B and "경제적" (economical) is not 경제
-(economy). All rules take time linear in the length of the answer.
+```
+raw ─ clean: thoughts, leaks of the chat template ─▶ text ─ stated: JSON, <answer>, \\boxed, a heading, "정답은" ─▶ answers
+```
+Answers come in Markdown, in quotes, in JSON, in full-width or decomposed letters, after reasoning. What a model marks
+as its answer comes before everything else it writes. All rules take time linear in the length of the answer.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 MAX_CHARS = 20_000  # of an answer; the rest is ignored
+MAX_JSON_STARTS = 20
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " ", 0x200B: "", 0xFEFF: ""}
 _QUOTES = "\"'`“”‘’„«»「」『』《》〈〉<>[]【】()"
 _EDGES = _QUOTES + "*_~#:.,;!。、 \t"
+_EMOJI = re.compile(r"^[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\s]+|[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$")
 _FENCE = re.compile(r"^\s*(?:```|~~~).*$")
-_BULLET = re.compile(r"^\s*(?:>\s*)*(?:[-*+•·▪◦‣]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|[①-⑳]\s*)?")
-_PREFIX = re.compile(
-    r"(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|주제|분류|분야|관계|유사도|점수|결과|출력|응답|라벨|레이블|"
-    r"final answer|answer|label|output|topic|category|relation|score)"
-    r"[\"'”’`*_\s]*(?:은|는|:|=|->|→|⇒|입니다:)\s*",
+_BULLET = re.compile(r"^\s*(?:>\s*)*(?:[-*+•·▪◦‣✅✔☑👉➡→⇒]️?\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|[①-⑳]\s*)?")
+
+# --- chat templates
+
+_THOUGHT = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
+_THOUGHT_ENDS = re.compile(rf"</{_THOUGHT}>|◁/think▷|<\|channel\|>final<\|message\|>")
+_THOUGHT_BEGINS = re.compile(rf"<{_THOUGHT}>|◁think▷|<\|channel\|>analysis<\|message\|>")
+_ROLE = (
+    r"<\|im_start\|>\s*assistant|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>|<start_of_turn>\s*model"
+    r"|\[/INST\]|\[\|assistant\|\]|<\|assistant\|>|### (?:응답|Response|Assistant):|<s>|<bos>"
+)
+_LEADING_ROLE = re.compile(rf"\s*(?:{_ROLE})", re.IGNORECASE)
+_TURN_ENDS = re.compile(
+    r"</s>|<\|[a-z_]*(?:im_end|eot_id|end_of_text|endoftext|end|eos|return|im_start|start_header_id|user|stop)[a-z_]*\|>"
+    r"|<(?:end|start)_of_turn>|<eos>|\[EOS\]|\[/?INST\]|\[\|(?:endofturn|user|system)\|\]|<\|endofturn\|>"
+    r"|\n#{2,3} (?:지시|입력|질문|Instruction|Input|User)\b"
+    r"|\n(?:사용자|질문자|Human|User|user)\s?:",
     re.IGNORECASE,
 )
-_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
-_QUOTED = re.compile(r"[\"'`“‘「『《〈\[【]([^\"'`“”‘’「」『』《》〈〉\[\]【】\n]{1,80})[\"'`”’」』》〉\]】]")
+
+# --- marked answers
+
+_FIELD_NAMES = (
+    "answer", "final_answer", "final answer", "정답", "답", "답변", "최종 답변", "최종답변", "최종 답", "label", "라벨", "레이블",
+    "category", "카테고리", "분류", "분야", "주제", "topic", "relation", "관계", "prediction", "예측", "result", "결과", "output",
+    "출력", "score", "점수", "유사도", "similarity", "choice", "선택", "response", "응답", "entities", "개체", "state", "상태",
+)  # fmt: skip
+_TAGGED = re.compile(r"<(answer|final_answer|final|정답|답|답변|output|result|label)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_BOXED = re.compile(r"\\boxed\s?\{((?:[^{}]|\{[^{}]*\})*)\}")
+_LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}")
+_LEAD = (
+    r"(?:(?:따라서|그러므로|그래서|결국|결론적으로|즉|고로|이에|요컨대|종합하면|네|물론입니다|최종적으로|제가 생각하는|제 생각에"
+    r"|위 질문의|질문에 대한|이 문제의|이 질문의|본 문제의|so|therefore|thus|hence|in conclusion|the)[,:!.]?\s+){0,3}"
+)
+_NAME = (
+    r"(?:최종\s?|올바른\s?|가장 적절한\s?)?(?:정답|답변|답안|답|결론|주제|분류 결과|분류|분야|카테고리|관계|유사도(?:\s?점수)?|점수|결과|출력"
+    r"|응답|라벨|레이블|final answer|correct answer|correct option|answer|label|output|topic|category|relation(?:ship)?"
+    r"|similarity score|score)"
+)
+_SIGN = r"(?:은|는|:|=|->|→|⇒|입니다:|이|\s(?:is|would be|should be)\b:?)"
+PREFIX = re.compile(rf"{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
+STARTS_WITH_PREFIX = re.compile(rf"{_LEAD}{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
+HEADING = re.compile(rf"{_LEAD}{_NAME}\s?[:：.]?", re.IGNORECASE)
+
 _REFUSED = re.compile(
     r"(?:답변?|대답|판단|분류|도움|도와|제공|응답|결정|처리)[을를]?\s?(?:드릴|할|해\s?드릴|될|줄)?\s?수(?:가|는)?\s?없"
     r"|죄송|미안|양해|거절|(?:I['’]m|I am) (?:sorry|unable|not able)|I (?:can(?:no|['’])t|won['’]t)|as an AI",
@@ -38,24 +77,24 @@ _UNSURE = re.compile(
     r"|\bnot sure\b|\bunsure\b|\bunclear\b|\bcannot\b|\bnone of\b",
     re.IGNORECASE,
 )
-# copulas and particles that may follow a candidate within its word
-_AFTER = (
-    r"(?:입니다|이에요|예요|이다|다|임|이나|나|이라고|라고|이므로|이며|이고|으로|로|에|에서|을|를|은|는|이|가|의|와|과|도|"
-    r"분야|기사|뉴스|관계|주제|이라|라|합니다|됩니다|한다|된다){0,3}"
-)
-_COPULA = re.compile(r"\s?(?:입니다|이에요|예요|이다)$")
-_DENIED = r"\s?(?:이|가|은|는)?\s?(?:아니(?!면)|아닌|아닙|아님|아닐|않|없)"
-_NOT_AFTER = "".join(f"(?<!{word} )" for word in ("not", "not a", "not an", "n't", "nor", "neither", "rather than"))
 
 
 def clean(answer: str) -> str:
-    """Normalize to NFC, half-width characters and ``\\n``; remove invisible characters and the thoughts up to </think>.
+    """Normalize to NFC, half-width characters and ``\\n``; remove thoughts, special tokens and further turns.
 
     An answer that was cut off while thinking is empty.
     """
-    text = unicodedata.normalize("NFC", answer[:MAX_CHARS]).translate(_WIDE)
-    text = text.rpartition("</think>")[2] if "</think>" in text else text.partition("<think>")[0]
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    text = unicodedata.normalize("NFC", answer[:MAX_CHARS]).translate(_WIDE).replace("\r\n", "\n").replace("\r", "\n")
+    for end in [*_THOUGHT_ENDS.finditer(text)][-1:]:
+        text = text[end.end() :]
+    if begin := _THOUGHT_BEGINS.search(text):
+        text = text[: begin.start()]
+    while role := _LEADING_ROLE.match(text):
+        text = text[role.end() :]
+    for end in _TURN_ENDS.finditer(text):
+        if text[: end.start()].strip():
+            return text[: end.start()]
+    return _TURN_ENDS.sub("", text)
 
 
 def lines_of(answer: str) -> list[str]:
@@ -70,86 +109,141 @@ def undecorate(line: str) -> str:
 
 
 def bare(text: str) -> str:
-    """The text without surrounding quotes, brackets, punctuation and white space."""
-    return text.strip(_EDGES)
-
-
-def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
-    """The choice that an answer names; None if it names none, or several of which none is marked.
-
-    Three kinds of places are searched: first text after "정답:" (answer) or alone on a line or in a first sentence,
-    then bold text, then quotes. The first kind with a candidate decides; two different candidates there give None.
-    Otherwise the whole answer is searched, unless it refuses or doubts.
-
-    Args:
-        names: accepted name (Korean words, English labels) to choice; a "/" in a name matches a sign, a space or
-            nothing.
-    """
-    text = clean(answer)
-    exact = _exact(tuple(names.items()))
-    stated = [choice for line in lines_of(answer) if (choice := _said(line, exact))]
-    for head, end, rest in (line.partition(". ") for line in lines_of(answer)):
-        if end and (choice := _said(head, exact)) and {*_named(rest, names)} <= {choice}:
-            stated.append(choice)
-    stated += [choice for part in after_prefixes(text) for choice in _named(part, names)]
-    bold = (bare(first or second) for first, second in _BOLD.findall(text))
-    marked = [exact[key] for part in bold if (key := _fold(part)) in exact]
-    quoted = [exact[key] for part in _QUOTED.findall(text) if (key := _fold(bare(part))) in exact]
-    for candidates in (stated, marked, quoted):
-        if candidates:
-            return _only(candidates)
-    return None if refuses(text) or doubts(text) else _only(_named(text, names))
-
-
-def _said(sentence: str, exact: Mapping[str, str]) -> str | None:
-    """The choice, if the sentence contains nothing else: "경제", "경제입니다."."""
-    return exact.get(_fold(_COPULA.sub("", bare(sentence))))
+    """The text without surrounding quotes, brackets, punctuation, emoji and white space."""
+    return _EMOJI.sub("", text.strip(_EDGES)).strip(_EDGES)
 
 
 def refuses(answer: str) -> bool:
     """Whether the model states that it cannot or will not answer."""
-    return _REFUSED.search(clean(answer)) is not None
+    return _REFUSED.search(answer) is not None
 
 
 def doubts(answer: str) -> bool:
     """Whether the model states that it does not know; words that it mentions are then no answer."""
-    return _UNSURE.search(clean(answer)) is not None
+    return _UNSURE.search(answer) is not None
+
+
+def stated(text: str) -> list[str]:
+    """What a cleaned text marks as its answer, by the first of these marks that it has; [] if it has none.
+
+    JSON with an answer; ``<answer>``; ``\\boxed``; the text below a heading and after "정답은" up to the end of its line.
+    """
+    return marked_answers(text) or [*_below_headings(text), *after_prefixes(text)]
+
+
+def answer_text(answer: str) -> str:
+    """The cleaned answer of a task with several lines: JSON as lines, else the content of ``<answer>``, else all."""
+    text = clean(answer)
+    value = read_json_answer(text)
+    if value is not None:
+        return "\n".join(as_lines(value)) or "없음"
+    tagged = _TAGGED.findall(text)
+    return tagged[-1][1] if tagged else text
+
+
+def marked_answers(text: str) -> list[str]:
+    """The answer in JSON, or in ``<answer>``, or in ``\\boxed``; [] without such marks."""
+    value = read_json_answer(text)
+    if value is not None:
+        return ["\n".join(as_lines(value))]
+    if tagged := [inner.strip() for _, inner in _TAGGED.findall(text)]:
+        return tagged
+    return [_LATEX.sub(r"\1", inner).strip() for inner in _BOXED.findall(text)]
+
+
+def _below_headings(text: str) -> Iterator[str]:
+    """The next line after a line such as "### 정답"."""
+    is_next = False
+    for line in lines_of(text):
+        if is_next:
+            yield line
+        is_next = HEADING.fullmatch(bare(line)) is not None
 
 
 def after_prefixes(text: str) -> list[str]:
     """The text after each "답:" up to the end of its line."""
     plain = [undecorate(line) for line in text.split("\n")]
-    return [part for line in plain for part in _PREFIX.split(line)[1:]]
+    return [part for line in plain for part in PREFIX.split(line)[1:] if bare(part)]
 
 
-def _named(text: str, names: Mapping[str, str]) -> list[str]:
-    """The choices named in running text, except denied ones: "A가 아니라 B" (not A but B) names B."""
-    pattern, by_name = _pattern(tuple(names)), _exact(tuple(names.items()))
-    return [by_name[_fold(name)] for name, denied in pattern.findall(text) if not denied]
+# --- JSON
 
 
-def _only(candidates: Iterable[str]) -> str | None:
-    distinct = set(candidates)
-    return distinct.pop() if len(distinct) == 1 else None
+def read_json_answer(text: str) -> Any | None:
+    """The value of the last JSON object or list of a text, or that under its key "answer" and the like; None if there
+    is none."""
+    decoder, at, value = json.JSONDecoder(), 0, None
+    for _ in range(MAX_JSON_STARTS):
+        start = re.search(r"[\[{]", text[at:])
+        if start is None:
+            break
+        try:
+            found, end = decoder.raw_decode(text, at + start.start())
+        except (ValueError, RecursionError):
+            at += start.end()
+            continue
+        at = end
+        if isinstance(found, dict) or (isinstance(found, list) and (not found or not isinstance(found[0], int))):
+            value = found
+    return _answer_in(value) if value is not None else None
 
 
-@lru_cache
-def _exact(names: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Folded name to choice."""
-    return {_fold(name): choice for name, choice in names}
+def _answer_in(value: Any) -> Any:
+    """Follow the keys that name an answer."""
+    while isinstance(value, dict):
+        by_name = {str(key).strip().casefold(): key for key in value}
+        key = next((by_name[name] for name in _FIELD_NAMES if name in by_name), None)
+        if key is None or len(by_name.keys() & {"text", "type", "head", "entity"}) > 1:
+            break
+        value = value[key]
+    return "" if value is None else value
 
 
-@lru_cache
-def _pattern(names: Sequence[str]) -> re.Pattern[str]:
-    """Matches whole words; group 2 is a negation after the word."""
-    longest_first = sorted(names, key=len, reverse=True)
-    words = "|".join(r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first)
-    letter = r"[^\W_]"
-    return re.compile(
-        rf"{_NOT_AFTER}(?<!{letter})({words})(?:({_DENIED})|(?={_AFTER}(?!{letter})))",
-        re.IGNORECASE,
-    )
+def as_lines(value: Any) -> list[str]:
+    """A JSON value as lines of text.
+
+    >>> as_lines({"윤슬": "사람"}), as_lines([{"text": "윤슬", "type": "사람"}]), as_lines({"1": [3, "NP"]})
+    (['윤슬: 사람'], ['윤슬: 사람'], ['1: 3 NP'])
+    """
+    if isinstance(value, Mapping):
+        if _is_record(value):
+            return [_joined([part for part in value.values() if part is not None], is_slot=_is_slot(value))]
+        return [line for key, inner in value.items() for line in _under(str(key), inner)]
+    if isinstance(value, list):
+        if value and all(isinstance(part, str | int) for part in value) and any(isinstance(p, int) for p in value):
+            return [_joined(value)]
+        if value and all(isinstance(part, list) for part in value):
+            return [_joined(part) for part in value if part]
+        return [line for inner in value for line in as_lines(inner)]
+    return [] if value is None else str(value).split("\n")
 
 
-def _fold(name: str) -> str:
-    return re.sub(r"[\s/·ㆍ,&_-]", "", name).casefold()
+def _under(key: str, value: Any) -> list[str]:
+    """The lines of a key: "key: value", or "key-inner: value" for an object below it."""
+    if isinstance(value, Mapping) and not _is_record(value):
+        return [f"{key}-{line}" for line in as_lines(value)]
+    if isinstance(value, list) and not any(isinstance(part, int) for part in value):
+        return [f"{key}: {line}" for inner in value for line in as_lines(inner)]
+    if isinstance(value, Mapping | list):
+        parts = list(value.values()) if isinstance(value, Mapping) else value
+        return [f"{key}: {' '.join(map(str, parts))}"]
+    return [f"{key}: {value}"] if value is not None else []
+
+
+def _is_record(value: Mapping[str, Any]) -> bool:
+    """Whether the keys are names of fields, such as "text" and "type", not content."""
+    fields = {"id", "index", "text", "word", "token", "entity", "name", "type", "label", "category", "head", "relation",
+              "deprel", "번호", "어절", "개체", "개체명", "종류", "유형", "지배소", "관계", "slot", "value", "domain", "영역", "슬롯",
+              "값"}  # fmt: skip
+    return len(value) > 1 and {str(key).strip().casefold() for key in value} <= fields
+
+
+def _is_slot(value: Mapping[str, Any]) -> bool:
+    return [*value] in (["domain", "slot", "value"], ["영역", "슬롯", "값"])
+
+
+def _joined(parts: list[Any], *, is_slot: bool = False) -> str:
+    first, *rest = map(str, parts)
+    if is_slot and len(rest) == 2:
+        return f"{first}-{rest[0]}: {rest[1]}"
+    return f"{first}: {' '.join(rest)}" if rest else first

@@ -16,7 +16,7 @@ import re
 from typing import Any
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import clean
+from finetune.generative.prompts.answers import answer_text, clean
 from finetune.generative.prompts.prompt import TaskPrompt
 from finetune.tasks.dp.metrics import DP_LABELS
 
@@ -42,7 +42,7 @@ def parse(answer: str, example: Example) -> dict[str, Any] | None:
     """The tree; None if no word has a valid line."""
     words = example.inputs["words"]
     arcs_by_word: dict[int, set[tuple[int, str]]] = {}
-    for line in clean(answer).split("\n"):
+    for line in answer_text(answer).split("\n"):
         if arc := _read_line(line, words):
             number, head, kind = arc
             arcs_by_word.setdefault(number, set()).add((head, kind))

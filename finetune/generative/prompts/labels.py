@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import after_prefixes, bare, clean, doubts, find_choice, lines_of, refuses
+from finetune.generative.prompts.answers import bare, clean, doubts, lines_of, refuses, stated
+from finetune.generative.prompts.choices import find_choice
 from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
@@ -28,6 +29,7 @@ YNAT_NAMES = {
     "world": "세계", "IT/science": "IT과학", "sports": "스포츠",
 }  # fmt: skip
 NLI_WORDS = {"entailment": "함의", "contradiction": "모순", "neutral": "중립"}
+NLI_NAMES = {label: label for label in NLI_LABELS} | {f"{word}적": label for label, word in NLI_WORDS.items()}
 RELATIONS = korean_texts("relations")  # label: the demanded word, and what word 2 is to word 1
 RE_WORDS = {label: RELATIONS[label][0].replace("/", "") for label in RE_LABELS}
 
@@ -65,7 +67,7 @@ def make_label_prompt(
         task=task,
         render_input=render_input,
         render_gold=lambda example: words[example.gold],
-        parse=lambda answer, example: find_choice(answer, accepted),
+        parse=lambda answer, example: find_choice(answer, accepted, render_input(example)),
         unparsed=lambda example: labels[(labels.index(example.gold) + 1) % len(labels)],  # the one after the gold
         choices=tuple(words.values()),
         shot_class=lambda example: str(example.gold),
@@ -87,15 +89,24 @@ def render_marked_sentence(example: Example) -> str:
 
 
 def parse_similarity(answer: str, example: Example) -> float | None:
-    """The stated number, alone on a line or after "답:", else the only number in the text; 0 to 5."""
-    lines = [_without_scale(line) for line in lines_of(answer)]
-    alone = [number for line in lines if (number := NUMBER.fullmatch(bare(line)))]
-    stated = [float(number[0]) for number in alone]
-    stated += [number for part in after_prefixes(clean(answer)) for number in _numbers(_without_scale(part))]
-    if not stated and not refuses(answer) and not doubts(answer):
-        stated = [number for line in lines for number in _numbers(line)]
-    value = stated[0] if len(set(stated)) == 1 else None
+    """The stated number of the scale, 0 to 5."""
+    value = find_number(answer)
     return value if value is not None and 0 <= value <= MAX_SIMILARITY else None
+
+
+def find_number(answer: str) -> float | None:
+    """The number that is marked as the answer or alone on a line, else the only number in the text.
+
+    The bounds of a scale from 0 to 5 and the numbers of the two sentences are not counted.
+    """
+    text = clean(answer)
+    if marked := [number for part in stated(text) for number in _numbers(part)[:1]]:
+        return marked[0] if len(set(marked)) == 1 else None
+    lines = [_without_scale(line) for line in lines_of(text)]
+    alone = [float(number[0]) for line in lines if (number := NUMBER.fullmatch(bare(line)))]
+    if not alone and not refuses(text) and not doubts(text):
+        alone = [number for line in lines for number in _numbers(line)]
+    return alone[0] if len(set(alone)) == 1 else None
 
 
 def _without_scale(line: str) -> str:
@@ -103,12 +114,12 @@ def _without_scale(line: str) -> str:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(found[0]) for found in NUMBER.finditer(text)]
+    return [float(found[0]) for found in NUMBER.finditer(_without_scale(text))]
 
 
 YNAT = make_label_prompt("ynat", {label: label for label in YNAT_LABELS}, YNAT_NAMES, fields_renderer(title="제목"))
 KLUE_NLI = make_label_prompt(
-    "klue-nli", NLI_WORDS, {label: label for label in NLI_LABELS}, fields_renderer(premise="전제", hypothesis="가설")
+    "klue-nli", NLI_WORDS, NLI_NAMES, fields_renderer(premise="전제", hypothesis="가설")
 )
 KLUE_RE = make_label_prompt(
     "klue-re",

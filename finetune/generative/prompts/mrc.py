@@ -12,19 +12,33 @@ import re
 from collections.abc import Iterator
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import bare, clean, lines_of, refuses
+from finetune.generative.prompts.answers import bare, clean, lines_of, marked_answers, refuses
 from finetune.generative.prompts.prompt import TaskPrompt
 
 NO_ANSWER = "답 없음"
 UNREADABLE = "\ufffd"  # shares no character with any answer
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}  # one character for one
+_LEAD = (
+    r"(?:(?:따라서|그러므로|그래서|결국|결론적으로|즉|네|물론입니다|(?:주어진 )?(?:지문|본문|글)에 (?:따르면|의하면)|지문에서|위 지문에서"
+    r"|(?:위 |이 )?질문(?:의|에 대한)|so|therefore|thus|according to the passage)[,:!.]?\s+){0,3}"
+)
 _PREFIX = re.compile(
-    r"(?:최종\s?|위\s?질문의\s?)?(?:정답|답변|답|answer|final answer)"
-    r"(?:(?:은|는)(?=[\s\"'“‘「『《〈])|[\s\"'”’]{0,3}[:=])\s*",
+    rf"{_LEAD}(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
+    r"(?:(?:은|는)(?=[\s\"'“‘「『《〈])|\s?(?:is\b:?)|[\"'”’]{0,3}\s?[:=])\s*",
     re.IGNORECASE,
 )
-_COPULA = re.compile(r"\s?(?:입니다|이에요|예요|이다|임|라고 (?:합니다|볼 수 있습니다))[.!]?$")
+_HEADING = re.compile(r"(?:최종\s?)?(?:정답|답변|답안|답|answer)", re.IGNORECASE)
+_LEAD_ONLY = re.compile(_LEAD.removesuffix("{0,3}") + "{1,3}", re.IGNORECASE)
+_COPULA = re.compile(
+    r"\s?(?:입니다|이에요|예요|이다|임|이네요|네요|이군요|군요|이죠|죠|이지요|지요|이요|요|이었습니다|였습니다|이랍니다|랍니다"
+    r"|(?:인|일) (?:것|듯)(?:으로|이라고|이)?\s?(?:보입니다|판단됩니다|생각됩니다|생각합니다|추정됩니다|같습니다|같아요|합니다|해요|하네요|싶습니다|입니다"
+    r"|확인됩니다|파악됩니다)?"
+    r"|(?:이?라고|으?로) (?:합니다|볼 수 있습니다|할 수 있습니다|생각합니다|생각됩니다|판단됩니다|보입니다|봅니다|나와 있습니다|적혀 있습니다"
+    r"|되어 있습니다|언급되어 있습니다|답할 수 있습니다|추정됩니다|확인됩니다))(?:[.!~]|$).*$"
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_TOPIC = re.compile(r"[^.!?]{1,80}[은는]\s(?=\S)")
 _MARKED = re.compile(r"\*\*([^*\n]{1,200})\*\*|[\"'“‘「『《〈`]([^\"'“”‘’「」『』《》〈〉`\n]{1,200})[\"'”’」』》〉`]")
 _QUOTES = "\"'“”‘’`"
 _PLACE = r"(?:(?:주어진|위|이)\s)?(?:지문|본문|글)(?:에|에는|에서|에서는|만으로는)\s"
@@ -70,8 +84,11 @@ def parse(answer: str, example: Example) -> str | None:
 def find_line(answer: str) -> str | None:
     """The line with the answer: the one after "정답:" (on the same line or the next), else the first; None if there is
     no line, or if several answers differ."""
+    text = clean(answer)
+    if found := marked_answers(text):
+        return found[-1].strip() or NO_ANSWER if len(set(found)) == 1 else None
     first, marked, is_next = None, list[str](), False
-    for line in clean(answer).split("\n"):
+    for line in text.split("\n"):
         plain = "".join(lines_of(line))
         if not plain:
             continue
@@ -79,8 +96,8 @@ def find_line(answer: str) -> str | None:
         if rest and (is_next or _PREFIX.match(plain)):
             marked.append(line.strip())
         first = first or (line.strip() if rest else None)
-        is_next = not rest
-    if len({bare(_without_prefix("".join(lines_of(line)))) for line in marked}) > 1:
+        is_next = not rest or _HEADING.fullmatch(rest) is not None
+    if len({bare(_COPULA.sub("", _without_prefix("".join(lines_of(line))))) for line in marked}) > 1:
         return None
     return marked[0] if marked else first
 
@@ -89,7 +106,7 @@ def says_none(said: str) -> bool:
     """Whether the text, or its first sentence, only says that there is no answer."""
     ends = (" (", ". ", ", ")
     heads = [bare(_COPULA.sub("", head)) for head in (said, *(said.partition(end)[0] for end in ends))]
-    return any(
+    return _COPULA.sub("", said).endswith(f" {NO_ANSWER}") or any(
         head in (NO_ANSWER, "없음", "없습니다") or _NONE.fullmatch(head) or _NONE_ENGLISH.fullmatch(head)
         for head in heads
     )
@@ -115,11 +132,21 @@ def _partial_readings(line: str, plain: str) -> Iterator[str]:
     marked = {bold or quoted for bold, quoted in _MARKED.findall(clean(line))}
     if len(marked) == 1:
         yield from (*marked, *map(bare, marked))
-    rest = _without_prefix(plain)
-    for end in (" (", ". "):
-        if end in rest:
-            shorter = bare(rest.partition(end)[0])
+    for sentence in _main_sentences(plain):
+        for end in (" (", ", ", ""):
+            shorter = bare(sentence.partition(end)[0] if end in sentence and end else sentence)
             yield from (shorter, bare(_COPULA.sub("", shorter)))
+        said = _COPULA.sub("", sentence)
+        if said != sentence and (topic := _TOPIC.match(said)):  # "그 사람은 김도윤입니다": what is said of the topic
+            yield bare(said[topic.end() :])
+
+
+def _main_sentences(plain: str) -> Iterator[str]:
+    """The sentence of the conclusion, then the first one, with and without what leads to the answer."""
+    sentences = _SENTENCE_END.split(_without_prefix(plain))
+    chosen = [sentence for sentence in sentences if _LEAD_ONLY.match(sentence)][-1:] + sentences[:1]
+    for sentence in chosen:
+        yield from (sentence, _without_prefix(_LEAD_ONLY.sub("", sentence, count=1)))
 
 
 KLUE_MRC = TaskPrompt(

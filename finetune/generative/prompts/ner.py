@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import bare, clean, lines_of
+from finetune.generative.prompts.answers import answer_text, bare, lines_of
 from finetune.generative.prompts.prompt import TaskPrompt
 from finetune.tasks.ner.alignment import count_letters
 from finetune.tasks.ner.task import OUTSIDE, find_entities
@@ -27,8 +27,9 @@ NONE_TOO = {NONE, "없습니다", "개체 없음", "개체가 없습니다", "�
 _OTHER = {"인물": "PS", "지역": "LC", "조직": "OG", "단체": "OG"}  # in other versions of llm-kr-eval
 _BY_WORD = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS} | _OTHER
 _WORDS = "|".join(_BY_WORD)
-_TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?\s{{0,3}}\|?[.,;]?$")
-_NEXT = re.compile(rf"((?:{_WORDS})[)\]]?)\s{{0,2}}[,;]\s{{0,2}}")  # between entities on one line
+_TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$")
+_HEAD = re.compile(rf"[\[(|\s]{{0,3}}({_WORDS})[)\]]?\s{{0,3}}[:\-–=→|]\s{{0,3}}(.+)$")
+_NEXT = re.compile(rf"((?:{_WORDS})(?:[)\]](?=\s)|[)\]]?\s{{0,2}}(?=[,;])))[,;]?\s{{0,2}}")  # between entities on one line
 Entity = tuple[str, str]  # text, kind
 
 
@@ -46,9 +47,9 @@ def render_gold(example: Example) -> str:
 
 def parse(answer: str, example: Example) -> list[str] | None:
     """One tag per character except spaces; None if no line has the form of an entity or says 없음 (none)."""
-    text = example.inputs["text"]
-    entities = [entity for line in clean(answer).split("\n") for entity in _entities(line, text)]
-    if not entities and not any(bare(line).casefold() in NONE_TOO for line in lines_of(answer)):
+    text, written = example.inputs["text"], answer_text(answer)
+    entities = [entity for line in written.split("\n") for entity in _entities(line, text)]
+    if not entities and not any(bare(line).casefold() in NONE_TOO for line in lines_of(written)):
         return None
     tags = [OUTSIDE] * len(text)
     end = 0
@@ -68,9 +69,10 @@ def _entities(line: str, text: str) -> Iterator[Entity]:
         if entity and (entity[0] in text or _fold(entity[0])[0] in _fold(text)[0]):
             yield entity
             return
-    for part in _NEXT.sub(r"\1\n", plain).split("\n"):
-        if entity := _entity(part):
-            yield bare(entity[0]), entity[1]
+    parts = [*filter(None, map(_entity, _NEXT.sub(r"\1\n", plain).split("\n")))]
+    yield from ((bare(words), kind) for words, kind in parts)
+    if not parts and (head := _HEAD.match(plain)):  # "사람: 윤슬, 나래"
+        yield from ((bare(words), _BY_WORD[head[1]]) for words in head[2].split(",") if bare(words) not in NONE_TOO)
 
 
 def _entity(line: str) -> Entity | None:

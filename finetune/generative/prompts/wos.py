@@ -11,7 +11,7 @@ import re
 from itertools import groupby
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import bare, clean, undecorate
+from finetune.generative.prompts.answers import answer_text, bare, undecorate
 from finetune.generative.prompts.prompt import TaskPrompt
 from finetune.tasks.wos.ontology import SLOTS, split_state
 from finetune.tasks.wos.values import restore_value
@@ -31,7 +31,7 @@ MAX_TOKENS = 512  # dev has up to 20 entries
 
 _DOMAINS = "|".join(dict.fromkeys(slot.partition("-")[0] for slot in SLOTS))
 _SLOT = rf"[\W_]*({_DOMAINS})\s*[-–—]\s*"
-_LINE = re.compile(_SLOT + r"([^:=→\n]{1,40}?)[\"'`*\s]*(?:[:=→]|->)(.*)")
+_LINE = re.compile(_SLOT + r"([^:=→|\n]{1,40}?)[\"'`*\s]*(?:[:=→|]|->)(.*)")
 _ENTRY = re.compile(_SLOT + r"([^-:=→\n]{1,40})\s*-(?!>)(.*)")  # as the official files write it
 _NEXT = re.compile(rf",\s*(?=[\"'`*]*(?:{_DOMAINS})\s*[-–—])")  # of several entries on one line
 _BY_SPELLING = {"".join(slot.split()): slot for slot in SLOTS}
@@ -53,7 +53,7 @@ def parse(answer: str, example: Example) -> list[str] | None:
     """The state as ``domain-slot-value``; None if it has an unknown slot, or neither an entry nor 없음 (none)."""
     state: dict[str, None] = {}
     is_state = False
-    for line in (part for whole in clean(answer).split("\n") for part in _NEXT.split(whole)):
+    for line in (part for whole in answer_text(answer).split("\n") for part in _NEXT.split(whole)):
         is_state = is_state or bare(line) == EMPTY or line.strip() in ("[]", "{}")
         entry = undecorate(line)
         found = _ENTRY.fullmatch(entry) or _LINE.fullmatch(entry)
@@ -70,7 +70,7 @@ def parse(answer: str, example: Example) -> list[str] | None:
 
 def _read_value(slot: str, written: str, example: Example) -> str:
     """The value in the spelling of the ontology or of the dialogue; "" for a slot without a value."""
-    text = written.strip().rstrip(",").strip(" \t\"'`*“”‘’{}[]").removesuffix(".")
+    text = written.strip().rstrip(",").strip(" \t\"'`*“”‘’{}[]|").removesuffix(".")
     if text.lower() in ABSENT:
         return ""
     if (meant := UNDERSTOOD.get(text.lower())) is not None:

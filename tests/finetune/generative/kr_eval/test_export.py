@@ -29,7 +29,7 @@ def gold_scores(path: Path) -> dict[str, float]:
     task = read_task_file(path)
     form = detect_form(task)
     cleaned = [clean(gold) for gold in task.golds]
-    answers = [form.parse(answer) for answer in cleaned]
+    answers = [form.parse(answer, "") for answer in cleaned]
     assert None not in answers, f"{task.name}: a gold that is not parsed"
     assert form.is_exact is None or all(map(form.is_exact, cleaned))
     texts = [answer or "" for answer in answers]

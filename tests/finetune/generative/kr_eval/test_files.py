@@ -134,7 +134,7 @@ def test_golds_decide_the_demanded_form(
     assert (found.name, found.about) == (form, about)
     if found.is_exact:
         assert all(map(found.is_exact, golds))
-    assert [found.parse(gold) for gold in golds] == golds
+    assert [found.parse(gold, "") for gold in golds] == golds
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_golds_decide_the_demanded_form(
 )
 def test_a_letter_is_parsed_only_if_it_is_alone(tmp_path: Path, answer: str, read: str | None, demanded: bool) -> None:
     form = made(tmp_path, "kmmlu_Law", ["A"])
-    assert form.parse(clean(answer)) == read
+    assert form.parse(clean(answer), "") == read
     assert form.is_exact(clean(answer)) is demanded
 
 
@@ -166,17 +166,17 @@ def test_a_letter_is_parsed_only_if_it_is_alone(tmp_path: Path, answer: str, rea
      ("‘예’", "예"), (normalize("NFD", "아니오"), "아니오")],
 )  # fmt: skip
 def test_hangul_is_read_as_a_word_with_the_end_of_a_sentence(tmp_path: Path, answer: str, read: str | None) -> None:
-    assert made(tmp_path, "kobest_wic", ["예"]).parse(clean(answer)) == read
+    assert made(tmp_path, "kobest_wic", ["예"]).parse(clean(answer), "") == read
 
 
 def test_numbers_and_entities_are_read_out_of_sentences(tmp_path: Path) -> None:
     numbers = made(tmp_path, "gsm8k", ["12", "1200", "3.50"])
-    assert [numbers.parse(clean(text)) for text in ("1,200", "답: 1200개", "3.5", "12 + 3")] == [
+    assert [numbers.parse(clean(text), "") for text in ("1,200", "답: 1200개", "3.5", "12 + 3")] == [
         "1200",
         "1200",
         "3.5",
         None,
     ]
     entities = made(tmp_path, "klue_ner", ["나래(사람)", "한빛시(지역)\n모레(날짜)"], "set_f1")
-    assert entities.parse(clean("다음과 같습니다.\n나래(사람)\n한빛시(지역)")) == "나래(사람)\n한빛시(지역)"
-    assert not entities.is_exact(clean("다음과 같습니다.\n나래(사람)")) and entities.parse("없습니다") is None
+    assert entities.parse(clean("다음과 같습니다.\n나래(사람)\n한빛시(지역)"), "") == "나래(사람)\n한빛시(지역)"
+    assert not entities.is_exact(clean("다음과 같습니다.\n나래(사람)")) and entities.parse("없습니다", "") is None

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from finetune.examples import Example, Prediction, Row
 from finetune.generative.prompts import PROMPTS
-from finetune.generative.prompts.answers import clean, find_choice, lines_of
+from finetune.generative.prompts.answers import clean, lines_of
+from finetune.generative.prompts.choices import find_choice
 from finetune.registry import TASKS
 
 TOPIC = Example("a", "경제", {"title": "은행 금리 오른다"})

@@ -13,6 +13,7 @@ from finetune.tasks.ynat.task import YNAT_LABELS
 LABELS = {"ynat": YNAT_LABELS, "klue-nli": NLI_LABELS, "klue-re": RE_LABELS}
 SENTENCE = "한빛은행 윤슬 대표가 윤슬의 고향에서 말했다."
 RELATION = Example("a", "org:top_members/employees", {"sentence": SENTENCE, "subject": (0, 4), "object": (5, 7)})
+INPUTS = {**RELATION.inputs, "title": "제목", "premise": "윤슬은 떠났다.", "hypothesis": "윤슬은 없다."}
 
 
 def titles(*golds):
@@ -22,7 +23,7 @@ def titles(*golds):
 @pytest.mark.parametrize("name", LABELS)
 def test_every_choice_is_the_word_of_one_label(name):
     prompt = PROMPTS[name]
-    examples = [Example(label, label, RELATION.inputs) for label in LABELS[name]]
+    examples = [Example(label, label, INPUTS) for label in LABELS[name]]
     assert prompt.choices == tuple(prompt.render_gold(example) for example in examples)
     assert len(set(prompt.choices)) == len(LABELS[name])
     for example, choice in zip(examples, prompt.choices, strict=True):
