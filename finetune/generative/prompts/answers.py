@@ -1,7 +1,7 @@
 """From the text that a model wrote to the text of its answer: the first steps of every reader.
 
 ```
-raw ─ clean: thoughts, leaks of the chat template ─▶ text ─ stated: JSON, <answer>, \\boxed, a heading, "정답은" ─▶ answers
+raw ─ clean: without thoughts and special tokens ─▶ text ─ stated: JSON, <answer>, \\boxed, heading, "정답은" ─▶ answers
 ```
 Answers come in Markdown, in quotes, in JSON, in full-width or decomposed letters, after reasoning. What a model marks
 as its answer comes before everything else it writes. All rules take time linear in the length of the answer.
@@ -12,11 +12,28 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 MAX_CHARS = 20_000  # of an answer; the rest is ignored
 MAX_JSON_STARTS = 20
+
+
+@cache
+def read_endings() -> Mapping[str, Sequence[str]]:
+    """Words and endings of answers by name, from ``endings.yaml``."""
+    endings: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("endings.yaml").read_text("utf-8"))
+    return endings
+
+
+def any_of(name: str) -> str:
+    """A group of a regular expression that matches any of these endings, longer ones first."""
+    return f"(?:{'|'.join(sorted(read_endings()[name], key=len, reverse=True))})"
+
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " ", 0x200B: "", 0xFEFF: ""}
 _QUOTES = "\"'`“”‘’„«»「」『』《》〈〉<>[]【】()"
@@ -45,23 +62,13 @@ _TURN_ENDS = re.compile(
 
 # --- marked answers
 
-_FIELD_NAMES = (
-    "answer", "final_answer", "final answer", "정답", "답", "답변", "최종 답변", "최종답변", "최종 답", "label", "라벨", "레이블",
-    "category", "카테고리", "분류", "분야", "주제", "topic", "relation", "관계", "prediction", "예측", "result", "결과", "output",
-    "출력", "score", "점수", "유사도", "similarity", "choice", "선택", "response", "응답", "entities", "개체", "state", "상태",
-)  # fmt: skip
-_TAGGED = re.compile(r"<(answer|final_answer|final|정답|답|답변|output|result|label)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_TAGGED = re.compile(
+    r"<(answer|final_answer|final|정답|답|답변|output|result|label)>(.*?)</\1>", re.DOTALL | re.IGNORECASE
+)
 _BOXED = re.compile(r"\\boxed\s?\{((?:[^{}]|\{[^{}]*\})*)\}")
 _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}")
-_LEAD = (
-    r"(?:(?:따라서|그러므로|그래서|결국|결론적으로|즉|고로|이에|요컨대|종합하면|네|물론입니다|최종적으로|제가 생각하는|제 생각에"
-    r"|위 질문의|질문에 대한|이 문제의|이 질문의|본 문제의|so|therefore|thus|hence|in conclusion|the)[,:!.]?\s+){0,3}"
-)
-_NAME = (
-    r"(?:최종\s?|올바른\s?|가장 적절한\s?)?(?:정답|답변|답안|답|결론|주제|분류 결과|분류|분야|카테고리|관계|유사도(?:\s?점수)?|점수|결과|출력"
-    r"|응답|라벨|레이블|final answer|correct answer|correct option|answer|label|output|topic|category|relation(?:ship)?"
-    r"|similarity score|score)"
-)
+_LEAD = rf"(?:{any_of('answer_lead_ins')}[,:!.]?\s+){{0,3}}"
+_NAME = rf"(?:최종\s?|올바른\s?|가장 적절한\s?)?{any_of('answer_names')}"
 _SIGN = r"(?:은|는|:|=|->|→|⇒|입니다:|이|\s(?:is|would be|should be)\b:?)"
 PREFIX = re.compile(rf"{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
 STARTS_WITH_PREFIX = re.compile(rf"{_LEAD}{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
@@ -126,7 +133,7 @@ def doubts(answer: str) -> bool:
 def stated(text: str) -> list[str]:
     """What a cleaned text marks as its answer, by the first of these marks that it has; [] if it has none.
 
-    JSON with an answer; ``<answer>``; ``\\boxed``; the text below a heading and after "정답은" up to the end of its line.
+    JSON with an answer; ``<answer>``; ``\\boxed``; text below a heading, and after "정답은" up to the end of its line.
     """
     return marked_answers(text) or [*_below_headings(text), *after_prefixes(text)]
 
@@ -192,7 +199,7 @@ def _answer_in(value: Any) -> Any:
     """Follow the keys that name an answer."""
     while isinstance(value, dict):
         by_name = {str(key).strip().casefold(): key for key in value}
-        key = next((by_name[name] for name in _FIELD_NAMES if name in by_name), None)
+        key = next((by_name[name] for name in read_endings()["field_names"] if name in by_name), None)
         if key is None or len(by_name.keys() & {"text", "type", "head", "entity"}) > 1:
             break
         value = value[key]
@@ -232,9 +239,7 @@ def _under(key: str, value: Any) -> list[str]:
 
 def _is_record(value: Mapping[str, Any]) -> bool:
     """Whether the keys are names of fields, such as "text" and "type", not content."""
-    fields = {"id", "index", "text", "word", "token", "entity", "name", "type", "label", "category", "head", "relation",
-              "deprel", "번호", "어절", "개체", "개체명", "종류", "유형", "지배소", "관계", "slot", "value", "domain", "영역", "슬롯",
-              "값"}  # fmt: skip
+    fields = set(read_endings()["record_fields"])
     return len(value) > 1 and {str(key).strip().casefold() for key in value} <= fields
 
 

@@ -118,9 +118,7 @@ def _numbers(text: str) -> list[float]:
 
 
 YNAT = make_label_prompt("ynat", {label: label for label in YNAT_LABELS}, YNAT_NAMES, fields_renderer(title="제목"))
-KLUE_NLI = make_label_prompt(
-    "klue-nli", NLI_WORDS, NLI_NAMES, fields_renderer(premise="전제", hypothesis="가설")
-)
+KLUE_NLI = make_label_prompt("klue-nli", NLI_WORDS, NLI_NAMES, fields_renderer(premise="전제", hypothesis="가설"))
 KLUE_RE = make_label_prompt(
     "klue-re",
     RE_WORDS,

@@ -12,30 +12,24 @@ import re
 from collections.abc import Iterator
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import bare, clean, lines_of, marked_answers, refuses
+from finetune.generative.prompts.answers import any_of, bare, clean, lines_of, marked_answers, refuses
 from finetune.generative.prompts.prompt import TaskPrompt
 
 NO_ANSWER = "답 없음"
 UNREADABLE = "\ufffd"  # shares no character with any answer
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}  # one character for one
-_LEAD = (
-    r"(?:(?:따라서|그러므로|그래서|결국|결론적으로|즉|네|물론입니다|(?:주어진 )?(?:지문|본문|글)에 (?:따르면|의하면)|지문에서|위 지문에서"
-    r"|(?:위 |이 )?질문(?:의|에 대한)|so|therefore|thus|according to the passage)[,:!.]?\s+){0,3}"
-)
+_LEAD = rf"(?:{any_of('lead_ins')}[,:!.]?\s+)"
 _PREFIX = re.compile(
-    rf"{_LEAD}(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
+    rf"{_LEAD}{{0,3}}(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
     r"(?:(?:은|는)(?=[\s\"'“‘「『《〈])|\s?(?:is\b:?)|[\"'”’]{0,3}\s?[:=])\s*",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"(?:최종\s?)?(?:정답|답변|답안|답|answer)", re.IGNORECASE)
-_LEAD_ONLY = re.compile(_LEAD.removesuffix("{0,3}") + "{1,3}", re.IGNORECASE)
+_LEAD_ONLY = re.compile(f"{_LEAD}{{1,3}}", re.IGNORECASE)
 _COPULA = re.compile(
-    r"\s?(?:입니다|이에요|예요|이다|임|이네요|네요|이군요|군요|이죠|죠|이지요|지요|이요|요|이었습니다|였습니다|이랍니다|랍니다"
-    r"|(?:인|일) (?:것|듯)(?:으로|이라고|이)?\s?(?:보입니다|판단됩니다|생각됩니다|생각합니다|추정됩니다|같습니다|같아요|합니다|해요|하네요|싶습니다|입니다"
-    r"|확인됩니다|파악됩니다)?"
-    r"|(?:이?라고|으?로) (?:합니다|볼 수 있습니다|할 수 있습니다|생각합니다|생각됩니다|판단됩니다|보입니다|봅니다|나와 있습니다|적혀 있습니다"
-    r"|되어 있습니다|언급되어 있습니다|답할 수 있습니다|추정됩니다|확인됩니다))(?:[.!~]|$).*$"
+    rf"\s?(?:{any_of('copulas')}|(?:이요|요)|(?:인|일) (?:것|듯)(?:으로|이라고|이)?\s?{any_of('hedges')}?"
+    rf"|(?:이?라고|으?로) {any_of('sayings')})(?:[.!~]|$).*$"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _TOPIC = re.compile(r"[^.!?]{1,80}[은는]\s(?=\S)")

@@ -29,7 +29,9 @@ _BY_WORD = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind i
 _WORDS = "|".join(_BY_WORD)
 _TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$")
 _HEAD = re.compile(rf"[\[(|\s]{{0,3}}({_WORDS})[)\]]?\s{{0,3}}[:\-–=→|]\s{{0,3}}(.+)$")
-_NEXT = re.compile(rf"((?:{_WORDS})(?:[)\]](?=\s)|[)\]]?\s{{0,2}}(?=[,;])))[,;]?\s{{0,2}}")  # between entities on one line
+_NEXT = re.compile(
+    rf"((?:{_WORDS})(?:[)\]](?=\s)|[)\]]?\s{{0,2}}(?=[,;])))[,;]?\s{{0,2}}"
+)  # between entities on one line
 Entity = tuple[str, str]  # text, kind
 
 
