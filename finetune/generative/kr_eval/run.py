@@ -56,8 +56,7 @@ from finetune.generative.kr_eval.metrics import (
     split_lines,
 )
 from finetune.generative.prompts import PROMPTS, answers
-from finetune.generative.prompts.choices import find_choice
-from finetune.generative.prompts.labels import find_number
+from finetune.generative.prompts.choices import NUMBER_IN_TEXT, find_choice, find_number
 from finetune.generative.prompts.prompt import Message, build_turns
 
 OPENING = "지시를 읽고, 이어지는 입력에 맞는 응답만 요구된 형식으로 쓰세요."
@@ -220,8 +219,9 @@ def _choice_form(choices: Sequence[str]) -> Form:
 
 def _parse_number(answer: str, question: str = "") -> str | None:
     value = find_number(answer)
-    if value is None and len(parts := answers.stated(answer) or [answer]) == 1:  # 1200개 is a number here
-        value = parse_number(parts[0])
+    for part in answers.stated(answer) if value is None else ():
+        if not NUMBER_IN_TEXT.search(part):
+            value = parse_number(part)  # 1200개
     return None if value is None else f"{Decimal(str(value)).normalize():f}"
 
 

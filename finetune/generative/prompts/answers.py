@@ -37,7 +37,7 @@ def any_of(name: str) -> str:
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " ", 0x200B: "", 0xFEFF: ""}
 _QUOTES = "\"'`“”‘’„«»「」『』《》〈〉<>[]【】()"
-_EDGES = _QUOTES + "*_~#:.,;!。、 \t"
+_EDGES = _QUOTES + "|*_~#:.,;!。、 \t"
 _EMOJI = re.compile(r"^[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\s]+|[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$")
 _FENCE = re.compile(r"^\s*(?:```|~~~).*$")
 _BULLET = re.compile(r"^\s*(?:>\s*)*(?:[-*+•·▪◦‣✅✔☑👉➡→⇒]️?\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|[①-⑳]\s*)?")
@@ -49,7 +49,7 @@ _THOUGHT_ENDS = re.compile(rf"</{_THOUGHT}>|◁/think▷|<\|channel\|>final<\|me
 _THOUGHT_BEGINS = re.compile(rf"<{_THOUGHT}>|◁think▷|<\|channel\|>analysis<\|message\|>")
 _ROLE = (
     r"<\|im_start\|>\s*assistant|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>|<start_of_turn>\s*model"
-    r"|\[/INST\]|\[\|assistant\|\]|<\|assistant\|>|### (?:응답|Response|Assistant):|<s>|<bos>"
+    r"|\[/INST\]|\[\|assistant\|\]|<\|assistant\|>|### (?:응답|Response|Assistant):|<s>|<bos>|assistant\n"
 )
 _LEADING_ROLE = re.compile(rf"\s*(?:{_ROLE})", re.IGNORECASE)
 _TURN_ENDS = re.compile(
@@ -60,6 +60,10 @@ _TURN_ENDS = re.compile(
     re.IGNORECASE,
 )
 
+_TWO_ANSWERS = re.compile(r"\n\s*(?:또는|혹은|아니면|or)\s*\n|(?:정답|답변?|answer) ?2 ?:", re.IGNORECASE)
+_CALLED_WRONG = re.compile(r"(?:다음|아래|위)[^.\n]{0,12}(?:답|내용|결과|분석)[^.\n]{0,8}(?:틀|아니|아닙|오답|잘못)")
+_RULE = re.compile(r"[\s|:=*_~#.-]+")  # a line that draws a rule
+
 # --- marked answers
 
 _TAGGED = re.compile(
@@ -69,10 +73,14 @@ _BOXED = re.compile(r"\\boxed\s?\{((?:[^{}]|\{[^{}]*\})*)\}")
 _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}")
 _LEAD = rf"(?:{any_of('answer_lead_ins')}[,:!.]?\s+){{0,3}}"
 _NAME = rf"(?:최종\s?|올바른\s?|가장 적절한\s?)?{any_of('answer_names')}"
-_SIGN = r"(?:은|는|:|=|->|→|⇒|입니다:|이|\s(?:is|would be|should be)\b:?)"
+_SIGN = r"(?:[\]】)>]\s|은|는|:|=|->|→|⇒|입니다:|이|\s(?:is|would be|should be)\b:?)"
 PREFIX = re.compile(rf"{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
 STARTS_WITH_PREFIX = re.compile(rf"{_LEAD}{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
-HEADING = re.compile(rf"{_LEAD}{_NAME}\s?[:：.]?", re.IGNORECASE)
+HEADING = re.compile(
+    rf"{_LEAD}{_NAME}\s?[:.]?\s?[|>]?"
+    r"|.{0,60}?(?:다음과 같습니다|아래와 같습니다|here(?: is|['’]s) (?:the|my) answer)[.:]?",
+    re.IGNORECASE,
+)
 
 _REFUSED = re.compile(
     r"(?:답변?|대답|판단|분류|도움|도와|제공|응답|결정|처리)[을를]?\s?(?:드릴|할|해\s?드릴|될|줄)?\s?수(?:가|는)?\s?없"
@@ -106,7 +114,7 @@ def clean(answer: str) -> str:
 
 def lines_of(answer: str) -> list[str]:
     """The non-empty cleaned lines, without code fences, bullets, numbers and bold marks."""
-    kept = (line for line in clean(answer).split("\n") if not _FENCE.match(line))
+    kept = (line for line in clean(answer).split("\n") if not _FENCE.match(line) and not _RULE.fullmatch(line))
     return [line for line in (undecorate(line) for line in kept) if line]
 
 
@@ -139,11 +147,16 @@ def stated(text: str) -> list[str]:
 
 
 def answer_text(answer: str) -> str:
-    """The cleaned answer of a task with several lines: JSON as lines, else the content of ``<answer>``, else all."""
+    """The cleaned answer of a task with several lines: JSON as lines, else the content of ``<answer>``, else all.
+
+    "" for two answers ("또는") and for one that is called wrong.
+    """
     text = clean(answer)
+    if _TWO_ANSWERS.search(text) or _CALLED_WRONG.search(text):
+        return ""
     value = read_json_answer(text)
     if value is not None:
-        return "\n".join(as_lines(value)) or "없음"
+        return "없음" if value in ([], {}) else "\n".join(as_lines(value))
     tagged = _TAGGED.findall(text)
     return tagged[-1][1] if tagged else text
 
@@ -197,6 +210,8 @@ def read_json_answer(text: str) -> Any | None:
 
 def _answer_in(value: Any) -> Any:
     """Follow the keys that name an answer."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and not _is_record(value[0]):
+        value = value[0]
     while isinstance(value, dict):
         by_name = {str(key).strip().casefold(): key for key in value}
         key = next((by_name[name] for name in read_endings()["field_names"] if name in by_name), None)

@@ -13,24 +13,28 @@ word with particles, so "Based" is not B and "경제적" (economical) is not 경
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from finetune.generative.prompts.answers import any_of, bare, clean, doubts, lines_of, read_endings, refuses, stated
+from finetune.generative.prompts.answers import any_of, bare, clean, doubts, lines_of, refuses, stated
 
-Status = Literal["claimed", "conceded", "mentioned", "void", "same"]
+Status = Literal["claimed", "marked", "mentioned", "conceded", "void", "same"]
 
-_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
-_QUOTED = re.compile(r"[\"'`“‘「『《〈\[【]([^\"'`“”‘’「」『』《》〈〉\[\]【】\n]{1,80})[\"'`”’」』》〉\]】]")
-_CIRCLED = {0x2460 + number: f"{number + 1}번" for number in range(9)}
+_CIRCLED = {0x2460 + n: f"{n + 1}번" for n in range(9)} | {0x24B6 + n: f"{chr(65 + n)}번" for n in range(26)}
+_ORDINALS = {"첫": 1, "두": 2, "세": 3, "네": 4, "다섯": 5}
+_ORDINAL = re.compile(
+    rf"({'|'.join(_ORDINALS)})\s?번째(?= (?:보기|선택지|항목|것|문장|답|입니다)|[이가은는을를]|입니다)"
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[다요])\s*(?=\()|\n")
 _CONCLUDES = re.compile(rf"\s*{any_of('conclusions')}", re.IGNORECASE)
 
 # --- what may follow a choice
 
-_QUOTE = r"[\"'”’」』》〉)\]]"
+_QUOTE_SIGNS, _OPENING = "\"'”’」』》〉)]*`_】", "\"'“‘「『《〈([*`_【"
+_QUOTE = r"[\"'”’」』》〉)\]*`]"
+_BRACKETS = re.compile(r"\([^()\n]{0,80}\)")
 _KIND = rf"(?:{_QUOTE}{{0,2}}(?:\([^()\n]{{0,40}}\))?\s?(?:의|인)?\s?(?:관련\s?)?{any_of('kinds')}?){{1,2}}"
 _BE, _SURE = any_of("copulas"), rf"(?:{any_of('degrees')} )?"
 _ASSERTED = re.compile(
@@ -45,24 +49,39 @@ _POSSIBLE = re.compile(rf"[^,.!?\n]{{0,14}}?{any_of('possible_near')}|{any_of('p
 _DENIED = re.compile(rf"[^,!?\n]{{0,24}}?{any_of('denied')}")
 _CLAUSE_END = re.compile(any_of("clause_ends"))
 _JOINED = re.compile(f"{any_of('joined')}*", re.IGNORECASE)
+_MORE_THAN = re.compile(r"보다는?[\s\"'“‘*]*$")
 _PARTICLES = f"{any_of('particles')}{{0,3}}"
-_NOT_BEFORE = "".join(f"(?<!{word} )" for word in read_endings()["not_before"])
+_NOT_BEFORE = re.compile(rf"\b{any_of('not_before')}(?: the)?\s[\"'“‘*(]*$|n't\s[\"'“‘*(]*$", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:whether|if)\b[^.!?]*$", re.IGNORECASE)
 _IS_BEFORE = re.compile(
     r"(?:\bis|\bbe|:|=|\bas|\bchoose|\bselect|\bpick|\boption|\bchoice|정답은?|답은?|선택은?)\s*[\"'“‘(\[*]*$",
     re.IGNORECASE,
 )
-REPLIES = frozenset(("예", "네", "아니오", "아니요", "아뇨", "yes", "no"))
-_AFTER_REPLY = rf"\s?(?:{_BE}|또는|혹은|아니면|or\b|/|맞|같|다르|다릅|동일|그렇|라고|이라고|[\"'”’)\]*]|[,.!]|$)"
+REPLIES = frozenset(("예", "네", "yes", "no"))  # "예를 들어" (for example) is no yes
+_AFTER_REPLY = rf"\s?(?:{_BE}|또는|혹은|아니면|or\b|/|맞|같|다르|다릅|동일|그렇|라고|이라고|중|[\"'”’()\]*]|[,.!]|$)"
 _OPTION_AFTER = re.compile(r"번|[.:)\]]|\s?\(|$|입니다|이다|이에요|예요|[은는이가을를로]|\s?[\"'”’*]")
 
 
+# --- numbers
+
+NUMBER_IN_TEXT = re.compile(
+    r"(?<![A-Za-z0-9.,/])(-?\d{1,9}(?:\.\d{1,20})?)(?![A-Za-z0-9/%]|[.,]\d|\s?(?:개|번|명|가지|문장|단어|줄))"
+)
+# numbers that are not answers: the scale, and the names of the sentences
+SCALE = re.compile(
+    r"(?<![\d.])[01](?:\.0)?\s?점?\s?(?:[~∼〜-]|에서|부터)\s?5(?:\.0)?(?!\.?\d)\s?점?(?:\s?(?:사이|까지))?"
+    r"|5(?:\.0)?\s?점\s?(?:만점|척도)|(?:between|from)\s0\s(?:and|to)\s5(?!\.?\d)"
+)
+OUT_OF = re.compile(r"(?<=\d)(?:\s?점)?\s?(?:/|out of)\s?5(?:\.0)?(?:\s?점)?(?![\d.])")
+SENTENCE = re.compile(r"(?:문장|sentence)\s?[12](?:\s?(?:과|와|,|and)\s?(?:문장|sentence)?\s?2(?!\.))?", re.IGNORECASE)
+POINTS = re.compile(r"(?<=\d)\s?점")
+
+
 class Named(NamedTuple):
-    """A choice that a text names, and how; ``sentence`` is the number of the sentence."""
+    """A choice that a text names, and how; ``concludes``: its sentence is the conclusion, or marked as the answer."""
 
     choice: str
     status: Status
-    sentence: int
     concludes: bool
 
 
@@ -74,35 +93,39 @@ def find_choice(answer: str, names: Mapping[str, str], question: str = "") -> st
             space or nothing.
         question: the lines of the question that the answer repeats are ignored.
     """
-    reader = _reader(tuple(names.items()))
-    text = _without_echo(clean(answer), question).translate(_CIRCLED if reader.are_options else {})
+    return _search(_choice_reader(tuple(names.items())), _without_echo(clean(answer), question))
+
+
+def find_number(answer: str) -> float | None:
+    """The number that an answer gives; None if it gives none or several.
+
+    The bounds of a scale from 0 to 5 and the numbers of the two sentences are not counted.
+    """
+    found = _search(NumberReader(), clean(answer))
+    return None if found is None else float(found)
+
+
+def _search(reader: Reader, text: str) -> str | None:
+    text = reader.prepare(text)
     if parts := stated(text):
         read = [reader.read(_first_sentence(part), is_stated=True) for part in parts]
-        if found := [named.choice for part in read for named in part if named.status == "claimed"]:
+        if found := [named.choice for part in read for named in part if named.status in ("claimed", "marked")]:
             return _only(found)
-    return _search(reader, text)
+    found = reader.read(text)
+    if alone := [choice for line in reader.lines(text) if (choice := reader.alone(line))]:
+        return _only(alone + [named.choice for named in found if named.status == "claimed"])
+    return _decide(found, is_unsure=refuses(text) or doubts(text))
 
 
-def _search(reader: _Reader, text: str) -> str | None:
-    lines = lines_of(text) if not reader.are_options else [line.strip() for line in text.split("\n") if line.strip()]
-    alone = [choice for line in lines if (choice := reader.alone(line))]
-    if alone:
-        return _only(alone + [named.choice for named in reader.read(text) if named.status == "claimed"])
-    for pattern in (_BOLD, _QUOTED):
-        marked = [choice for groups in pattern.finditer(text) if (choice := reader.exact(bare(max(groups.groups("")))))]
-        if marked and not doubts(text):
-            return _only(marked)
-    return _decide(reader.read(text), is_unsure=refuses(text) or doubts(text))
-
-
-def _decide(found: Sequence[Named], *, is_unsure: bool = False) -> str | None:
-    """The only claimed choice, else the only claim of a conclusion, else the only mentioned one."""
+def _decide(found: Sequence[Named], *, is_unsure: bool) -> str | None:
+    """The only claimed choice, or claim of a conclusion; without claims the only marked, mentioned or conceded one."""
     claims = [named for named in found if named.status == "claimed"]
     if claims:
         return _only(named.choice for named in claims) or _only(n.choice for n in claims if n.concludes)
-    conceded = {named.choice for named in found if named.status == "conceded"}
-    rest = {named.choice for named in found if named.status == "mentioned"}
-    return None if is_unsure else _only(rest or conceded)
+    for status in ("marked", "mentioned", "conceded") if not is_unsure else ():
+        if choices := {named.choice for named in found if named.status == status}:
+            return _only(choices)
+    return None
 
 
 def _only(candidates: Iterable[str]) -> str | None:
@@ -119,95 +142,165 @@ def _without_echo(text: str, question: str) -> str:
     return "\n".join(line for line in text.split("\n") if "".join(line.split()) not in asked) if asked else text
 
 
-class _Reader:
-    """Finds the names of one closed set."""
+class Reader:
+    """Finds the names of one closed set and how a text names them."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def prepare(self, text: str) -> str:
+        return text
+
+    def lines(self, text: str) -> list[str]:
+        return lines_of(text)
+
+    def alone(self, line: str) -> str | None:
+        """The choice, if the line says nothing else."""
+        raise NotImplementedError
+
+    def choice(self, name: str) -> str:
+        """The choice of a name."""
+        raise NotImplementedError
+
+    def matches(self, sentence: str) -> list[re.Match[str]]:
+        """The names in a sentence."""
+        return [*self._pattern.finditer(sentence)]
+
+    def read(self, text: str, *, is_stated: bool = False) -> list[Named]:
+        """The named choices in order, without void ones. ``is_stated``: the text is marked as the answer, so a mention
+        is a claim."""
+        found: list[Named] = []
+        for sentence in filter(None, _SENTENCE_END.split(text)):
+            concludes = is_stated or _CONCLUDES.match(sentence) is not None
+            matches = self.matches(sentence)
+            ends = [*(match.start() for match in matches[1:]), len(sentence)][: len(matches)]
+            statuses = [_status(sentence, m, end) for m, end in zip(matches, ends, strict=True)]
+            for place in range(len(statuses) - 1, -1, -1):
+                if statuses[place] == "same":  # "함의도 모순도 아닌": what is said of the last is said of all
+                    statuses[place] = statuses[place + 1] if place + 1 < len(statuses) else "mentioned"
+            for match, status in zip(matches, statuses, strict=True):
+                said: Status = "claimed" if is_stated and status in ("mentioned", "marked") else status
+                found.append(Named(self.choice(match[1]), said, concludes))
+        return [named for named in found if named.status != "void"]
+
+
+def _status(sentence: str, match: re.Match[str], end: int) -> Status:
+    """How a choice is named; the text up to the next one decides."""
+    before, rest = sentence[: match.start()], sentence[match.end() : end]
+    if end < len(sentence) and _JOINED.fullmatch(rest):
+        return "void" if _MORE_THAN.search(rest) else "same"
+    tail = _BRACKETS.sub("", rest).lstrip(_QUOTE_SIGNS)
+    is_open = sentence.rstrip(" )\"'”’*").endswith("?") or _OPEN.search(before) or _NOT_BEFORE.search(before)
+    if is_open or _POSSIBLE.match(tail):
+        return "void"
+    border = _CLAUSE_END.search(tail)
+    if _DENIED.match(tail[: border.start()] if border and border.start() > 0 else tail):
+        return "void"
+    if _CONCEDED.match(tail):
+        return "claimed" if _ASSERTED.match(tail) and "다만" in tail[:8] else "conceded"
+    if _ASSERTED.match(tail) or _IS_BEFORE.search(before) or not bare(tail):
+        return "claimed"
+    is_marked = before[-1:] in _OPENING and rest[:1] in _QUOTE_SIGNS and before and rest
+    return "marked" if is_marked else "mentioned"
+
+
+def asserted(sentence: str) -> Iterator[str]:
+    """The beginnings of a sentence of which the rest asserts something, longest first: "경제" for "경제라고 봅니다"."""
+    for place in range(len(sentence) - 1, 0, -1):
+        said = sentence[:place].rstrip()
+        is_inside = said[-1:] in ("이", "으") and len(said) > 1 and _has_final(said[-2])  # of 이라고, 으로
+        if said and not is_inside and _ASSERTED.match(sentence, place) and not _DENIED.match(sentence, place):
+            yield said
+
+
+def _has_final(letter: str) -> bool:
+    """Whether a syllable ends in a consonant; other letters may."""
+    return not "가" <= letter <= "힣" or (ord(letter) - ord("가")) % 28 > 0
+
+
+class ChoiceReader(Reader):
+    """The names of a closed set: words, option letters or digits, yes and no."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._by_name = {_fold(name): choice for name, choice in names.items()}
         self.are_options = all(len(name) == 1 and name.isascii() for name in names)
         longest_first = sorted(names, key=len, reverse=True)
-        words = "|".join(r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first)
+        words = {name: r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first}
         letter = r"[^\W_]"
         if self.are_options:
-            self._pattern = re.compile(
-                rf"(?<![A-Za-z0-9.])({words})(?![A-Za-z0-9]|\.[0-9])(?=번?{_PARTICLES}(?!{letter}))"
-            )
-        elif REPLIES.issuperset(names):  # "예를 들어" (for example) is no yes
-            self._pattern = re.compile(rf"(?<!{letter})({words})(?={_AFTER_REPLY})", re.IGNORECASE)
-        else:
-            self._pattern = re.compile(
-                rf"{_NOT_BEFORE}(?<!{letter})({words})(?={_PARTICLES}(?!{letter}))", re.IGNORECASE
-            )
+            alone = rf"(?<![A-Za-z0-9.])({'|'.join(words.values())})(?![A-Za-z0-9]|\.[0-9])"
+            super().__init__(re.compile(rf"{alone}(?=번?{_PARTICLES}(?!{letter}))"))
+            return
+        ends = {name: _AFTER_REPLY if name in REPLIES else rf"{_PARTICLES}(?!{letter})" for name in names}
+        whole = "|".join(f"{word}(?={ends[name]})" for name, word in words.items())
+        super().__init__(re.compile(rf"(?<!{letter})({whole})", re.IGNORECASE))
 
-    def exact(self, text: str) -> str | None:
-        """The choice, if the text is its name."""
-        return self._by_name.get(_fold(text))
+    def prepare(self, text: str) -> str:
+        """Circled options and "두 번째" (the second) as "2번"."""
+        if not self.are_options:
+            return text
+        return _ORDINAL.sub(lambda found: f"{_ORDINALS[found[1]]}번", text.translate(_CIRCLED))
+
+    def lines(self, text: str) -> list[str]:
+        """Option lines keep their "1." """
+        return [line.strip() for line in text.split("\n")] if self.are_options else lines_of(text)
+
+    def choice(self, name: str) -> str:
+        return self._by_name[_fold(name)]
 
     def alone(self, line: str) -> str | None:
-        """The choice, if the line or its first sentence says nothing else: "경제", "경제입니다.", "C: 알 수 없음"."""
+        """The choice, if the line or its beginning says nothing else: "경제", "경제입니다.", "C: 알 수 없음"."""
+        plain = bare(line)
         if self.are_options:
-            head = re.match(r"[(\[]?([A-Za-z0-9])(?:(?:번|[).:\]])+\s|\s\()", bare(line) + " ")
-            if head and (choice := self.exact(head[1].upper() if head[1].isalpha() else head[1])):
+            head = re.match(r"[(\[]?([A-Za-z0-9])(?:(?:번|[).:\]])+\s|\s\()", plain + " ")
+            if head and (choice := self._by_name.get(_fold(head[1]))):
                 return choice
-            line = line.upper() if len(bare(line)) == 1 else line
-        return self.exact(bare(line)) or self.exact(re.sub(rf"번?\s?{_BE}$", "", bare(line)))
+        return self._by_name.get(_fold(plain)) or self._by_name.get(_fold(re.sub(rf"번?\s?{_BE}$", "", plain)))
 
     def read(self, text: str, *, is_stated: bool = False) -> list[Named]:
-        """The named choices in order. ``is_stated``: the text is marked as the answer, so a mention is a claim."""
-        found: list[Named] = []
-        for number, sentence in enumerate(part for part in _SENTENCE_END.split(text) if part):
-            concludes = is_stated or _CONCLUDES.match(sentence) is not None
-            matches = self._matches(sentence)
-            ends = [*(match.start() for match in matches[1:]), len(sentence)][: len(matches)]
-            statuses = [self._status(sentence, m, end) for m, end in zip(matches, ends, strict=True)]
-            for place in range(len(statuses) - 1, -1, -1):
-                if statuses[place] == "same":  # "함의도 모순도 아닌": what is said of the last is said of all
-                    statuses[place] = statuses[place + 1] if place + 1 < len(statuses) else "mentioned"
-            for match, status in zip(matches, statuses, strict=True):
-                said: Status = "claimed" if is_stated and status == "mentioned" else status
-                found.append(Named(self._by_name[_fold(match[1])], said, number, concludes))
-        return [named for named in found if named.status != "void"]
+        """A small letter is an option only where the answer is marked."""
+        if is_stated and self.are_options:
+            text = re.sub(r"^[\W_]*[a-j](?![A-Za-z])", lambda found: found[0].upper(), text)
+        return super().read(text, is_stated=is_stated)
 
-    def _matches(self, sentence: str) -> list[re.Match[str]]:
-        """The names in a sentence; of option letters those that are options, or joined with another one by "or"."""
-        matches = [*self._pattern.finditer(sentence)]
+    def matches(self, sentence: str) -> list[re.Match[str]]:
+        """Of option letters those that are options, or joined with another one by "or"."""
+        matches = super().matches(sentence)
         joined = [_JOINED.fullmatch(sentence[a.end() : b.start()]) is not None for a, b in pairwise(matches)]
         return [
             match
             for match, before, after in zip(matches, [False, *joined], [*joined, False], strict=False)
-            if before or after or self._is_option(sentence, match)
+            if before or after or not self.are_options or _is_option(sentence, match)
         ]
 
-    def _is_option(self, sentence: str, match: re.Match[str]) -> bool:
-        """Option letters need a sign of one: "A번", "(A)", "정답은 A"; "A difficult question" is none."""
-        if not self.are_options or _IS_BEFORE.search(sentence[: match.start()]):
-            return True
-        return _OPTION_AFTER.match(sentence, match.end()) is not None
 
-    def _status(self, sentence: str, match: re.Match[str], end: int) -> Status:
-        """How a choice is named; the text up to the next one decides."""
-        tail = sentence[match.end() : end]
-        if end < len(sentence) and _JOINED.fullmatch(tail):
-            return "void" if re.search(r"보다는?\s*$", tail) else "same"
-        is_open = sentence.rstrip(" )\"'”’").endswith("?") or _OPEN.search(sentence[: match.start()])
-        if is_open or _POSSIBLE.match(tail):
-            return "void"
-        border = _CLAUSE_END.search(tail)
-        if _DENIED.match(tail[: border.start()] if border and border.start() > 0 else tail):
-            return "void"
-        if _CONCEDED.match(tail) and not _ends_sentence(tail):
-            return "claimed" if _ASSERTED.match(tail) and "다만" in tail[:8] else "conceded"
-        is_claim = _ASSERTED.match(tail) or _IS_BEFORE.search(sentence[: match.start()]) or not bare(tail)
-        return "claimed" if is_claim else "mentioned"
+def _is_option(sentence: str, match: re.Match[str]) -> bool:
+    """Whether there is a sign of an option: "A번", "(A)", "정답은 A"; "A difficult question" has none."""
+    is_after = _IS_BEFORE.search(sentence[: match.start()])
+    return bool(is_after or _OPTION_AFTER.match(sentence, match.end()) or _ASSERTED.match(sentence, match.end()))
 
 
-def _ends_sentence(tail: str) -> bool:
-    return len(tail) < 4
+class NumberReader(Reader):
+    """The numbers of a text, without those of the scale and of the sentences."""
+
+    def __init__(self) -> None:
+        super().__init__(NUMBER_IN_TEXT)
+
+    def prepare(self, text: str) -> str:
+        for pattern, sign in ((OUT_OF, ""), (SCALE, " "), (SENTENCE, " "), (POINTS, "")):
+            text = pattern.sub(sign, text)
+        return text
+
+    def choice(self, name: str) -> str:
+        return str(float(name))
+
+    def alone(self, line: str) -> str | None:
+        return self.choice(found[1]) if (found := NUMBER_IN_TEXT.fullmatch(bare(line))) else None
 
 
 @lru_cache
-def _reader(names: Sequence[tuple[str, str]]) -> _Reader:
-    return _Reader(dict(names))
+def _choice_reader(names: Sequence[tuple[str, str]]) -> ChoiceReader:
+    return ChoiceReader(dict(names))
 
 
 def _fold(name: str) -> str:

@@ -23,6 +23,7 @@ from finetune.tasks.dp.metrics import DP_LABELS
 MAX_TOKENS = 768  # dev has up to 35 words a sentence; 15 tokens per line
 
 _ARC = re.compile(r"\W*([0-9]{1,4})\W+([0-9]{1,4})\W+([A-Za-z]{1,3}(?:_[A-Za-z]{3})?)\W*")
+_NEXT = re.compile(r"\n|[,;]\s+(?=[0-9]{1,4}\s?:)")
 _NUMBER = re.compile(r"\W{0,9}([0-9]{1,4})(?![0-9])")
 
 
@@ -42,7 +43,7 @@ def parse(answer: str, example: Example) -> dict[str, Any] | None:
     """The tree; None if no word has a valid line."""
     words = example.inputs["words"]
     arcs_by_word: dict[int, set[tuple[int, str]]] = {}
-    for line in answer_text(answer).split("\n"):
+    for line in _NEXT.split(answer_text(answer)):
         if arc := _read_line(line, words):
             number, head, kind = arc
             arcs_by_word.setdefault(number, set()).add((head, kind))

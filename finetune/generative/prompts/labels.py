@@ -10,12 +10,10 @@ it as the middle of the scale, or leaving it out, could raise the correlation of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import bare, clean, doubts, lines_of, refuses, stated
-from finetune.generative.prompts.choices import find_choice
+from finetune.generative.prompts.choices import find_choice, find_number
 from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
@@ -32,18 +30,6 @@ NLI_WORDS = {"entailment": "함의", "contradiction": "모순", "neutral": "중�
 NLI_NAMES = {label: label for label in NLI_LABELS} | {f"{word}적": label for label, word in NLI_WORDS.items()}
 RELATIONS = korean_texts("relations")  # label: the demanded word, and what word 2 is to word 1
 RE_WORDS = {label: RELATIONS[label][0].replace("/", "") for label in RE_LABELS}
-
-NUMBER = re.compile(
-    r"(?<![A-Za-z0-9.,/])-?\d{1,9}(?:\.\d{1,20})?(?![A-Za-z0-9/%]|[.,]\d|\s?(?:개|번|명|가지|문장|단어|줄))"
-)
-# numbers that are not answers: the scale, and the names of the sentences
-SCALE = re.compile(
-    r"(?<![\d.])[01](?:\.0)?\s?점?\s?(?:[~∼〜-]|에서|부터)\s?5(?:\.0)?(?!\.?\d)\s?점?(?:\s?(?:사이|까지))?"
-    r"|5(?:\.0)?\s?점\s?(?:만점|척도)|(?:between|from)\s0\s(?:and|to)\s5(?!\.?\d)"
-)
-OUT_OF = re.compile(r"(?<=\d)(?:\s?점)?\s?(?:/|out of)\s?5(?:\.0)?(?:\s?점)?(?![\d.])")
-SENTENCE = re.compile(r"(?:문장|sentence)\s?[12](?:\s?(?:과|와|,|and)\s?(?:문장|sentence)?\s?2(?!\.))?", re.IGNORECASE)
-POINTS = re.compile(r"(?<=\d)\s?점")
 
 
 def fields_renderer(**fields: str) -> Callable[[Example], str]:
@@ -92,29 +78,6 @@ def parse_similarity(answer: str, example: Example) -> float | None:
     """The stated number of the scale, 0 to 5."""
     value = find_number(answer)
     return value if value is not None and 0 <= value <= MAX_SIMILARITY else None
-
-
-def find_number(answer: str) -> float | None:
-    """The number that is marked as the answer or alone on a line, else the only number in the text.
-
-    The bounds of a scale from 0 to 5 and the numbers of the two sentences are not counted.
-    """
-    text = clean(answer)
-    if marked := [number for part in stated(text) for number in _numbers(part)[:1]]:
-        return marked[0] if len(set(marked)) == 1 else None
-    lines = [_without_scale(line) for line in lines_of(text)]
-    alone = [float(number[0]) for line in lines if (number := NUMBER.fullmatch(bare(line)))]
-    if not alone and not refuses(text) and not doubts(text):
-        alone = [number for line in lines for number in _numbers(line)]
-    return alone[0] if len(set(alone)) == 1 else None
-
-
-def _without_scale(line: str) -> str:
-    return POINTS.sub(" ", SENTENCE.sub(" ", SCALE.sub(" ", OUT_OF.sub("", line))))
-
-
-def _numbers(text: str) -> list[float]:
-    return [float(found[0]) for found in NUMBER.finditer(_without_scale(text))]
 
 
 YNAT = make_label_prompt("ynat", {label: label for label in YNAT_LABELS}, YNAT_NAMES, fields_renderer(title="제목"))

@@ -13,16 +13,18 @@ from collections.abc import Iterator
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import any_of, bare, clean, lines_of, marked_answers, refuses
+from finetune.generative.prompts.choices import asserted
 from finetune.generative.prompts.prompt import TaskPrompt
 
+MAX_CHARS = 300  # of a sentence that is searched for the end of an answer
 NO_ANSWER = "답 없음"
 UNREADABLE = "\ufffd"  # shares no character with any answer
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}  # one character for one
 _LEAD = rf"(?:{any_of('lead_ins')}[,:!.]?\s+)"
 _PREFIX = re.compile(
-    rf"{_LEAD}{{0,3}}(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
-    r"(?:(?:은|는)(?=[\s\"'“‘「『《〈])|\s?(?:is\b:?)|[\"'”’]{0,3}\s?[:=])\s*",
+    rf"[\[【(]?{_LEAD}{{0,3}}(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
+    r"(?:[\]】)]\s|(?:은|는)(?=[\s\"'“‘「『《〈])|\s?(?:is\b:?)|[\"'”’]{0,3}\s?[:=])\s*",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"(?:최종\s?)?(?:정답|답변|답안|답|answer)", re.IGNORECASE)
@@ -32,6 +34,7 @@ _COPULA = re.compile(
     rf"|(?:이?라고|으?로) {any_of('sayings')})(?:[.!~]|$).*$"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_CHATTER = re.compile(rf"[^.!?]{{0,60}}?{any_of('chatter')}[^.!?]*[.!?]?", re.IGNORECASE)
 _TOPIC = re.compile(r"[^.!?]{1,80}[은는]\s(?=\S)")
 _MARKED = re.compile(r"\*\*([^*\n]{1,200})\*\*|[\"'“‘「『《〈`]([^\"'“”‘’「」『』《》〈〉`\n]{1,200})[\"'”’」』》〉`]")
 _QUOTES = "\"'“”‘’`"
@@ -84,16 +87,25 @@ def find_line(answer: str) -> str | None:
     first, marked, is_next = None, list[str](), False
     for line in text.split("\n"):
         plain = "".join(lines_of(line))
+        for sentence in [plain] if _PREFIX.match(plain) else [plain, *_SENTENCE_END.split(plain)[1:]]:
+            rest = bare(_without_prefix(sentence))
+            if rest and not _CHATTER.fullmatch(rest) and (is_next or _PREFIX.match(sentence)):
+                marked.append(line.strip() if sentence == plain else sentence)
+                is_next = False
         if not plain:
             continue
         rest = bare(_without_prefix(plain))
-        if rest and (is_next or _PREFIX.match(plain)):
-            marked.append(line.strip())
-        first = first or (line.strip() if rest else None)
-        is_next = not rest or _HEADING.fullmatch(rest) is not None
-    if len({bare(_COPULA.sub("", _without_prefix("".join(lines_of(line))))) for line in marked}) > 1:
+        is_next = not rest or _HEADING.fullmatch(rest) is not None or _CHATTER.match(rest) is not None
+        is_chatter = all(map(_CHATTER.match, filter(None, _SENTENCE_END.split(plain))))
+        first = first or (line.strip() if rest and not is_chatter else None)
+    if len({_core(line) for line in marked}) > 1:
         return None
     return marked[0] if marked else first
+
+
+def _core(line: str) -> str:
+    """A line without what surrounds the answer, to compare answers."""
+    return bare(_COPULA.sub("", _SENTENCE_END.split(_without_prefix("".join(lines_of(line))))[0]))
 
 
 def says_none(said: str) -> bool:
@@ -127,17 +139,18 @@ def _partial_readings(line: str, plain: str) -> Iterator[str]:
     if len(marked) == 1:
         yield from (*marked, *map(bare, marked))
     for sentence in _main_sentences(plain):
-        for end in (" (", ", ", ""):
+        for end in (" (", ""):
             shorter = bare(sentence.partition(end)[0] if end in sentence and end else sentence)
             yield from (shorter, bare(_COPULA.sub("", shorter)))
-        said = _COPULA.sub("", sentence)
-        if said != sentence and (topic := _TOPIC.match(said)):  # "그 사람은 김도윤입니다": what is said of the topic
-            yield bare(said[topic.end() :])
+        for said in asserted(sentence[:MAX_CHARS]):  # "X라고 판단했습니다", "X가 맞습니다"
+            yield from (said, bare(said))
+            if topic := _TOPIC.match(said):  # "그 사람은 김도윤입니다": what is said of the topic
+                yield bare(said[topic.end() :])
 
 
 def _main_sentences(plain: str) -> Iterator[str]:
     """The sentence of the conclusion, then the first one, with and without what leads to the answer."""
-    sentences = _SENTENCE_END.split(_without_prefix(plain))
+    sentences = [part for part in _SENTENCE_END.split(_without_prefix(plain)) if not _CHATTER.match(part)] or [plain]
     chosen = [sentence for sentence in sentences if _LEAD_ONLY.match(sentence)][-1:] + sentences[:1]
     for sentence in chosen:
         yield from (sentence, _without_prefix(_LEAD_ONLY.sub("", sentence, count=1)))
