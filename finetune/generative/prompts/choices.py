@@ -198,7 +198,8 @@ def _status(sentence: str, match: re.Match[str], end: int) -> Status:
         return "void"
     if _CONCEDED.match(tail):
         return "claimed" if _ASSERTED.match(tail) and "다만" in tail[:8] else "conceded"
-    if _ASSERTED.match(tail) or _IS_BEFORE.search(before) or not bare(tail):
+    is_conclusion = not bare(tail) and (_CONCLUDES.match(sentence) or doubts(before))  # "알 수 없으므로 중립"
+    if is_conclusion or _ASSERTED.match(tail) or _IS_BEFORE.search(before):
         return "claimed"
     is_marked = before[-1:] in _OPENING and rest[:1] in _QUOTE_SIGNS and before and rest
     return "marked" if is_marked else "mentioned"

@@ -27,9 +27,8 @@ NONE_TOO = {NONE, "없습니다", "개체 없음", "개체가 없습니다", "�
 _OTHER = {"인물": "PS", "지역": "LC", "조직": "OG", "단체": "OG"}  # in other versions of llm-kr-eval
 _BY_WORD = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS} | _OTHER
 _WORDS = "|".join(_BY_WORD)
-_TAIL = re.compile(
-    rf"[\"'”’]?\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[\"'“‘]?({_WORDS})[)\]\"'”’]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$"
-)
+_TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$")
+_QUOTED = re.compile(rf"^[\"'“‘](.+)[\"'”’]\s{{0,3}}:\s{{0,3}}[\"'“‘]({_WORDS})[\"'”’],?$")
 _HEAD = re.compile(rf"[\[(|\s]{{0,3}}({_WORDS})[)\]]?\s{{0,3}}[:\-–=→|]\s{{0,3}}(.+)$")
 _NEXT = re.compile(
     rf"((?:{_WORDS})(?:[)\]](?=\s)|[)\]]?\s{{0,2}}(?=[,;])))[,;]?\s{{0,2}}"
@@ -80,8 +79,9 @@ def _entities(line: str, text: str) -> Iterator[Entity]:
 
 
 def _entity(line: str) -> Entity | None:
+    line = _QUOTED.sub(r"\1: \2", line)
     found = _TAIL.search(line)
-    words = line[: found.start()].strip(' |"“‘') if found else ""
+    words = line[: found.start()].strip(" |") if found else ""
     return (words, _BY_WORD[found[1]]) if found and words else None
 
 
