@@ -40,7 +40,9 @@ _QUOTES = "\"'`“”‘’„«»「」『』《》〈〉<>[]【】()"
 _EDGES = _QUOTES + "|*_~#:.,;!。、 \t"
 _EMOJI = re.compile(r"^[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\s]+|[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$")
 _FENCE = re.compile(r"^\s*(?:```|~~~).*$")
-_BULLET = re.compile(r"^\s*(?:>\s*)*(?:[-*+•·▪◦‣✅✔☑👉➡→⇒]️?\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|[①-⑳]\s*)?")
+_BULLET = re.compile(
+    r"^\s*(?:>\s*)*(?:(?:[-*+•·▪◦‣→⇒]|[=-]>|[\u2600-\u27BF\U0001F000-\U0001FAFF])\uFE0F?\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|[①-⑳]\s*)?"
+)
 
 # --- chat templates
 
@@ -60,8 +62,10 @@ _TURN_ENDS = re.compile(
     re.IGNORECASE,
 )
 
-_TWO_ANSWERS = re.compile(r"\n\s*(?:또는|혹은|아니면|or)\s*\n|(?:정답|답변?|answer) ?2 ?:", re.IGNORECASE)
-_CALLED_WRONG = re.compile(r"(?:다음|아래|위)[^.\n]{0,12}(?:답|내용|결과|분석)[^.\n]{0,8}(?:틀|아니|아닙|오답|잘못)")
+_TWO_ANSWERS = re.compile(r"\n\s*(?:또는|혹은|아니면|or)\s*\n|(?:정답|답변?|답안|answer) ?[2B나] ?:", re.IGNORECASE)
+_CALLED_WRONG = re.compile(
+    r"(?:다음|아래|위)[^.\n]{0,12}(?:답|내용|결과|분석)[^.\n]{0,8}(?:틀|아니|아닙|오답|잘못)|(?:쓰|하|적으)면 안 "
+)
 _RULE = re.compile(r"[\s|:=*_~#.-]+")  # a line that draws a rule
 
 # --- marked answers
@@ -73,7 +77,7 @@ _BOXED = re.compile(r"\\boxed\s?\{((?:[^{}]|\{[^{}]*\})*)\}")
 _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}")
 _LEAD = rf"(?:{any_of('answer_lead_ins')}[,:!.]?\s+){{0,3}}"
 _NAME = rf"(?:최종\s?|올바른\s?|가장 적절한\s?)?{any_of('answer_names')}"
-_SIGN = r"(?:[\]】)>]\s|은|는|:|=|->|→|⇒|입니다:|이|\s(?:is|would be|should be)\b:?)"
+_SIGN = r"(?:[\]】)>]\s|은|는|\||:|=|->|→|⇒|입니다:|이|\s(?:is|would be|should be)\b:?)"
 PREFIX = re.compile(rf"{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
 STARTS_WITH_PREFIX = re.compile(rf"{_LEAD}{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
 HEADING = re.compile(
@@ -165,7 +169,8 @@ def marked_answers(text: str) -> list[str]:
     """The answer in JSON, or in ``<answer>``, or in ``\\boxed``; [] without such marks."""
     value = read_json_answer(text)
     if value is not None:
-        return ["\n".join(as_lines(value))]
+        lines = as_lines(value)
+        return lines if lines and isinstance(value, list) else ["\n".join(lines)]
     if tagged := [inner.strip() for _, inner in _TAGGED.findall(text)]:
         return tagged
     return [_LATEX.sub(r"\1", inner).strip() for inner in _BOXED.findall(text)]

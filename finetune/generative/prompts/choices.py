@@ -108,9 +108,10 @@ def find_number(answer: str) -> float | None:
 def _search(reader: Reader, text: str) -> str | None:
     text = reader.prepare(text)
     if parts := stated(text):
-        read = [reader.read(_first_sentence(part), is_stated=True) for part in parts]
-        if found := [named.choice for part in read for named in part if named.status in ("claimed", "marked")]:
-            return _only(found)
+        sentences = list(map(_first_sentence, parts))
+        named = [[alone] if (alone := reader.alone(part)) else reader.claims(part) for part in sentences]
+        if any(named):
+            return _only(choice for choices in named for choice in choices)
     found = reader.read(text)
     if alone := [choice for line in reader.lines(text) if (choice := reader.alone(line))]:
         return _only(alone + [named.choice for named in found if named.status == "claimed"])
@@ -166,6 +167,10 @@ class Reader:
         """The names in a sentence."""
         return [*self._pattern.finditer(sentence)]
 
+    def claims(self, part: str) -> list[str]:
+        """The choices claimed in a text that is marked as the answer."""
+        return [named.choice for named in self.read(part, is_stated=True) if named.status == "claimed"]
+
     def read(self, text: str, *, is_stated: bool = False) -> list[Named]:
         """The named choices in order, without void ones. ``is_stated``: the text is marked as the answer, so a mention
         is a claim."""
@@ -210,6 +215,7 @@ def asserted(sentence: str) -> Iterator[str]:
     for place in range(len(sentence) - 1, 0, -1):
         said = sentence[:place].rstrip()
         is_inside = said[-1:] in ("이", "으") and len(said) > 1 and _has_final(said[-2])  # of 이라고, 으로
+        is_inside = is_inside or (said.endswith("라") and sentence[place] in "고는며")
         if said and not is_inside and _ASSERTED.match(sentence, place) and not _DENIED.match(sentence, place):
             yield said
 
@@ -290,7 +296,8 @@ class NumberReader(Reader):
     def prepare(self, text: str) -> str:
         for pattern, sign in ((OUT_OF, ""), (SCALE, " "), (SENTENCE, " "), (POINTS, "")):
             text = pattern.sub(sign, text)
-        return text
+        outside = _BRACKETS.sub("", text)  # "1.14 (0: 전혀 다름, 5: 같음)"
+        return outside if NUMBER_IN_TEXT.search(outside) else text
 
     def choice(self, name: str) -> str:
         return str(float(name))

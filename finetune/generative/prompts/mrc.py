@@ -23,11 +23,11 @@ UNREADABLE = "\ufffd"  # shares no character with any answer
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}  # one character for one
 _LEAD = rf"(?:{any_of('lead_ins')}[,:!.]?\s+)"
 _PREFIX = re.compile(
-    rf"[\[【(]?{_LEAD}{{0,3}}(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
-    r"(?:[\]】)]\s|(?:은|는)(?=[\s\"'“‘「『《〈])|\s?(?:is\b:?)|[\"'”’]{0,3}\s?[:=])\s*",
+    rf"[\[【(|\s]{{0,2}}{_LEAD}{{0,3}}(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
+    r"(?:[\]】)]\s|\s?(?:\||→|->|-\s)|(?:은|는)(?=[\s\"'“‘「『《〈])|\s?(?:is\b:?)|[\"'”’]{0,3}\s?[:=])\s*",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"(?:최종\s?)?(?:정답|답변|답안|답|answer)", re.IGNORECASE)
+_HEADING = re.compile(r"(?:최종\s?)?(?:정답|답변|답안|답|출력|결과|응답|answer|output)", re.IGNORECASE)
 _LEAD_ONLY = re.compile(f"{_LEAD}{{1,3}}", re.IGNORECASE)
 _COPULA = re.compile(
     rf"\s?(?:{any_of('copulas')}|(?:이요|요)|(?:인|일) (?:것|듯)(?:으로|이라고|이)?\s?{any_of('hedges')}?"
@@ -35,7 +35,8 @@ _COPULA = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _CHATTER = re.compile(rf"[^.!?]{{0,60}}?{any_of('chatter')}[^.!?]*[.!?]?", re.IGNORECASE)
-_TOPIC = re.compile(r"[^.!?]{1,80}[은는]\s(?=\S)")
+_ANNOUNCES = re.compile(r"다음과 같|아래와 같|\bhere(?: is|['’]s)\b", re.IGNORECASE)
+_TOPIC = re.compile(r"[^.!?]{1,80}(?<!또)[은는]\s(?=\S)")
 _MARKED = re.compile(r"\*\*([^*\n]{1,200})\*\*|[\"'“‘「『《〈`]([^\"'“”‘’「」『』《》〈〉`\n]{1,200})[\"'”’」』》〉`]")
 _QUOTES = "\"'“”‘’`"
 _PLACE = r"(?:(?:주어진|위|이)\s)?(?:지문|본문|글)(?:에|에는|에서|에서는|만으로는)\s"
@@ -95,7 +96,7 @@ def find_line(answer: str) -> str | None:
         if not plain:
             continue
         rest = bare(_without_prefix(plain))
-        is_next = not rest or _HEADING.fullmatch(rest) is not None or _CHATTER.match(rest) is not None
+        is_next = not rest or _HEADING.fullmatch(rest) is not None or _ANNOUNCES.search(rest) is not None
         is_chatter = all(map(_CHATTER.match, filter(None, _SENTENCE_END.split(plain))))
         first = first or (line.strip() if rest and not is_chatter else None)
     if len({_core(line) for line in marked}) > 1:

@@ -81,7 +81,7 @@ def _entities(line: str, text: str) -> Iterator[Entity]:
 def _entity(line: str) -> Entity | None:
     line = _QUOTED.sub(r"\1: \2", line)
     found = _TAIL.search(line)
-    words = line[: found.start()].strip(" |") if found else ""
+    words = line[: found.start()].strip(" |").rpartition(" | ")[2] if found else ""
     return (words, _BY_WORD[found[1]]) if found and words else None
 
 

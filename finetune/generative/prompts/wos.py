@@ -30,10 +30,10 @@ MAX_VALUE_CHARS = 80  # the longest value of the ontology has 23
 MAX_TOKENS = 512  # dev has up to 20 entries
 
 _DOMAINS = "|".join(dict.fromkeys(slot.partition("-")[0] for slot in SLOTS))
-_SLOT = rf"[\W_]*({_DOMAINS})\s*[-–—]\s*"
+_SLOT = rf"[\W_]*(?:\d{{1,2}}\s*\|\s*)?({_DOMAINS})\s*[-–—]\s*"
 _LINE = re.compile(_SLOT + r"([^:=→|\n]{1,40}?)[\"'`*\s]*(?:[:=→|]|->)(.*)")
 _ENTRY = re.compile(_SLOT + r"([^-:=→\n]{1,40})\s*-(?!>)(.*)")  # as the official files write it
-_NEXT = re.compile(rf",\s*(?=[\"'`*]*(?:{_DOMAINS})\s*[-–—])")  # of several entries on one line
+_NEXT = re.compile(rf"[,;]\s*(?=[\"'`*]*(?:{_DOMAINS})\s*[-–—])")  # of several entries on one line
 _BY_SPELLING = {"".join(slot.split()): slot for slot in SLOTS}
 
 
