@@ -23,7 +23,8 @@ UNREADABLE = "\ufffd"  # shares no character with any answer
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}  # one character for one
 _LEAD = rf"(?:{any_of('lead_ins')}[,:!.]?\s+)"
 _PREFIX = re.compile(
-    rf"[\[【(|\s]{{0,2}}{_LEAD}{{0,3}}(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
+    rf"[\[【(|\s]{{0,2}}{_LEAD}{{0,3}}(?:최종\s?|올바른\s?)?"
+    r"(?:정답|답변|답안|답|결론|(?:the )?(?:final |correct )?answer)"
     r"(?:[\]】)]\s|\s?(?:\||→|->|-\s)|(?:은|는)(?=[\s\"'“‘「『《〈])|\s?(?:is\b:?)|[\"'”’]{0,3}\s?[:=])\s*",
     re.IGNORECASE,
 )
