@@ -44,7 +44,7 @@ DRAWS = 42  # seed of all draws of data, so that trainings differ only in their 
 SHORTEST, LONGEST = 12, 300  # characters of a sentence that becomes one side of a pair
 REST = 3  # sentences after it
 PER_DOCUMENT = 2  # pairs of each kind
-PASSAGES_PER_DOCUMENT = 5
+PASSAGES_PER_DOCUMENT = 8
 MIN_PARAGRAPH = 40  # characters of the first paragraph below a title
 
 
