@@ -40,6 +40,7 @@ LAYOUTS: tuple[tuple[tuple[str, ...], str], ...] = (  # columns of a file and wh
     (("sentence1", "sentence2", "label"), "graded"),
 )
 DOCUMENTS = "documents"  # begins the source of their pairs
+NOTHING_TO_SCORE = "embed: nothing to score on; set finetune.data to a folder of KLUE files, or embed.evaluate"
 DRAWS = 42  # seed of all draws of data, so that trainings differ only in their own seeds
 SHORTEST, LONGEST = 12, 300  # characters of a sentence that becomes one side of a pair
 REST = 3  # sentences after it

@@ -28,7 +28,7 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import write_json
 from finetune.embed.config import EmbedConfig
-from finetune.embed.data import EvaluationSet, Item, read_evaluation, read_items
+from finetune.embed.data import NOTHING_TO_SCORE, EvaluationSet, Item, read_evaluation, read_items
 from finetune.embed.embedder import (
     INFO_NAME,
     Embedder,
@@ -115,7 +115,7 @@ def prepare(config: EmbedConfig, inputs: EmbedInputs) -> Prepared:
     """Evaluation sets, and training examples none of whose texts contains an evaluation text."""
     sets = read_evaluation(config, inputs.documents, inputs.klue)
     if not sets:
-        raise BadInput("embed: nothing to score on; set finetune.data to a folder of KLUE files, or embed.evaluate")
+        raise BadInput(NOTHING_TO_SCORE)
     items = read_items(config, inputs.documents, inputs.klue)
     texts = list(dict.fromkeys(text for item in items for text in item.texts))
     held = {texts[i] for i in inputs.find_contaminated([text for part in sets for text in part.texts], texts)}

@@ -63,7 +63,7 @@ def find_problems(
     if names & {"finetune", SEARCH_FOLDER}:
         checks += _finetune_checks(recipe, run)
     if "embed" in names:
-        checks.append(partial(_embed_check, recipe.embed.model))
+        checks.append(partial(_embed_checks, recipe))
     if SEARCH_FOLDER in names and recipe.launch.engine != "local":
         checks.append(lambda: iter(["a search runs on one machine; set launch.engine=local"]))
     if machine is not None:
@@ -165,14 +165,21 @@ def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:
     return [partial(iter, problems), *made.values()]
 
 
-def _embed_check(name: str) -> Iterator[str]:
-    """A problem with the encoder that embeddings are trained from."""
+def _embed_checks(recipe: Recipe) -> Iterator[str]:
+    """Problems with the encoder and the files of embeddings; KLUE files are read by the stage."""
+    from finetune.embed.data import NOTHING_TO_SCORE, read_evaluation, read_items
     from finetune.encoder.loading import check_encoder
 
-    if name != OWN_MODEL and not _is_available(name):
-        yield f"{name}: {NO_ENCODER}"
-    elif name != OWN_MODEL:
-        check_encoder(name)
+    config, encoder = recipe.embed, recipe.embed.model
+    if encoder != OWN_MODEL and not _is_available(encoder):
+        yield f"{encoder}: {NO_ENCODER}"
+    elif encoder != OWN_MODEL:
+        yield from _run_check(partial(check_encoder, encoder))
+    if config.train:
+        yield from _run_check(partial(read_items, config, None, None))
+    yield from _run_check(partial(read_evaluation, config, None, None))
+    if not recipe.finetune.data and not config.evaluate:
+        yield NOTHING_TO_SCORE
 
 
 def _is_available(name: str) -> bool:

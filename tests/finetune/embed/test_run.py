@@ -24,6 +24,7 @@ from finetune.score.results import find_trained
 from finetune.train.batched_prediction import to_tensors
 from launch.pipeline import find_contaminated
 from launch.tools.push import find_repository
+from tests.command import run_command
 from tests.finetune.embed.conftest import sentence
 
 TEXTS = ["비가 온다", " 어제 강릉 기차 앞에서 사진을 찍었다. ", "서울의 등대은 아침에 문을 연다." * 60, "ㅠ"]
@@ -143,9 +144,12 @@ def test_sources_and_forms_of_the_training_data(config: EmbedConfig, inputs: Emb
     ("a.txt", "가\n", "expected a file named .csv"),
 ])  # fmt: skip
 def test_unusable_files_are_explained(
-    config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path, name: str, content: str, message: str
+    config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path, name: str, content: str, message: str, capsys: Any
 ) -> None:
     (tmp_path / name).write_text(content, "utf-8")
     with pytest.raises(BadInput) as error:
         prepare(config.model_copy(update={"train": (str(tmp_path / name),)}), inputs)
     assert message in str(error.value)
+    checked = run_command(None, "embed", "smoke", f"embed.train={tmp_path / name}", f"--runs={tmp_path}", "--dry-run")
+    assert checked.code == 2
+    assert message in capsys.readouterr().out.replace("\n", " ")
