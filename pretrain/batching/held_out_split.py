@@ -68,10 +68,10 @@ class Split:
                 f"{', '.join(names)} ({OTHER_SOURCES}: all that are not named)"
             )
         by_name = {name: weights.get(name, weights.get(OTHER_SOURCES, 1.0)) for name in names}
-        rows, sizes = self._by_source(length, [number for number, name in enumerate(names) if by_name[name] > 0])
-        if not sizes:
+        rows, counts = self._by_source(length, [number for number, name in enumerate(names) if by_name[name] > 0])
+        if not counts:
             raise BadInput("pretrain.rows.sources: no source with a weight above 0 has training rows; raise a weight")
-        return rows, {names[number]: size for number, size in sizes.items()}, by_name
+        return rows, {names[number]: size for number, size in counts.items()}, by_name
 
     def _training(self, length: int) -> RowSource:
         rows = self._rows(length, self.held_out_units, self.total_units)

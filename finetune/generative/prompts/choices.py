@@ -113,8 +113,8 @@ def _search(reader: Reader, text: str) -> str | None:
         if any(named):
             return _only(choice for choices in named for choice in choices)
     found = reader.read(text)
-    if alone := [choice for line in reader.lines(text) if (choice := reader.alone(line))]:
-        return _only(alone + [named.choice for named in found if named.status == "claimed"])
+    if lines := [choice for line in reader.lines(text) if (choice := reader.alone(line))]:
+        return _only(lines + [named.choice for named in found if named.status == "claimed"])
     return _decide(found, is_unsure=refuses(text) or doubts(text))
 
 
