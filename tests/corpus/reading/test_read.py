@@ -41,7 +41,7 @@ def texts_of(path: Path) -> list[str]:
     ("name", "content"),
     [
         ("a.jsonl", JSONL),
-        ("a.jsonl.gz", gzip.compress(JSONL)),
+        ("a.jsonl.gz", gzip.compress(JSONL, mtime=0)),
         ("a.jsonl.zst", zstandard.compress(JSONL)),
         ("two-frames.jsonl.zst", zstandard.compress(JSONL[:50]) + zstandard.compress(JSONL[50:])),
         ("crlf.jsonl", JSONL.replace(b"\n", b"\r\n")),

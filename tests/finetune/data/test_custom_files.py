@@ -32,7 +32,7 @@ ROWS = [{"text": "금리를 내렸다", "label": "경제"}, {"text": "비가 온
         ("a.csv", TABLE.encode("utf-16")),
         ("a b (1).CSV", TABLE.replace("\n", "\r\n").encode("cp949")),
         ("a.csv", TABLE.replace("\n", "\r").encode()),
-        ("a.CSV.GZ", gzip.compress(TABLE.encode("cp949"))),
+        ("a.CSV.GZ", gzip.compress(TABLE.encode("cp949"), mtime=0)),
         ("a.csv", TABLE.replace(",", ";").encode()),
         ("a.csv", TABLE.replace(",", "\t").encode()),
         ("a.csv", (TABLE.replace("\n", "\n\n,\n,,,\n") + "\n").encode()),  # empty rows, as spreadsheets write them
