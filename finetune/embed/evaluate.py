@@ -54,8 +54,10 @@ def standardize(values: Scores) -> Scores:
 
 
 def rows_of_pairs(part: EvaluationSet, scores: Scores) -> list[Row]:
-    """Lines of predictions.jsonl, with seven digits as in KLUE-STS."""
-    return [Row(g, gold, float(f"{s:.7g}")) for g, gold, s in zip(part.guids, part.golds, scores, strict=True)]
+    """Lines of predictions.jsonl. Scores are standardized, which changes no metric: `malmoi compare` swaps the
+    predictions of two systems, so they need one scale."""
+    even = standardize(scores)
+    return [Row(g, gold, float(f"{s:.7g}")) for g, gold, s in zip(part.guids, part.golds, even, strict=True)]
 
 
 def rows_of_rankings(part: EvaluationSet, ranked: Sequence[Sequence[str]]) -> list[Row]:

@@ -6,6 +6,7 @@ good as morphemes without function words (nDCG@10 88.4 and 89.1) at a tenth of t
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -55,6 +56,7 @@ class Bm25:
         """Index tokenized texts, at least one of them not empty."""
         import bm25s
 
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
         index = bm25s.BM25(k1=K1, b=B)
         index.index(list(token_lists), show_progress=False)
         return cls(index)

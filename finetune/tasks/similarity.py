@@ -5,8 +5,8 @@ kind. Legend: ``N`` rows.
 
 ```
 kind     gold                       prediction              metrics, 0..100
-graded   a number                   cosine                  Pearson, Spearman (from -100)
-binary   1 or 0                     cosine                  average precision
+graded   a number                   standardized cosine     Pearson, Spearman (from -100)
+binary   1 or 0                     standardized cosine     average precision
 ranking  ids of right passages      ids of 100 passages     nDCG@10, MRR@10, recall@100
 ```
 """
