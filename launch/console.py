@@ -193,7 +193,7 @@ def print_table(table: Table, console: Console) -> None:
     """Print it; long cells are folded, and text such as "[UNK]" is not markup."""
     printed = RichTable(
         title=Text(escape_controls(table.title)), title_justify="left",
-        caption=Text(escape_controls(table.note)) if table.note else None, caption_justify="left",
+        caption=Text(escape_controls(table.note, keep="\n")) if table.note else None, caption_justify="left",
         padding=(0, 0 if len(table.heads) >= WIDE else 1), min_width=min(76, console.width) if table.note else None,
     )  # fmt: skip
     for column, head in enumerate(table.heads):

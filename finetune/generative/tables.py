@@ -24,7 +24,7 @@ class ResultTable(NamedTuple):
 
 def kr_eval_table(results: Sequence[Summary], as_published: bool) -> ResultTable:
     """One row per llm-kr-eval file and metric, from the content of ``scores.json``."""
-    heads = ["file", "metric", "score", "95 %", *(["published"] if as_published else []), "form", "read", "n"]
+    heads = ["file", "metric", "score", "95 %", *(["published"] if as_published else []), "form", "read", "cut", "n"]
     rows = []
     for result in results:
         for metric, measured in result["metrics"].items():
@@ -32,10 +32,18 @@ def kr_eval_table(results: Sequence[Summary], as_published: bool) -> ResultTable
             cells = [result["task"], metric, number(measured["value"])]
             cells.append(f"{interval[0]:.2f}\nto {interval[1]:.2f}" if interval else "–")
             cells += [number(result["as_published"][metric])] if as_published else []
-            rows.append([*cells, percent(result["control"]), percent(result["read"]), f"{result['n']:,}"])
+            rows.append(
+                [
+                    *cells,
+                    percent(result["control"]),
+                    percent(result["read"]),
+                    f"{result['cut_answers']:,}",
+                    f"{result['n']:,}",
+                ]
+            )
     note = (
         "Form: share of answers in the exact form that the file demands (the published control score). "
-        "Read: share of answers that could be parsed."
+        "Read: share of answers that could be parsed. Cut: answers that ended at the limit of tokens."
     )
     signatures = dict.fromkeys(f"BLEU: {result['bleu']}" for result in results if "bleu" in result)
     title = f"{results[0]['model']}, {results[0]['shots']} examples shown"

@@ -30,6 +30,12 @@ RunFolder = Annotated[
 ]
 METHOD_HELP = """\
 generation: parse the generated text. likelihood: choose the most likely label (hf/ models; YNAT, NLI and RE only)."""
+MaxTokens = Annotated[
+    int | None, typer.Option(min=1, help="Limit on the length of an answer. Default: by task or file.")
+]
+ThinkingTokens = Annotated[
+    int, typer.Option(min=0, help="Budget for the thoughts of a reasoning model before its answer.")
+]
 ORDER_HELP = """\
 Contamination test (hf/ models only): compare the perplexity of the file order with N shuffled orders."""
 Method = Annotated[Literal["generation", "likelihood"], typer.Option(help=METHOD_HELP)]
@@ -67,6 +73,8 @@ def ask_tasks(
     attempts: Annotated[int, typer.Option(min=1, help="Maximum number of requests per question.")] = 6,
     price_in: Annotated[float | None, typer.Option(min=0, help="Price of a million input tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Price of a million output tokens.")] = None,
+    max_tokens: MaxTokens = None,
+    thinking_tokens: ThinkingTokens = 0,
     order_check: OrderCheck = None,
     runs: Annotated[Path, typer.Option(help="Directory for run outputs, if a recipe is given.")] = Path("runs"),
 ) -> None:
@@ -81,8 +89,8 @@ def ask_tasks(
         require_hf(model, "--order-check")
     prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
     prompted_tasks, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
-    client = Client(model, connections, attempts, method == "likelihood")
-    results = run(prompted_tasks, client, folder, seed=seed, prices=prices)
+    client = Client(model, connections, attempts, method == "likelihood", thinking_tokens)
+    results = run(prompted_tasks, client, folder, seed=seed, prices=prices, max_tokens=max_tokens)
     print_table(results_table(results), PlainConsole())
     if order_check is not None:
         from finetune.generative.client.likelihood import load_scorer
@@ -103,6 +111,8 @@ def run_kr_eval(
     as_published: Annotated[
         bool, typer.Option("--as-published", help="Also show the scores of the published code, bugs included.")
     ] = False,
+    max_tokens: MaxTokens = None,
+    thinking_tokens: ThinkingTokens = 0,
     connections: Connections = 8,
 ) -> None:
     """Score a model on llm-kr-eval files of any task: metrics over the whole file, with intervals.
@@ -114,7 +124,10 @@ def run_kr_eval(
     from finetune.generative.kr_eval.run import run_files
     from finetune.generative.tables import kr_eval_table
 
-    results = run_files(files, Client(model, connections), out, shots=shots, samples=samples, as_published=as_published)
+    client = Client(model, connections, thinking_tokens=thinking_tokens)
+    results = run_files(
+        files, client, out, shots=shots, samples=samples, as_published=as_published, max_tokens=max_tokens
+    )
     show(kr_eval_table(results, as_published))
     for result in results:
         if result["unanswered"]:
@@ -188,7 +201,8 @@ def export_lm_eval(
     from finetune.task_names import TASK_NAMES
 
     written = export_lm_eval(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
-    typer.echo(f"{len(written)} tasks: lm_eval --include_path {folder} --tasks {','.join(p.stem for p in written)}")
+    arguments = f"--include_path {folder} --tasks {','.join(p.stem for p in written)}"
+    typer.echo(f"{len(written)} tasks: lm_eval --model hf --model_args pretrained=MODEL,add_bos_token=True {arguments}")
 
 
 @export_app.command("llm-kr-eval")

@@ -76,6 +76,7 @@ class Client:
         model: its Inspect name: ``openai-api/NAME/MODEL``, ``hf/FOLDER`` and others.
         connections: concurrent requests; for ``hf/`` models the batch size.
         attempts: maximum number of requests per question.
+        thinking_tokens: budget for thoughts, in addition to the limit of an answer.
         is_likelihood: compare ``Question.choices`` instead of generating text (``hf/`` models only).
     """
 
@@ -83,6 +84,7 @@ class Client:
     connections: int = 8
     attempts: int = 6
     is_likelihood: bool = False
+    thinking_tokens: int = 0
 
 
 def ask(questions: Sequence[Question], client: Client) -> list[Answer]:
@@ -142,7 +144,8 @@ async def _ask_one(model: Model, question: Question, client: Client, version: st
     from inspect_ai.model import CachePolicy, GenerateConfig
 
     config = GenerateConfig(
-        max_tokens=question.max_tokens,
+        max_tokens=question.max_tokens + client.thinking_tokens,
+        reasoning_tokens=client.thinking_tokens or None,
         attempt_timeout=None if is_local(client.model) else TIMEOUT_SECONDS,
         extra_body={"choices": question.choices} if client.is_likelihood else None,
     )
@@ -163,6 +166,25 @@ def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
     from inspect_ai.model import ChatMessageAssistant, ChatMessageUser
 
     return [(ChatMessageUser if role == "user" else ChatMessageAssistant)(content=text) for role, text in messages]
+
+
+MAX_CUT_SHARE = 0.05  # of answers that ended at the limit and could not be parsed
+
+
+def check_cut(name: str, answers: Sequence[Answer], are_parsed: Sequence[bool], max_tokens: int) -> int:
+    """The number of answers that ended at the limit.
+
+    ``BadInput``: more than ``MAX_CUT_SHARE`` of the answers were cut and cannot be parsed; the model is not at fault.
+    """
+    cut = [answer.stop == "max_tokens" for answer in answers]
+    lost = sum(is_cut and not is_parsed for is_cut, is_parsed in zip(cut, are_parsed, strict=True))
+    if lost > MAX_CUT_SHARE * len(answers):
+        raise BadInput(
+            f"{name}: {lost} of {len(answers)} answers were cut at {max_tokens} tokens and cannot be parsed, so their "
+            f"score says nothing about the model; run again with --max-tokens {4 * max_tokens}, and for models that "
+            "think first, --thinking-tokens 4096"
+        )
+    return sum(cut)
 
 
 def sum_costs(answers: Sequence[Answer]) -> dict[str, Any]:

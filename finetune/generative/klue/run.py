@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +31,10 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import write_json, write_json_lines
 from finetune.data.split import Data, find, load_data
 from finetune.examples import Example, Prediction, Row
-from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
+from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
 from finetune.generative.client.models import check_name, is_local, read_version, require_hf
 from finetune.generative.prompts import PROMPTS
+from finetune.generative.prompts.answers import outcome
 from finetune.generative.prompts.prompt import Message, TaskPrompt, build_messages, draw_shots
 from finetune.metrics import softmax
 from finetune.queue.jobs import folder_name
@@ -40,6 +43,7 @@ from finetune.score.bootstrap import SAMPLES, SEED
 from finetune.score.scores import defined_tables, find_errors, installed_versions, scores_record
 from finetune.task import Task
 from finetune.task_names import full_name
+from finetune.tasks.ner.task import find_entities
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +93,9 @@ def load_prompted_task(
     if limit is not None:
         chosen = chosen.model_copy(update={"max_dev_examples": limit})
     data = load_data(task, folder, chosen, needs_train=needs_train)
+    if name == "klue-sts" and data.scored:
+        mean = fmean(example.gold for example in data.scored)
+        prompt = replace(prompt, unparsed=lambda example: mean)
     drawn = draw_shots(prompt, data.training, shots, seed, data.scored) if shots else ()
     return PromptedTask(task, prompt, data, tuple(drawn))
 
@@ -103,13 +110,17 @@ class ParsedAnswer(NamedTuple):
 
 def run(
     tasks: Sequence[PromptedTask], client: Client, out: Path, *, seed: int = 1,
-    prices: tuple[float, float] | None = None,
+    prices: tuple[float, float] | None = None, max_tokens: int | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Ask all tasks and write their results; returns the content of each ``scores.json``.
 
     Args:
         seed: that drew the few-shot examples.
         prices: of a million input and output tokens; None if unknown.
+        max_tokens: limit on the length of an answer; default: that of the task.
+
+    Raises:
+        BadInput: too many answers of a task were cut; its files are written.
     """
     check_name(client.model)
     if client.is_likelihood:
@@ -124,17 +135,22 @@ def run(
         prompt, shots = prompted.prompt, f"{len(prompted.shots)}-shot"
         choices = prompt.choices if client.is_likelihood else ()
         examples = prompted.data.scored
-        questions = [Question(e.guid, prompted.messages(e), prompt.max_tokens, choices) for e in examples]
+        limit = max_tokens or prompt.max_tokens
+        questions = [Question(e.guid, prompted.messages(e), limit, choices) for e in examples]
         answers = ask(questions, client)
-        settings, more = shots, dict[str, Any](method="generation", max_tokens=prompt.max_tokens)
+        settings, more = shots, dict[str, Any](method="generation", max_tokens=limit)
         if client.is_likelihood:
             cut = sum(answer.stop == "max_tokens" for answer in answers)
             settings, more = f"likelihood, {shots}", {"method": "likelihood", "normalised_by": "character", "cut": cut}
         about = {"model": client.model, "settings": settings, "seed": seed}
         folder = out / "finetune" / prompted.task.name / folder_name(client.model) / folder_name(settings)
         parsed = parse_answers(prompted, answers, client.is_likelihood)
+        if not client.is_likelihood:
+            more["cut_answers"] = sum(answer.stop == "max_tokens" for answer in answers)
         results.append(write_result(folder / f"seed-{seed}", prompted, parsed, about, more, prices))
         _report(results[-1])
+        if not client.is_likelihood:
+            check_cut(prompted.task.name, answers, [one.is_parsed for one in parsed], limit)
     return results
 
 
@@ -165,6 +181,10 @@ def write_result(
     (folder / "scores.json").unlink(missing_ok=True)
     rows = [Row(e.guid, e.gold, *one.prediction) for e, one in zip(data.scored, parsed, strict=True)]
     write_json_lines(folder / "predictions.jsonl", (row._asdict() for row in rows))
+    outcomes = Counter(
+        outcome(one.answer.text, is_parsed=one.is_parsed) for one in parsed if one.answer.text is not None
+    )
+    wrong = sum(task.inspection.differs(row) for row, one in zip(rows, parsed, strict=True) if one.is_parsed)
     answers = (
         {"guid": a.id, "answer": a.text, "is_parsed": is_parsed, "stop": a.stop, "error": a.error}
         for a, _, is_parsed in parsed
@@ -182,6 +202,8 @@ def write_result(
         **scores_record(task, rows, data.training, data.scored, SAMPLES, SEED),
         "tables": defined_tables(task.inspection.tables(rows)), "shots": len(prompted.shots),
         "parse_rate": 100 * sum(one.is_parsed for one in parsed) / len(parsed), "unanswered": costs["unanswered"],
+        "answers": {"wrong": wrong, **{name: outcomes[name] for name in ("unread", "refused", "empty")}},
+        **_more_about(prompted, parsed, rows),
         "tokens": tokens, "price": prices and (tokens["in"] * prices[0] + tokens["out"] * prices[1]) / 1e6,
         "seconds": costs["seconds"], **more,
         **({"model_files": read_version(about["model"])} if is_local(about["model"]) else {}),
@@ -191,10 +213,33 @@ def write_result(
     return result
 
 
+def _more_about(prompted: PromptedTask, parsed: Sequence[ParsedAnswer], rows: Sequence[Row]) -> dict[str, Any]:
+    """KLUE-NER: share of the named entities that are right; KLUE-MRC: share of answers that are not in the passage."""
+    examples, prompt = prompted.data.scored, prompted.prompt
+    if prompt.count_claims is not None:
+        texts = [example.inputs["text"] for example in examples]
+        right = sum(
+            len({*find_entities(text, row.gold)} & {*find_entities(text, row.prediction)})
+            for text, row in zip(texts, rows, strict=True)
+        )
+        named = sum(prompt.count_claims(one.answer.text or "", e) for one, e in zip(parsed, examples, strict=True))
+        return {"named": named, "right_of_named": 100 * right / named if named else None}
+    if prompted.task.name == "klue-mrc":
+        is_out = [
+            one.is_parsed and one.prediction.value not in example.inputs["context"]
+            for one, example in zip(parsed, examples, strict=True)
+        ]
+        return {"not_in_passage": 100 * sum(is_out) / len(is_out)}
+    return {}
+
+
 def _report(result: Mapping[str, Any]) -> None:
     name, n = result["task"], result["n"]
     parsed = f", {result['parse_rate']:.1f} % of the answers were parsed" if result["method"] == "generation" else ""
     log.info("%s: %d examples%s", name, n, parsed)
+    if result["method"] == "generation":
+        counts = ", ".join(f"{count} {what}" for what, count in result["answers"].items())
+        log.info("%s: %s; %d answers ended at the limit of tokens", name, counts, result["cut_answers"])
     if result["unanswered"]:
         log.warning(
             "%s: %d of %d questions have no answer and count as wrong; run the same command to send them again",

@@ -9,8 +9,8 @@ bleu         corpus BLEU of sacrebleu over all pairs, on morphemes, effective or
 macro_f1     mean F1 of the gold classes; any other answer is a false negative of its gold class
 weighted_f1  the same, weighted by the number of gold samples per class
 ```
-An answer without a number cannot be left out of a correlation: it
-counts as the end of the file's scale that is farther from its gold. A metric is prepared once per file and then scored
+An answer without a number counts as the mean of the golds in a correlation, which
+adds nothing to it; the share of parsed answers is shown next to it. A metric is prepared once per file and then scored
 on row numbers, so that resampling is cheap. Legend: ``N`` samples, ``C`` classes.
 
 The scores of the published code with its bugs, for ``--as-published``, are at the end. Source:
@@ -116,10 +116,8 @@ def to_numbers(golds: Sequence[str], answers: Sequence[str]) -> tuple[NDArray[np
     """Golds and answers as numbers; ``read_task_file`` checks that every gold is one."""
     gold_N = np.array([math.nan if (value := parse_number(gold)) is None else value for gold in golds])
     assert not np.isnan(gold_N).any()
-    low, high = float(gold_N.min()), float(gold_N.max())
-    far_N = np.where(gold_N - low >= high - gold_N, low, high)
-    parsed = map(parse_number, answers)
-    return gold_N, np.array([far if value is None else value for value, far in zip(parsed, far_N, strict=True)])
+    mean = float(gold_N.mean())
+    return gold_N, np.array([mean if value is None else value for value in map(parse_number, answers)])
 
 
 def _class_f1(is_weighted: bool) -> Prepare:

@@ -43,7 +43,7 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
 from finetune.data.files import identify, read_json, validate, write_json, write_json_lines
-from finetune.generative.client.ask import Answer, Client, Question, ask, sum_costs
+from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
 from finetune.generative.kr_eval.metrics import (
     CORRELATIONS,
     METRICS,
@@ -251,11 +251,12 @@ LINES = Form("lines", "any lines", None, _parse_lines)
 
 def run_files(
     paths: Sequence[Path], client: Client, out: Path, *, shots: int = 0, samples: int | None = None,
-    as_published: bool = False, resamples: int = RESAMPLES,
+    as_published: bool = False, resamples: int = RESAMPLES, max_tokens: int | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Ask, score and write each file; returns the content of each ``scores.json``, in the given order.
 
-    All files are checked before the first question is sent. Of each, the first ``samples`` are used.
+    All files are checked before the first question is sent. Of each, the first ``samples`` are used. ``max_tokens``
+    replaces the limit of the files. ``BadInput``: too many answers of a file were cut; results are written.
     """
     tasks: dict[Path, TaskFile] = {}
     for path in paths:
@@ -266,23 +267,29 @@ def run_files(
             raise BadInput(f"{path}: --shots {shots}, but 'few_shots' has {len(task.few_shots)}")
         tasks[path] = task.model_copy(update={"samples": task.samples[:samples]})
     questions = [
-        Question(f"{task.name}-{number}", task.conversation(sample, shots), task.output_length)
+        Question(f"{task.name}-{number}", task.conversation(sample, shots), max_tokens or task.output_length)
         for task in tasks.values() for number, sample in enumerate(task.samples)
     ]  # fmt: skip
-    answers = ask(questions, client)  # all files at once, so that a local model is loaded once
-    results = []
+    asked = ask(questions, client)  # all files at once, so that a local model is loaded once
+    results, cuts = [], []
     for path, task in tasks.items():
-        own, answers = answers[: len(task.samples)], answers[len(task.samples) :]
+        own, asked = asked[: len(task.samples)], asked[len(task.samples) :]
         form = detect_form(task)
         lines = [_parse(form, sample, answer) for sample, answer in zip(task.samples, own, strict=True)]
         result = {
             "task": task.name, "model": client.model, "method": "generation", "shots": shots, "n": len(own),
             "file": identify(path, is_custom=True), "output_length": task.output_length,
             **_score(task, form, lines, as_published, resamples), **sum_costs(own),
+            "cut_answers": sum(answer.stop == "max_tokens" for answer in own),
         }  # fmt: skip
         write_json_lines(out / task.name / "predictions.jsonl", lines)
         write_json(out / task.name / "scores.json", result)
         results.append(result)
+        cuts.append(
+            (task.name, own, [line["prediction"] is not None for line in lines], max_tokens or task.output_length)
+        )
+    for cut in cuts:
+        check_cut(*cut)
     return results
 
 
@@ -294,9 +301,11 @@ def parse_gold(form: Form, gold: str) -> str:
 def _parse(form: Form, sample: Sample, answer: Answer) -> dict[str, Any]:
     """A line of ``predictions.jsonl``; ``prediction`` is None for an answer that cannot be parsed."""
     cleaned = clean(answer.text or "")
+    prediction = form.parse(cleaned, sample.input)
     return {
-        "guid": answer.id, "gold": parse_gold(form, sample.output), "prediction": form.parse(cleaned, sample.input),
-        "answer": answer.text, "has_form": form.is_exact and form.is_exact(cleaned), "error": answer.error,
+        "guid": answer.id, "gold": parse_gold(form, sample.output), "prediction": prediction, "answer": answer.text,
+        "outcome": None if answer.text is None else answers.outcome(answer.text, is_parsed=prediction is not None),
+        "has_form": form.is_exact and form.is_exact(cleaned), "error": answer.error,
     }  # fmt: skip
 
 
@@ -304,12 +313,16 @@ def _score(
     task: TaskFile, form: Form, lines: Sequence[dict[str, Any]], as_published: bool, resamples: int
 ) -> dict[str, Any]:
     """Metrics with intervals; the shares of answers in the exact form and of parsed answers."""
-    golds, answers = [line["gold"] for line in lines], [line["prediction"] or "" for line in lines]
+    golds, parsed = [line["gold"] for line in lines], [line["prediction"] or "" for line in lines]
     result: dict[str, Any] = {
-        "metrics": {metric: measure(metric, golds, answers, resamples) for metric in task.metrics},
+        "metrics": {metric: measure(metric, golds, parsed, resamples) for metric in task.metrics},
         "form": form.about,
         "control": 100 * sum(line["has_form"] for line in lines) / len(lines) if form.is_exact else None,
         "read": 100 * sum(line["prediction"] is not None for line in lines) / len(lines),
+        "answers": {
+            "wrong": sum(line["prediction"] not in (None, line["gold"]) for line in lines),
+            **{name: sum(line["outcome"] == name for line in lines) for name in ("unread", "refused", "empty")},
+        },
     }
     if "bleu" in task.metrics:
         result["bleu"] = bleu_signature()

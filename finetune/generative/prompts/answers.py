@@ -15,12 +15,13 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
 MAX_CHARS = 20_000  # of an answer; the rest is ignored
 MAX_JSON_STARTS = 20
+Outcome = Literal["parsed", "empty", "refused", "unread"]
 
 
 @cache
@@ -140,6 +141,14 @@ def refuses(answer: str) -> bool:
 def doubts(answer: str) -> bool:
     """Whether the model states that it does not know; words that it mentions are then no answer."""
     return _UNSURE.search(answer) is not None
+
+
+def outcome(answer: str | None, *, is_parsed: bool) -> Outcome:
+    """Why an answer counts as it does: "empty" (also while thinking), "refused", "unread", else "parsed"."""
+    text = clean(answer or "")
+    if is_parsed or not text.strip():
+        return "parsed" if is_parsed else "empty"
+    return "refused" if refuses(text) else "unread"
 
 
 def stated(text: str) -> list[str]:

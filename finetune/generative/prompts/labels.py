@@ -4,8 +4,8 @@ KLUE-RE: the published llm-kr-eval file has 29 words for 30 relations, so its ex
 names of a person from those of an organization; here each relation has its own word. The two words of the sentence are
 marked with <1> </1> and <2> </2>; entity types are not shown.
 
-KLUE-STS: an unparsed answer counts as the end of the scale farther from the gold, the worst possible answer. Counting
-it as the middle of the scale, or leaving it out, could raise the correlation of a model that skips hard questions.
+KLUE-STS: an unparsed answer counts as the mean of all golds, which adds nothing to the correlation; the parse rate is
+shown. The far end of the scale would punish manners: 5 % unparsed and the rest perfect gave a Pearson of 82.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ KLUE_STS = TaskPrompt(
     render_input=fields_renderer(sentence1="문장 1", sentence2="문장 2"),
     render_gold=lambda example: f"{example.gold:.2f}".removesuffix("0"),  # "3.71", "4.0"
     parse=parse_similarity,
-    unparsed=lambda example: MAX_SIMILARITY if example.gold < MAX_SIMILARITY / 2 else 0.0,
+    unparsed=lambda example: MAX_SIMILARITY / 2,  # a run has the mean of its golds
     max_tokens=16,
     shot_class=lambda example: str(min(int(example.gold), 4)),  # the integer part, 5 counted as 4
 )

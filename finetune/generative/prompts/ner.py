@@ -63,6 +63,11 @@ def parse(answer: str, example: Example) -> list[str] | None:
     return [tag for tag, character in zip(tags, text, strict=True) if not character.isspace()]
 
 
+def count_claims(answer: str, example: Example) -> int:
+    """The number of entities that an answer names, also of those that are not in the text."""
+    return sum(len([*_entities(line, example.inputs["text"])]) for line in answer_text(answer).split("\n"))
+
+
 def _entities(line: str, text: str) -> Iterator[Entity]:
     """The entities of a line: one whose words occur in ``text``, as written or without Markdown and quotes; else
     several separated by commas."""
@@ -122,5 +127,6 @@ KLUE_NER = TaskPrompt(
     parse=parse,
     unparsed=lambda example: [OUTSIDE] * count_letters(example),
     max_tokens=384,
+    count_claims=count_claims,
     shot_class=lambda e: next((kind for kind, *_ in find_entities(e.inputs["text"], e.gold)), NONE),  # the first
 )

@@ -15,6 +15,7 @@ def test_tasks_are_exported_with_the_command_that_runs_them(tmp_path: Path, capf
     assert done.code == 0, done.errors
     names = sorted(path.stem for path in folder.glob("*.yaml"))
     assert len(names) == 2
-    _, _, named = done.output.strip().partition(f"2 tasks: lm_eval --include_path {folder} --tasks ")
+    command = f"lm_eval --model hf --model_args pretrained=MODEL,add_bos_token=True --include_path {folder} --tasks "
+    _, _, named = done.output.strip().partition(f"2 tasks: {command}")
     assert sorted(named.split(",")) == names
     assert all(len(path.read_text("utf-8").splitlines()) == 2 for path in folder.glob("*.jsonl"))

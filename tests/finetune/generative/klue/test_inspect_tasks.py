@@ -50,7 +50,7 @@ def test_gold_answers_reach_100_in_inspect_and_silence_parses_nowhere(name, insp
     assert right["parse_rate"] == 100
     assert right[prompted.task.metrics[0]] >= 99.5  # of KLUE-NER; all others 100
     assert silent["parse_rate"] == 0
-    assert silent[prompted.task.metrics[0]] < 50
+    assert not silent[prompted.task.metrics[0]] >= 50  # nan for KLUE-STS: all answers count as the mean of the golds
 
 
 @pytest.mark.slow

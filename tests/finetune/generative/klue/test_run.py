@@ -265,10 +265,22 @@ def test_without_inspect_one_sentence_says_what_to_install(monkeypatch, tmp_path
 @pytest.mark.parametrize(
     ("result", "lines"),
     [
-        ({"method": "generation", "parse_rate": 97.26, "unanswered": 0}, ["ynat: 40 examples, 97.3 % of the answers"]),
+        (
+            {
+                "method": "generation",
+                "parse_rate": 97.26,
+                "unanswered": 0,
+                "cut_answers": 2,
+                "answers": {"wrong": 3, "empty": 1},
+            },
+            ["ynat: 40 examples, 97.3 % of the answers", "ynat: 3 wrong, 1 empty; 2 answers ended at the limit"],
+        ),
         ({"method": "likelihood", "unanswered": 0, "cut": 0}, ["ynat: 40 examples"]),
         ({"method": "likelihood", "unanswered": 0, "cut": 3}, ["ynat: 40 examples", "ynat: 3 questions are longer"]),
-        ({"method": "generation", "parse_rate": 0.0, "unanswered": 1}, ["ynat: 40 examples, 0.0 %", "ynat: 1 of 40"]),
+        (
+            {"method": "generation", "parse_rate": 0.0, "unanswered": 1, "answers": {"wrong": 0}, "cut_answers": 0},
+            ["ynat: 40 examples, 0.0 %", "ynat: 0 wrong; 0 answers", "ynat: 1 of 40"],
+        ),
     ],
 )
 def test_the_log_says_how_the_questions_went(caplog: pytest.LogCaptureFixture, result: dict, lines: list[str]) -> None:

@@ -48,9 +48,9 @@ def test_correlations_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
         assert found == pytest.approx(100 * expected(x, y)[0], abs=1e-6)
 
 
-def test_an_answer_without_a_number_counts_as_the_far_end_of_the_scale() -> None:
-    golds, answers = ["0", "2", "4", "5"], ["0", "2", "4", "모르겠습니다"]
-    expected = 100 * stats.pearsonr([0, 2, 4, 5], [0, 2, 4, 0])[0]
+def test_an_answer_without_a_number_counts_as_the_mean_of_the_golds() -> None:
+    golds, answers = ["0", "2", "4", "6"], ["0", "2", "4", "모르겠습니다"]
+    expected = 100 * stats.pearsonr([0, 2, 4, 6], [0, 2, 4, 3])[0]
     assert measure("pearson", golds, answers, samples=0)["value"] == pytest.approx(expected)
 
 

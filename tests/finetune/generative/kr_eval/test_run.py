@@ -111,7 +111,7 @@ def test_results_have_answers_and_costs_but_no_key(asked, files, tmp_path) -> No
     lines = (tmp_path / "out" / "kornli" / "predictions.jsonl").read_text("utf-8").splitlines()
     assert json.loads(lines[1]) == {
         "guid": "kornli-1", "gold": "contradiction", "prediction": "contradiction",
-        "answer": "정답은 contradiction입니다.", "has_form": False, "error": None,
+        "answer": "정답은 contradiction입니다.", "outcome": "parsed", "has_form": False, "error": None,
     }  # fmt: skip
     assert json.loads(lines[3])["prediction"] is None
     for path in (tmp_path / "out").rglob("*"):

@@ -58,15 +58,15 @@ def test_no_number_several_or_one_off_the_scale_do_not_parse(answer):
     assert STS.parse(answer, pair(1.0)) is None
 
 
-def test_an_unread_answer_lowers_the_correlation_as_the_far_end_of_the_scale(score):
-    """Golds 0, 1, 4, 5 and predictions 0, 1, 0, 5, of which 0 is for the unread third: mean 2.5 and 1.5, products of
-    the differences -2.5 x -1.5 - 1.5 x -0.5 + 1.5 x -1.5 + 2.5 x 3.5 = 11, squares 17 and 17; 11 / 17. Similar are two
-    by gold, one by prediction: F1 2/3."""
+def test_an_unread_answer_adds_nothing_to_the_correlation(score):
+    """Golds 0, 1, 4, 5 and predictions 0, 1, 2.5, 5, of which 2.5, the mean of the golds, is for the unread third: sum
+    of products of the differences 14.75, of squares 17 and 14.1875. Similar are two by gold, one by prediction: F1 2/3.
+    """
     pairs = [pair(float(gold), str(gold)) for gold in (0, 1, 4, 5)]
     found = score("klue-sts", pairs, ["0", "1", "비슷합니다", "5"])
-    assert found["pearsonr"] == pytest.approx(100 * 11 / 17)
+    assert found["pearsonr"] == pytest.approx(100 * 14.75 / (17 * 14.1875) ** 0.5)
     assert found["f1"] == pytest.approx(200 / 3)
-    assert STS.unparsed(pair(1.0)) == 5.0
+    assert STS.unparsed(pair(1.0)) == 2.5
 
 
 def test_a_gold_has_at_most_two_decimals():
