@@ -24,16 +24,16 @@ from launch.recipe import Recipe
 from tests.source_graph import PACKAGES, ROOT, WHEEL, cycles, imports, source_files
 
 MAX_LINES = {
-    "corpus": 12_100,  # 1,100 more for quality rules of raw text, the audit and clear messages of the stage
-    "tokenizer": 3_050,
-    "pretrain": 8_100,
-    "finetune": 18_000,
-    "launch": 10_400,
-    "benchmarks": 5_200,
-    "wheel": 51_500,  # the sum of 46,000 and what raw text, phases, INT8 and data cards need
+    "corpus": 11_950,  # above the guide of 11,500: quality rules of raw text, the audit and clear messages of the stage
+    "tokenizer": 3_000,
+    "pretrain": 8_000,
+    "finetune": 18_100,
+    "launch": 10_250,  # above the guide of 10,000: init, serve and embed
+    "benchmarks": 5_000,
+    "wheel": 51_500,
 }
-MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 200, 245, 40
-MAX_DOCS_WORDS, MAX_PAGE_WORDS = 26_500, 1_800
+MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 195, 230, 38
+MAX_DOCS_WORDS, MAX_PAGE_WORDS = 26_400, 1_800
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 40
 MEDIAN_FILE_LINES = range(120, 251)
 SLIVER_LINES = (
