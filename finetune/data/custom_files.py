@@ -29,7 +29,7 @@ LONGEST_CELL = 1 << 26  # characters; the csv module's own limit is 131,072, a l
 SHOWN = 12  # columns named in a message
 TAG = re.compile(r"O|[BIESUL]-\S+")
 NO_WORD = "no word in it; expected a word and its tag on each line, and an empty line between sentences"
-PART = re.compile(r"\d+[-.]\d+")  # number of a range of words or of an empty word in CoNLL-U
+PART = re.compile(r"\d{1,6}[-.]\d{1,6}")  # number of a range of words or of an empty word in CoNLL-U
 
 
 class Record(NamedTuple):

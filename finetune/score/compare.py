@@ -72,7 +72,8 @@ class Tested:
         if not has_seeds:
             return "not shown; train both with 3 or more seeds"
         if (needed := self.seeds_needed()) is not None:
-            return f"not shown; {needed:,} seeds would be needed"
+            there = min(estimate.seeds for estimate in self.estimates)  # they might have been enough, by power
+            return f"not shown; {max(needed, there + 1):,} seeds would be needed"
         if (shown := found.seeds_to_show(ALPHA / self.family)) is not None:
             return f"not shown; {shown:,} seeds would show it if the difference stays the same"
         times = found.examples_needed(ALPHA / self.family)

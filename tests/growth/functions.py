@@ -54,6 +54,12 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.pii\.streams\.explain_problem|launch\.pii\.streams\.print_note": "our own messages",
     r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
+    r"finetune\.embed\.embedder\.build_net|finetune\.generative\.client\.ask\.check_cut": NAMES,
+    r"finetune\.generative\.prompts\.answers\.any_of": OWN,
+    r"finetune\.generative\.prompts\.ner\.count_claims": "the parts of parse, which is called",
+    r"finetune\.tasks\.similarity\.score_ranking": NAMES,
+    r"finetune\.embed\.lexical\.tfidf_cosines": "counts of the bigrams, which is called",
+    r"finetune\.embed\.embedder\.tokenize": "the tokenizers of transformers, as in finetune.examples",
     r"corpus\.decontamination\.(?:benchmarks\..*)": NAMES,
     r"corpus\.decontamination\.index\.build_index": MODEL,
     r"corpus\.quality\.toxicity\..*": MODEL,
@@ -188,7 +194,9 @@ ASKED = {"text": "윤슬 가 1.", "words": ["가", "1."], "context": "윤슬 가
 
 def _answer(task: str, text: str) -> None:
     """A model's answer is read."""
-    PROMPTS[task].parse(text, Example("a", None, ASKED))
+    PROMPTS[task].parse(
+        text, Example("a", None, ASKED | {"title": "은행 금리 오른다", "sentence1": "가", "sentence2": "나"})
+    )
 
 
 CALLS: dict[str, Callable[[str], object]] = {

@@ -162,7 +162,7 @@ def test_every_row_of_the_latex_table_has_all_columns() -> None:
     text = main_table(*(fake_result("ynat", name, "x=1,y", 1) for name in (ODD, "b&c", "한국어_모델")))
     (columns,) = re.findall(r"\\begin\{tabular\}\{([lr]+)\}", text)
     rows = [line for line in text.splitlines() if line.endswith(r" \\")]
-    assert len(rows) == 2 and columns == "llrrrrr"
+    assert len(rows) == 2 and columns == "llrrrrrr"
     assert [len(re.findall(r"(?<!\\)&", row)) for row in rows] == [len(columns) - 1] * 2
     assert not re.search(r"(?<!\\)[#_]", text) and text.count(r"b\&c") == 1
 

@@ -174,7 +174,7 @@ MAX_CUT_SHARE = 0.05  # of answers that ended at the limit and could not be pars
 def check_cut(name: str, answers: Sequence[Answer], are_parsed: Sequence[bool], max_tokens: int) -> int:
     """The number of answers that ended at the limit.
 
-    ``BadInput``: more than ``MAX_CUT_SHARE`` of the answers were cut and cannot be parsed; the model is not at fault.
+    ``BadInput``: more than ``MAX_CUT_SHARE`` of the answers were cut and cannot be parsed, so the score says nothing.
     """
     cut = [answer.stop == "max_tokens" for answer in answers]
     lost = sum(is_cut and not is_parsed for is_cut, is_parsed in zip(cut, are_parsed, strict=True))

@@ -63,7 +63,9 @@ _TURN_ENDS = re.compile(
     re.IGNORECASE,
 )
 
-_TWO_ANSWERS = re.compile(r"\n\s*(?:또는|혹은|아니면|or)\s*\n|(?:정답|답변?|답안|answer) ?[2B나] ?:", re.IGNORECASE)
+_TWO_ANSWERS = re.compile(
+    r"\n[ \t]{0,8}(?:또는|혹은|아니면|or)[ \t]{0,8}\n|(?:정답|답변?|답안|answer) ?[2B나] ?:", re.IGNORECASE
+)
 _CALLED_WRONG = re.compile(
     r"(?:다음|아래|위)[^.\n]{0,12}(?:답|내용|결과|분석)[^.\n]{0,8}(?:틀|아니|아닙|오답|잘못)|(?:쓰|하|적으)면 안 "
 )
@@ -71,9 +73,7 @@ _RULE = re.compile(r"[\s|:=*_~#.-]+")  # a line that draws a rule
 
 # --- marked answers
 
-_TAGGED = re.compile(
-    r"<(answer|final_answer|final|정답|답|답변|output|result|label)>(.*?)</\1>", re.DOTALL | re.IGNORECASE
-)
+_TAG = re.compile(r"<(answer|final_answer|final|정답|답|답변|output|result|label)>", re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\s?\{((?:[^{}]|\{[^{}]*\})*)\}")
 _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}")
 _LEAD = rf"(?:{any_of('answer_lead_ins')}[,:!.]?\s+){{0,3}}"
@@ -170,8 +170,7 @@ def answer_text(answer: str) -> str:
     value = read_json_answer(text)
     if value is not None:
         return "없음" if value in ([], {}) else "\n".join(as_lines(value))
-    tagged = _TAGGED.findall(text)
-    return tagged[-1][1] if tagged else text
+    return (_tagged(text) or [text])[-1]
 
 
 def marked_answers(text: str) -> list[str]:
@@ -180,9 +179,21 @@ def marked_answers(text: str) -> list[str]:
     if value is not None:
         lines = as_lines(value)
         return lines if lines and isinstance(value, list) else ["\n".join(lines)]
-    if tagged := [inner.strip() for _, inner in _TAGGED.findall(text)]:
+    if tagged := [inner.strip() for inner in _tagged(text)]:
         return tagged
     return [_LATEX.sub(r"\1", inner).strip() for inner in _BOXED.findall(text)]
+
+
+def _tagged(text: str) -> list[str]:
+    """What is between ``<answer>`` and ``</answer>``; up to the first tag that is not closed."""
+    found, at = list[str](), 0
+    while begin := _TAG.search(text, at):
+        end = re.compile(f"</{begin[1]}>", re.IGNORECASE).search(text, begin.end())
+        if end is None:
+            break
+        found.append(text[begin.end() : end.start()])
+        at = end.end()
+    return found
 
 
 def _below_headings(text: str) -> Iterator[str]:

@@ -22,6 +22,7 @@ from finetune.generative.prompts.answers import any_of, bare, clean, doubts, lin
 
 Status = Literal["claimed", "marked", "mentioned", "conceded", "void", "same"]
 
+CHARS_BEFORE = 100  # of a sentence, that decide how a choice is named
 _CIRCLED = {0x2460 + n: f"{n + 1}번" for n in range(9)} | {0x24B6 + n: f"{chr(65 + n)}번" for n in range(26)}
 _ORDINALS = {"첫": 1, "두": 2, "세": 3, "네": 4, "다섯": 5}
 _ORDINAL = re.compile(
@@ -179,7 +180,10 @@ class Reader:
             concludes = is_stated or _CONCLUDES.match(sentence) is not None
             matches = self.matches(sentence)
             ends = [*(match.start() for match in matches[1:]), len(sentence)][: len(matches)]
-            statuses = [_status(sentence, m, end) for m, end in zip(matches, ends, strict=True)]
+            is_question = sentence.rstrip(" )\"'”’*").endswith("?")
+            statuses = [
+                "void" if is_question else _status(sentence, m, end) for m, end in zip(matches, ends, strict=True)
+            ]
             for place in range(len(statuses) - 1, -1, -1):
                 if statuses[place] == "same":  # "함의도 모순도 아닌": what is said of the last is said of all
                     statuses[place] = statuses[place + 1] if place + 1 < len(statuses) else "mentioned"
@@ -191,12 +195,11 @@ class Reader:
 
 def _status(sentence: str, match: re.Match[str], end: int) -> Status:
     """How a choice is named; the text up to the next one decides."""
-    before, rest = sentence[: match.start()], sentence[match.end() : end]
+    before, rest = sentence[max(0, match.start() - CHARS_BEFORE) : match.start()], sentence[match.end() : end]
     if end < len(sentence) and _JOINED.fullmatch(rest):
         return "void" if _MORE_THAN.search(rest) else "same"
     tail = _BRACKETS.sub("", rest).lstrip(_QUOTE_SIGNS)
-    is_open = sentence.rstrip(" )\"'”’*").endswith("?") or _OPEN.search(before) or _NOT_BEFORE.search(before)
-    if is_open or _POSSIBLE.match(tail):
+    if _OPEN.search(before) or _NOT_BEFORE.search(before) or _POSSIBLE.match(tail):
         return "void"
     border = _CLAUSE_END.search(tail)
     if _DENIED.match(tail[: border.start()] if border and border.start() > 0 else tail):
@@ -283,7 +286,7 @@ class ChoiceReader(Reader):
 
 def _is_option(sentence: str, match: re.Match[str]) -> bool:
     """Whether there is a sign of an option: "A번", "(A)", "정답은 A"; "A difficult question" has none."""
-    is_after = _IS_BEFORE.search(sentence[: match.start()])
+    is_after = _IS_BEFORE.search(sentence[max(0, match.start() - CHARS_BEFORE) : match.start()])
     return bool(is_after or _OPTION_AFTER.match(sentence, match.end()) or _ASSERTED.match(sentence, match.end()))
 
 

@@ -30,7 +30,7 @@ MAX_VALUE_CHARS = 80  # the longest value of the ontology has 23
 MAX_TOKENS = 512  # dev has up to 20 entries
 
 _DOMAINS = "|".join(dict.fromkeys(slot.partition("-")[0] for slot in SLOTS))
-_SLOT = rf"[\W_]*(?:\d{{1,2}}\s*\|\s*)?({_DOMAINS})\s*[-–—]\s*"
+_SLOT = rf"[\W_]{{0,20}}(?:\d{{1,2}}\s{{0,3}}\|\s{{0,3}})?({_DOMAINS})\s{{0,3}}[-–—]\s{{0,3}}"
 _LINE = re.compile(_SLOT + r"([^:=→|\n]{1,40}?)[\"'`*\s]*(?:[:=→|]|->)(.*)")
 _ENTRY = re.compile(_SLOT + r"([^-:=→\n]{1,40})\s*-(?!>)(.*)")  # as the official files write it
 _NEXT = re.compile(rf"[,;]\s*(?=[\"'`*]*(?:{_DOMAINS})\s*[-–—])")  # of several entries on one line

@@ -40,7 +40,7 @@ def test_models_of_a_run_are_compared_by_its_name(run: Path, capfd: Capture, mon
     ended = run_command(capfd, "compare", "toy")
     assert ended.code == 0, ended.errors
     assert "a: model of toy, b: better of toy" in ended.output
-    assert "Seeds: 2. Examples: 120. p: t over paired seeds and examples" in " ".join(ended.output.split())
+    assert "Seeds: 2. Examples: 120. p: t over seeds and examples" in " ".join(ended.output.split())
     assert "NOTE: ynat, better: selected by its score on the scored examples" in ended.output
     found = json.loads(run_command(capfd, "compare", "toy", "--json").output)
     (test,) = found["tests"]

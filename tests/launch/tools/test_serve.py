@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ def ask(port: int, path: str, body: Any = None, **headers: str) -> tuple[int, An
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     content = None if body is None else body if isinstance(body, bytes) else json.dumps(body)
     kind = {} if body is None else {"Content-Type": "application/json"}
-    connection.request("GET" if body is None else "POST", path, content, kind | headers)
+    with suppress(BrokenPipeError):  # the server has answered before all of a large body was sent
+        connection.request("GET" if body is None else "POST", path, content, kind | headers)
     answer = connection.getresponse()
     return answer.status, json.loads(answer.read())
 

@@ -117,7 +117,7 @@ def test_tokens_of_each_source_have_their_share(made: Path, tiny, packing: str) 
 @pytest.mark.parametrize("packing", ["blocks", "documents"])
 def test_a_number_is_the_power_of_the_natural_shares(made: Path, tiny, packing: str, power: float) -> None:
     config = tiny(steps=1000, sources=power, packing=packing, dropout=0.0)
-    assert str(phases(config)[0]).endswith(f"sources to the power of {power}")
+    assert str(phases(config)[0]).endswith(f"sources to the power of {power:g}")
     store = open_store(made / "tokens", made / "tokenizer")
     rows, natural, weights = split_rows(store, config).training_rows(32, config.rows.sources)
     mixture = Mixture(rows, natural, weights, config.seed)
