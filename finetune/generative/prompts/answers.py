@@ -80,7 +80,6 @@ _LEAD = rf"(?:{any_of('answer_lead_ins')}[,:!.]?\s+){{0,3}}"
 _NAME = rf"(?:최종\s?|올바른\s?|가장 적절한\s?)?{any_of('answer_names')}"
 _SIGN = r"(?:[\]】)>]\s|은|는|\||:|=|->|→|⇒|입니다:|이|\s(?:is|would be|should be)\b:?)"
 PREFIX = re.compile(rf"{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
-STARTS_WITH_PREFIX = re.compile(rf"{_LEAD}{_NAME}[\"'”’`*_\s]*{_SIGN}\s*", re.IGNORECASE)
 HEADING = re.compile(
     rf"{_LEAD}{_NAME}\s?[:.]?\s?[|>]?"
     r"|.{0,60}?(?:다음과 같습니다|아래와 같습니다|here(?: is|['’]s) (?:the|my) answer)[.:]?",
