@@ -19,6 +19,7 @@ from launch.console import PlainConsole, ToolsOrDefault, print_json, run_app, se
 from launch.demo.page import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
+from launch.tools.benchmark import benchmark_app
 from launch.tools.compare import compare_results, ensemble
 from launch.tools.embed import encode, index, search
 from launch.tools.init import init
@@ -191,6 +192,7 @@ for _verb, _purpose, _example in STAGE_VERBS:
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.add_typer(llm_app, name="llm", rich_help_panel=TOOLS)
+app.add_typer(benchmark_app, name="benchmark", rich_help_panel=TOOLS)
 app.command("launch", rich_help_panel=STAGES)(launch_on_cluster)
 app.command("init", rich_help_panel=STATUS)(init)
 app.command("predict", rich_help_panel=TOOLS)(predict)

@@ -1,0 +1,188 @@
+"""Files of a benchmark folder: items, votes, gold and drops as JSON lines, counts by reason, and unchanged steps.
+
+Every file is written atomically, so a stopped step starts again from whole files. Worker ids are replaced by keyed
+hashes; the key stays in the folder, in a file that only its owner can read, and is never published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.atomic_files import atomic_file, file_digest
+from corpus.documents.errors import BadInput
+from finetune.annotation.config import FILE_NAME, Benchmark
+from finetune.data.custom_files import Record, read_json_lines
+from finetune.data.files import write_json, write_json_lines
+
+ITEMS, VOTES, GOLD, DROPPED = "items.jsonl", "votes.jsonl", "gold.jsonl", "dropped.jsonl"
+EXCLUDED, ADJUDICATE, KEY = "excluded.json", "adjudicate.jsonl", "worker-key"
+SPLITS = ("train", "dev", "test")
+ETHICS = ("hate", "bias", "pii")  # what workers report (6.2)
+Span = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A candidate: texts by name, spans in the first text, and what is known (date, group, section, pair …)."""
+
+    id: str
+    source: str
+    texts: Mapping[str, str]
+    spans: tuple[Span, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The first text, to which spans refer."""
+        return next(iter(self.texts.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A worker's label for an item.
+
+    Attributes:
+        worker: hashed id; "" if unknown.
+        value: as ``TaskForm.vote`` says; None where the worker reported the item or could not decide.
+        role: worker, author (wrote the text and meant this label) or adjudicator (decides alone).
+        reports: hate, bias, pii, undecided, translation.
+    """
+
+    item: str
+    worker: str
+    value: Any
+    role: str = "worker"
+    reports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """The settled label of an item."""
+
+    item: str
+    value: Any
+    votes: int
+
+
+def read_items(folder: Path) -> list[Item]:
+    """The items of a folder in order; ``BadInput`` if there are none or an id occurs twice."""
+    items = [
+        Item(r["id"], r["source"], r["texts"], tuple((s, e, label) for s, e, label in r.get("spans", ())), r["about"])
+        for r in _read(folder / ITEMS, ("id", "source", "texts", "about"), "`malmoi benchmark draw` or take-in")
+    ]
+    if len({item.id for item in items}) < len(items):
+        twice = next(name for name, count in Counter(item.id for item in items).items() if count > 1)
+        raise BadInput(f"{folder / ITEMS}: two items have the id {twice}; remove one")
+    return items
+
+
+def read_votes(folder: Path) -> dict[str, list[Vote]]:
+    """Votes by item, in the order of their file."""
+    votes = defaultdict[str, list[Vote]](list)
+    for r in _read(folder / VOTES, ("item", "worker", "value"), "`malmoi benchmark take-in`"):
+        reports = tuple(r.get("reports", ()))
+        votes[r["item"]].append(Vote(r["item"], r["worker"], r["value"], r.get("role", "worker"), reports))
+    return votes
+
+
+def read_gold(folder: Path) -> dict[str, Gold]:
+    """Gold by item."""
+    rows = _read(folder / GOLD, ("item", "value", "votes"), "`malmoi benchmark settle`")
+    return {r["item"]: Gold(r["item"], r["value"], r["votes"]) for r in rows}
+
+
+def read_excluded(folder: Path) -> dict[str, str]:
+    """Excluded workers with the reason; empty before ``agree``."""
+    path = folder / EXCLUDED
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def _read(path: Path, needed: Sequence[str], step: str) -> Iterator[Mapping[str, Any]]:
+    if not path.is_file():
+        raise BadInput(f"{path}: no such file; run {step} first")
+    records: list[Record] = list(read_json_lines(path))
+    if not records:
+        raise BadInput(f"{path}: no records in it; run {step} again")
+    for record in records:
+        if missing := [name for name in needed if name not in record.values]:
+            raise BadInput(f"{record.where}: no {', '.join(missing)}; run {step} again")
+        yield record.values
+
+
+def write_records(path: Path, records: Iterable[Item | Vote | Gold]) -> int:
+    """Write items, votes or gold; returns their number."""
+    rows = [asdict(record) for record in records]
+    write_json_lines(path, rows)
+    return len(rows)
+
+
+class Drops:
+    """Items that a step drops, each under a reason."""
+
+    def __init__(self, step: str) -> None:
+        self.step, self.rows = step, list[dict[str, str]]()
+
+    def add(self, item: str, reason: str) -> None:
+        """Drop an item."""
+        self.rows.append({"item": item, "step": self.step, "reason": reason})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of drops by reason."""
+        return dict(sorted(Counter(row["reason"] for row in self.rows).items()))
+
+    def write(self, folder: Path) -> None:
+        """Replace this step's lines of ``dropped.jsonl``."""
+        path = folder / DROPPED
+        before = [dict(r.values) for r in read_json_lines(path)] if path.is_file() else []
+        write_json_lines(path, [*(row for row in before if row.get("step") != self.step), *self.rows])
+
+
+def run_step(
+    folder: Path, step: str, inputs: Iterable[Path], settings: Any, work: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Run a step and record its counts in ``counts/STEP.json``; an unchanged step returns its recorded counts.
+
+    A step is unchanged if its settings and the contents of its input files are.
+    """
+    facts = [settings, [[path.name, *file_digest(path)] for path in inputs]]
+    digest = hashlib.sha256(json.dumps(facts, ensure_ascii=False, default=str).encode()).hexdigest()
+    path = folder / "counts" / f"{step}.json"
+    if path.is_file():
+        before = json.loads(path.read_text("utf-8"))
+        if before.get("inputs") == digest:
+            return dict(before["counts"])
+        path.unlink()
+    counts = work()
+    write_json(path, {"inputs": digest, "counts": counts})
+    return counts
+
+
+def settings_of(benchmark: Benchmark, *sections: str) -> dict[str, Any]:
+    """The settings on which a step depends."""
+    return benchmark.model_dump(mode="json", include={"task", "seed", "labels", "votes", *sections})
+
+
+class WorkerNames:
+    """Hashes of worker ids with the key of a folder, which the first call creates."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / KEY
+        if not path.is_file():
+            if not (folder / FILE_NAME).is_file():
+                raise BadInput(f"{folder}: no {FILE_NAME} in this folder; expected the folder of a benchmark")
+            with atomic_file(path) as temporary:
+                temporary.touch(0o600)
+                temporary.write_bytes(secrets.token_hex(16).encode())
+        self.key = path.read_bytes()
+
+    def hash(self, worker: str) -> str:
+        """Twelve hex digits; "" for an unknown worker."""
+        return hashlib.blake2b(worker.encode(), key=self.key, digest_size=6).hexdigest() if worker else ""

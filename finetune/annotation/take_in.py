@@ -1,0 +1,238 @@
+"""``take-in``: annotations from files into ``votes.jsonl``; worker ids are hashed, every value is checked.
+
+Taking in a file again changes nothing: a vote replaces the earlier one of the same worker for the same item. The
+released KLUE-NLI and KLUE-STS files bring their items too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpus.documents.errors import BadInput
+from finetune.annotation.config import Benchmark
+from finetune.annotation.folder import (
+    ETHICS,
+    GOLD,
+    ITEMS,
+    VOTES,
+    Gold,
+    Item,
+    Vote,
+    WorkerNames,
+    read_items,
+    read_votes,
+    write_records,
+)
+from finetune.data.custom_files import Record, read_lines, read_table
+from finetune.data.files import read_json
+
+REPORTS = (*ETHICS, "translation", "undecided")
+ROLES = ("worker", "author", "adjudicator")
+NLI_COLUMNS = {"author": "author", "label2": "worker", "label3": "worker", "label4": "worker", "label5": "worker"}
+
+
+class Import(NamedTuple):
+    """What one record of a file holds: a vote with the worker's own name, and items or gold that come with it."""
+
+    where: str
+    votes: Sequence[Vote] = ()
+    item: Item | None = None
+    gold: Any = None
+
+
+Reader = Callable[[Path, Benchmark, Mapping[str, Item]], Iterable[Import]]
+
+
+def take_in(benchmark: Benchmark, folder: Path, files: Sequence[Path], read: Reader) -> dict[str, Any]:
+    """Add the annotations of ``files`` to the folder; returns counts. ``BadInput`` for a value that cannot be."""
+    items = {item.id: item for item in read_items(folder)} if (folder / ITEMS).is_file() else {}
+    votes = read_votes(folder) if (folder / VOTES).is_file() else {}
+    names, gold = WorkerNames(folder), dict[str, Gold]()
+    new = list[Vote]()
+    for path in files:
+        for found in read(path, benchmark, items):
+            if found.item is not None:
+                items[found.item.id] = found.item
+            if found.gold is not None and found.item is not None:
+                gold[found.item.id] = Gold(found.item.id, found.gold, len(found.votes))
+            for vote in found.votes:
+                check_vote(benchmark, items, vote, found.where)
+                new.append(Vote(vote.item, names.hash(vote.worker), vote.value, vote.role, vote.reports))
+    if not new:
+        raise BadInput(f"{files[0]}: no annotations in it; export the finished items with their annotations")
+    merged, replaced = merge_votes(votes, new)
+    write_records(folder / ITEMS, items.values())
+    if gold:
+        write_records(folder / GOLD, gold.values())
+    write_records(folder / VOTES, merged)
+    return {"votes": len(new), "replaced": replaced, "all votes": len(merged), **_counts(merged, items)}
+
+
+def merge_votes(before: Mapping[str, Sequence[Vote]], new: Sequence[Vote]) -> tuple[list[Vote], int]:
+    """All votes in the order of items and workers, and how many new votes replace an earlier one.
+
+    New votes of unknown workers replace all earlier ones of unknown workers for the same item.
+    """
+    unnamed = {vote.item for vote in new if not vote.worker and vote.role == "worker"}
+    merged = dict[tuple[str, str, str, int], Vote]()
+    for vote in (vote for votes in before.values() for vote in votes):
+        if vote.worker or vote.role != "worker" or vote.item not in unnamed:
+            merged[_key(vote, len(merged))] = vote
+    replaced = 0
+    for vote in new:
+        key = _key(vote, len(merged))
+        replaced += key in merged
+        merged[key] = vote
+    return list(merged.values()), replaced
+
+
+def _key(vote: Vote, number: int) -> tuple[str, str, str, int]:
+    return vote.item, vote.worker, vote.role, 0 if vote.worker or vote.role != "worker" else number + 1
+
+
+def _counts(votes: Iterable[Vote], items: Mapping[str, Item]) -> dict[str, Any]:
+    votes = list(votes)
+    labelled = {vote.item for vote in votes}
+    return {
+        "items": len(items),
+        "items without votes": len(items.keys() - labelled),
+        "workers": len({vote.worker for vote in votes if vote.worker}),
+        "reports": dict(sorted(Counter(report for vote in votes for report in vote.reports).items())),
+    }
+
+
+def check_vote(benchmark: Benchmark, items: Mapping[str, Item], vote: Vote, where: str) -> None:
+    """``BadInput`` unless the vote's item, role, reports and value can be."""
+    if vote.item not in items:
+        raise BadInput(f"{where}: no item {vote.item!r} in {ITEMS}; take in the file in the folder that handed it out")
+    if vote.role not in ROLES:
+        raise BadInput(f"{where}: role {vote.role!r}; expected {', '.join(ROLES)}")
+    if unknown := [report for report in vote.reports if report not in REPORTS]:
+        raise BadInput(f"{where}: report {unknown[0]!r}; expected {', '.join(REPORTS)}")
+    if vote.value is None and vote.reports:
+        return
+    if problem := value_problem(benchmark, items[vote.item], vote.value):
+        raise BadInput(f"{where}: {problem}")
+
+
+def value_problem(benchmark: Benchmark, item: Item, value: Any) -> str | None:
+    """What is wrong with a value; None if nothing is."""
+    kind, length = benchmark.form.vote, len(item.text)
+    if kind == "label":
+        return None if value in benchmark.labels else f"label {value!r}; expected {', '.join(benchmark.labels)}"
+    if kind == "score":
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 5
+        return None if is_number else f"score {value!r}; expected a number from 0 to 5"
+    if kind == "state":
+        return None if isinstance(value, dict) else f"state {value!r:.60}; expected slots with their values"
+    if not isinstance(value, list):
+        return f"{value!r:.60}; expected a list"
+    if kind == "words":
+        return None if all(isinstance(word, str) for word in value) else "expected one text for each word"
+    spans = value if kind == "spans" else [value] if value else []
+    for span in spans:
+        if not _is_span(span, length):
+            return f"span {span!r:.60}; expected offsets 0 <= start < end <= {length} in the text"
+        if kind == "spans" and (len(span) != 3 or span[2] not in benchmark.labels):
+            return f"span {span!r:.60}; expected start, end and one of {', '.join(benchmark.labels)}"
+    return None
+
+
+def _is_span(span: Any, length: int) -> bool:
+    is_pair = isinstance(span, list) and len(span) >= 2 and all(type(offset) is int for offset in span[:2])
+    return is_pair and 0 <= span[0] < span[1] <= length
+
+
+def read_vote_table(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> Iterator[Import]:
+    """CSV, TSV or JSON lines with the columns item, worker, value and optionally role and reports."""
+    for record in read_table(path, ["item", "worker", "value"]):
+        row, value = record.values, record.values["value"]
+        reports = row.get("reports") or ()
+        reports = tuple(reports.replace(",", " ").split()) if isinstance(reports, str) else tuple(reports)
+        if isinstance(value, str) and benchmark.form.vote != "label":
+            value = _parse(value, record)
+        value = None if value == "" else value
+        vote = Vote(str(row["item"]), str(row["worker"]), value, row.get("role") or "worker", reports)
+        yield Import(record.where, [vote])
+
+
+def _parse(value: str, record: Record) -> Any:
+    try:
+        return json.loads(value) if value.strip() else None
+    except ValueError:
+        raise BadInput(f"{record.where}: value {value!r:.60}; expected a number or a JSON list") from None
+
+
+def read_klue(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> Iterator[Import]:
+    """Items, votes and released gold of an official KLUE-NLI or KLUE-STS file."""
+    read = {"nli": _read_klue_nli, "sts": _read_klue_sts}.get(benchmark.task)
+    records = read_json(path)
+    if read is None or not isinstance(records, list):
+        raise BadInput(f"{path}: expected KLUE-NLI (task: nli) or KLUE-STS (task: sts); other files hold no votes")
+    for number, record in enumerate(records, start=1):
+        try:
+            yield read(f"{path}, record {number}", record)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadInput(f"{path}, record {number}: not laid out as in KLUE ({error}); check the file") from None
+
+
+def _read_klue_nli(where: str, record: Mapping[str, Any]) -> Import:
+    texts = {name: record[name] for name in ("premise", "hypothesis")}
+    source = record.get("source") or record["genre"]
+    item = Item(record["guid"], source.lower(), texts, (), {"group": record["premise"]})
+    votes = [Vote(item.id, "", record[column], role) for column, role in NLI_COLUMNS.items() if record.get(column)]
+    return Import(where, votes, item, record["gold_label"])
+
+
+def _read_klue_sts(where: str, record: Mapping[str, Any]) -> Import:
+    texts = {name: record[name] for name in ("sentence1", "sentence2")}
+    source, _, pair = record["source"].partition("-")
+    item = Item(record["guid"], source, texts, (), {"pair": pair})
+    given = record["annotations"]
+    pairs = zip(given["annotators"], given["annotations"], strict=True)
+    votes = [Vote(item.id, worker, score) for worker, score in pairs]
+    return Import(where, votes, item, record["labels"]["label"])
+
+
+def read_conllu(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> Iterator[Import]:
+    """One worker's trees (CoNLL-U; the file's name is the worker): one "head:relation" for each word."""
+    name, words, tags, number = "", list[str](), list[str](), 0
+    for line_number, line in enumerate([*read_lines(path), ""], start=1):
+        cells = line.split("\t")
+        if line.startswith("# sent_id"):
+            name = line.partition("=")[2].strip()
+        elif len(cells) >= 8 and cells[0].isdigit():
+            words.append(cells[1])
+            tags.append(f"{cells[6]}:{cells[7]}")
+        elif not line.strip() and words:
+            number += 1
+            item = Item(name or f"s{number}", "", {"text": " ".join(words)})
+            yield Import(f"{path}, line {line_number}", [Vote(item.id, path.stem, tags)], item)
+            name, words, tags = "", [], []
+        elif line.strip() and not line.startswith("#") and not cells[0][:1].isdigit():
+            raise BadInput(f"{path}, line {line_number}: expected ten columns separated by tabs (CoNLL-U)")
+
+
+def read_dialogues(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> Iterator[Import]:
+    """One worker's dialogues in the layout of WoS (the file's name is the worker): slots and values of a user turn."""
+    for dialogue in read_json(path):
+        said = list[str]()
+        for number, turn in enumerate(dialogue["dialogue"]):
+            said.append(f"{turn['role']}: {turn['text']}")
+            if "state" not in turn:
+                continue
+            values = (slot_value.rpartition("-")[::2] for slot_value in turn["state"])
+            item = Item(f"{dialogue['guid']}-{number}", "", {"text": "\n".join(said)}, (), {"group": dialogue["guid"]})
+            yield Import(f"{path}, {item.id}", [Vote(item.id, path.stem, dict(values))], item)
+
+
+READERS: dict[str, Reader] = {
+    "votes": read_vote_table,
+    "klue": read_klue,
+    "conllu": read_conllu,
+    "wos": read_dialogues,
+}
