@@ -9,6 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Summary = Mapping[str, Any]
+KR_EVAL_NOTE = (
+    "Published: the value of the published code, bugs included. "
+    "Form: share of answers in the exact form that the file demands (the published control score). "
+    "Read: share of answers that could be parsed. Cut: answers that ended at the limit of tokens."
+)
 PAIR_NOTE = "Each pair is judged in both orders. If the order decides, the pair is a tie. A tie counts as half a win."
 
 
@@ -22,32 +27,24 @@ class ResultTable(NamedTuple):
     first_number: int = 1
 
 
-def kr_eval_table(results: Sequence[Summary], as_published: bool) -> ResultTable:
+def kr_eval_table(results: Sequence[Summary]) -> ResultTable:
     """One row per llm-kr-eval file and metric, from the content of ``scores.json``."""
-    heads = ["file", "metric", "score", "95 %", *(["published"] if as_published else []), "form", "read", "cut", "n"]
-    rows = []
+    heads = ("file", "metric", "score", "95 %", "published", "form", "read", "cut", "n")
+    rows, notes = [], [KR_EVAL_NOTE]
     for result in results:
+        shares = [percent(result["control"]), percent(result["read"]), f"{result['cut_answers']:,}", f"{result['n']:,}"]
         for metric, measured in result["metrics"].items():
             interval = measured["interval"]
-            cells = [result["task"], metric, number(measured["value"])]
-            cells.append(f"{interval[0]:.2f}\nto {interval[1]:.2f}" if interval else "–")
-            cells += [number(result["as_published"][metric])] if as_published else []
-            rows.append(
-                [
-                    *cells,
-                    percent(result["control"]),
-                    percent(result["read"]),
-                    f"{result['cut_answers']:,}",
-                    f"{result['n']:,}",
-                ]
+            reach = f"{interval[0]:.2f}\nto {interval[1]:.2f}" if interval else "–"
+            published = number(result["as_published"].get(metric))
+            rows.append([result["task"], metric, number(measured["value"]), reach, published, *shares])
+        if result.get("named"):
+            notes.append(
+                f"{result['task']}: {result['named']:,} entities named, {result['right_of_named']:.1f} % are right."
             )
-    note = (
-        "Form: share of answers in the exact form that the file demands (the published control score). "
-        "Read: share of answers that could be parsed. Cut: answers that ended at the limit of tokens."
-    )
-    signatures = dict.fromkeys(f"BLEU: {result['bleu']}" for result in results if "bleu" in result)
+    notes += dict.fromkeys(f"BLEU: {result['bleu']}" for result in results if "bleu" in result)
     title = f"{results[0]['model']}, {results[0]['shots']} examples shown"
-    return ResultTable(heads, rows, title, "\n".join([note, *signatures]), first_number=2)
+    return ResultTable(heads, rows, title, "\n".join(notes), first_number=2)
 
 
 def mt_bench_tables(scores: Summary) -> list[ResultTable]:

@@ -108,9 +108,6 @@ def run_kr_eval(
     out: OutFolder,
     shots: Annotated[int, typer.Option(min=0, help="Number of few_shots of the file to show.")] = 0,
     samples: Annotated[int | None, typer.Option(min=1, help="Use only the first N samples of each file.")] = None,
-    as_published: Annotated[
-        bool, typer.Option("--as-published", help="Also show the scores of the published code, bugs included.")
-    ] = False,
     max_tokens: MaxTokens = None,
     thinking_tokens: ThinkingTokens = 0,
     connections: Connections = 8,
@@ -125,10 +122,8 @@ def run_kr_eval(
     from finetune.generative.tables import kr_eval_table
 
     client = Client(model, connections, thinking_tokens=thinking_tokens)
-    results = run_files(
-        files, client, out, shots=shots, samples=samples, as_published=as_published, max_tokens=max_tokens
-    )
-    show(kr_eval_table(results, as_published))
+    results = run_files(files, client, out, shots=shots, samples=samples, max_tokens=max_tokens)
+    show(kr_eval_table(results))
     for result in results:
         if result["unanswered"]:
             typer.echo(f"NOTE: {result['task']}: {result['unanswered']} questions have no answer and count as wrong")

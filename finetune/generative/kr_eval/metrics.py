@@ -13,7 +13,7 @@ An answer without a number counts as the mean of the golds in a correlation, whi
 adds nothing to it; the share of parsed answers is shown next to it. A metric is prepared once per file and then scored
 on row numbers, so that resampling is cheap. Legend: ``N`` samples, ``C`` classes.
 
-The scores of the published code with its bugs, for ``--as-published``, are at the end. Source:
+The scores of the published code with its bugs are at the end. Source:
 wandb/llm-leaderboard-korean, ``scripts/evaluator/evaluate_utils/metrics.py`` and ``kaster.py``. Reimplemented from what
 that code computes, one answer at a time, then averaged:
 ```

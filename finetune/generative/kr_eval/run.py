@@ -2,7 +2,7 @@
 
 ```
 FILE.json ─ conversations ─▶ ask ─▶ raw answers ─┬─ clean, parse in the demanded form ─▶ metrics, form, read
-                                                 └─ as published ─▶ the published values
+                                                 └─ score as published ─▶ the values of the published code
 OUT/NAME/predictions.jsonl, OUT/NAME/scores.json
 ```
 An answer that cannot be parsed is wrong and stays in the count. The ``guid`` of a prediction is ``NAME-0`` and so on.
@@ -20,7 +20,7 @@ The golds of a file show the form of answer that it demands, by which answers ar
              exact form (the "control score")           parsed otherwise
 choice       one of the file's gold answers, alone     the one that the text names (``prompts.answers``)
 number       one number, alone                         the only number in the text
-entities     lines of name(class)                      the lines of that form
+entities     name(class), on one line or on several    the distinct entities, however they are separated
 lines        any lines; no control score               all lines
 text         any text; no control score                the first paragraph
 ```
@@ -55,7 +55,7 @@ from finetune.generative.kr_eval.metrics import (
     score_as_published,
     split_lines,
 )
-from finetune.generative.prompts import PROMPTS, answers
+from finetune.generative.prompts import PROMPTS, answers, ner
 from finetune.generative.prompts.choices import NUMBER_IN_TEXT, find_choice, find_number
 from finetune.generative.prompts.prompt import Message, build_turns
 
@@ -77,8 +77,9 @@ OTHER_NAMES: tuple[dict[str, tuple[str, ...]], ...] = (  # accepted for a choice
     {"예": ("네", "yes"), "아니오": ("아니요", "아뇨", "no")},
     {"예": ("네", "yes"), "아니요": ("아니오", "아뇨", "no")},
 )
-ENTITY = re.compile(r"\S(?:.*\S)?\(([^()\s]+)\)")
+ENTITY = re.compile(r"\S(?:.*\S)?\(([^()\s]+)\)")  # at the end of a line
 QUOTES = "\"'`“”‘’"
+BETWEEN = f" \t,;/|·、{QUOTES}"  # entities on one line
 
 
 def _known_metric(name: str) -> str:
@@ -178,8 +179,8 @@ def detect_form(task: TaskFile) -> Form:
         return _choice_form(choices)
     if all(NUMBER.fullmatch(gold) for gold in golds):
         return NUMBERS
-    if any(golds) and all(not gold or _are_entities(gold) for gold in golds):
-        return ENTITIES
+    if any(map(_are_entities, golds)) and all(gold in ("", ner.NONE) or _are_entities(gold) for gold in golds):
+        return _entity_form(golds)
     return LINES if "set_f1" in task.metrics else TEXT
 
 
@@ -225,8 +226,33 @@ def _parse_number(answer: str, question: str = "") -> str | None:
     return None if value is None else f"{Decimal(str(value)).normalize():f}"
 
 
-def _parse_entities(answer: str, question: str = "") -> str | None:
-    return "\n".join(filter(ENTITY.fullmatch, answers.lines_of(answers.answer_text(answer)))) or None
+def _entity_form(golds: Sequence[str]) -> Form:
+    """Entities of the classes that end the lines of the golds: ``윤슬(사람) 한빛시(지역)``, in JSON, or one per line.
+
+    Parsed are the distinct ones, one per line, so that ``set_f1`` compares sets; "" for an answer that there are none.
+    """
+    classes = {match[1] for gold in golds for line in split_lines(gold) if (match := ENTITY.fullmatch(line))}
+    if classes <= ner.BY_WORD.keys():  # a short file may not contain all of them
+        classes |= ner.BY_WORD.keys()
+    kinds = "|".join(sorted(map(re.escape, classes), key=len, reverse=True))
+    mark, colon = re.compile(rf"\s?\(\s?({kinds})\s?\)"), re.compile(rf"\s?:\s?({kinds})$")
+
+    def split(line: str) -> list[str]:
+        return mark.split(colon.sub(r"(\1)", line))  # text, class, text, class, …, rest
+
+    def parse(answer: str, question: str = "") -> str | None:
+        found, lines = list[str](), answers.lines_of(answers.answer_text(answer))
+        for parts in map(split, lines):
+            texts = (text.rpartition(": ")[2].strip(BETWEEN) for text in parts[::2])
+            found += [f"{text}({kind})" for text, kind in zip(texts, parts[1::2], strict=False) if text]
+        is_none = any(answers.bare(line).casefold() in ner.NONE_TOO for line in lines)
+        return "\n".join(dict.fromkeys(found)) or ("" if is_none else None)
+
+    def is_exact(answer: str) -> bool:
+        lines = split_lines(answer)
+        return bool(lines) and all(len(parts := mark.split(line)) > 1 and not parts[-1].strip() for line in lines)
+
+    return Form("entities", "entities as name(class)", is_exact, parse)
 
 
 def _parse_lines(answer: str, question: str = "") -> str | None:
@@ -244,14 +270,13 @@ def _are_entities(answer: str) -> bool:
 
 
 NUMBERS = Form("number", "one number", lambda answer: NUMBER.fullmatch(answer) is not None, _parse_number)
-ENTITIES = Form("entities", "lines of name(class)", _are_entities, _parse_entities)
 TEXT = Form("text", "any text", None, _parse_text)
 LINES = Form("lines", "any lines", None, _parse_lines)
 
 
 def run_files(
     paths: Sequence[Path], client: Client, out: Path, *, shots: int = 0, samples: int | None = None,
-    as_published: bool = False, resamples: int = RESAMPLES, max_tokens: int | None = None,
+    resamples: int = RESAMPLES, max_tokens: int | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Ask, score and write each file; returns the content of each ``scores.json``, in the given order.
 
@@ -279,7 +304,7 @@ def run_files(
         result = {
             "task": task.name, "model": client.model, "method": "generation", "shots": shots, "n": len(own),
             "file": identify(path, is_custom=True), "output_length": task.output_length,
-            **_score(task, form, lines, as_published, resamples), **sum_costs(own),
+            **_score(task, form, lines, resamples), **sum_costs(own),
             "cut_answers": sum(answer.stop == "max_tokens" for answer in own),
         }  # fmt: skip
         write_json_lines(out / task.name / "predictions.jsonl", lines)
@@ -295,7 +320,8 @@ def run_files(
 
 def parse_gold(form: Form, gold: str) -> str:
     """A gold, parsed like answers, so that 3.50 equals 3.5."""
-    return form.parse(clean(gold), "") or clean(gold)
+    parsed = form.parse(clean(gold), "")
+    return clean(gold) if parsed is None else parsed
 
 
 def _parse(form: Form, sample: Sample, answer: Answer) -> dict[str, Any]:
@@ -309,13 +335,13 @@ def _parse(form: Form, sample: Sample, answer: Answer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _score(
-    task: TaskFile, form: Form, lines: Sequence[dict[str, Any]], as_published: bool, resamples: int
-) -> dict[str, Any]:
-    """Metrics with intervals; the shares of answers in the exact form and of parsed answers."""
+def _score(task: TaskFile, form: Form, lines: Sequence[dict[str, Any]], resamples: int) -> dict[str, Any]:
+    """Metrics with intervals, the values of the published code, and shares of answers in the exact form and parsed."""
     golds, parsed = [line["gold"] for line in lines], [line["prediction"] or "" for line in lines]
+    raw = [line["answer"] or "" for line in lines]
     result: dict[str, Any] = {
         "metrics": {metric: measure(metric, golds, parsed, resamples) for metric in task.metrics},
+        "as_published": {name: score_as_published(name, task.golds, raw, task.name) for name in task.metrics},
         "form": form.about,
         "control": 100 * sum(line["has_form"] for line in lines) / len(lines) if form.is_exact else None,
         "read": 100 * sum(line["prediction"] is not None for line in lines) / len(lines),
@@ -324,9 +350,10 @@ def _score(
             **{name: sum(line["outcome"] == name for line in lines) for name in ("unread", "refused", "empty")},
         },
     }
+    if form.name == "entities":
+        pairs = [(split_lines(answer), split_lines(gold)) for answer, gold in zip(parsed, golds, strict=True)]
+        named, right = sum(len(own) for own, _ in pairs), sum(len({*own} & {*gold}) for own, gold in pairs)
+        result |= {"named": named, "right_of_named": 100 * right / named if named else None}
     if "bleu" in task.metrics:
         result["bleu"] = bleu_signature()
-    if as_published:
-        raw = [line["answer"] or "" for line in lines]
-        result["as_published"] = {name: score_as_published(name, task.golds, raw, task.name) for name in task.metrics}
     return result

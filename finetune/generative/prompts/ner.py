@@ -25,8 +25,8 @@ KINDS = {"PS": "사람", "LC": "장소", "OG": "기관", "DT": "날짜", "TI": "
 NONE = "없음"
 NONE_TOO = {NONE, "없습니다", "개체 없음", "개체가 없습니다", "해당 없음", "none"}
 _OTHER = {"인물": "PS", "지역": "LC", "조직": "OG", "단체": "OG"}  # in other versions of llm-kr-eval
-_BY_WORD = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS} | _OTHER
-_WORDS = "|".join(_BY_WORD)
+BY_WORD = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS} | _OTHER
+_WORDS = "|".join(BY_WORD)
 _TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$")
 _QUOTED = re.compile(rf"^[\"'“‘](.+)[\"'”’]\s{{0,3}}:\s{{0,3}}[\"'“‘]({_WORDS})[\"'”’],?$")
 _HEAD = re.compile(rf"[\[(|\s]{{0,3}}({_WORDS})[)\]]?\s{{0,3}}[:\-–=→|]\s{{0,3}}(.+)$")
@@ -80,14 +80,14 @@ def _entities(line: str, text: str) -> Iterator[Entity]:
     parts = [*filter(None, map(_entity, _NEXT.sub(r"\1\n", plain).split("\n")))]
     yield from ((bare(words), kind) for words, kind in parts)
     if not parts and (head := _HEAD.match(plain)):  # "사람: 윤슬, 나래"
-        yield from ((bare(words), _BY_WORD[head[1]]) for words in head[2].split(",") if bare(words) not in NONE_TOO)
+        yield from ((bare(words), BY_WORD[head[1]]) for words in head[2].split(",") if bare(words) not in NONE_TOO)
 
 
 def _entity(line: str) -> Entity | None:
     line = _QUOTED.sub(r"\1: \2", line)
     found = _TAIL.search(line)
     words = line[: found.start()].strip(" |").rpartition(" | ")[2] if found else ""
-    return (words, _BY_WORD[found[1]]) if found and words else None
+    return (words, BY_WORD[found[1]]) if found and words else None
 
 
 def _place(words: str, text: str, tags: list[str], after: int) -> tuple[int, int] | None:

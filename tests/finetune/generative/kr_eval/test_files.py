@@ -10,11 +10,13 @@ from unicodedata import normalize
 import pytest
 
 from corpus.documents.errors import BadInput
+from finetune.generative.kr_eval.metrics import measure
 from finetune.generative.kr_eval.run import (
     OPENING,
     Sample,
     clean,
     detect_form,
+    parse_gold,
     read_task_file,
     write_task_file,
     write_tuning_file,
@@ -121,7 +123,7 @@ def made(tmp_path: Path, name: str, golds: list[str], metric: str = "exact_match
         ("mine", ["봄", "여름", "가을"], "exact_match", "text", "any text"),
         ("korsts", ["1", "1", "2.5", "2.5"], "pearson", "number", "one number"),
         ("gsm8k", ["12", "705", "3"], "exact_match", "number", "one number"),
-        ("klue_ner", ["한빛시(지역)\n나래(사람)", "모레(날짜)"], "set_f1", "entities", "lines of name(class)"),
+        ("klue_ner", ["한빛시(지역)\n나래(사람)", "모레(날짜)"], "set_f1", "entities", "entities as name(class)"),
         ("klue_wos", ["관광-지역: 중앙\n관광-이름: 달숲", "없음"], "set_f1", "lines", "any lines"),
         ("klue_ynat", ["경제"], "exact_match", "choice", "one of 정치, 경제, 사회, 생활문화, 세계, IT과학, 스포츠"),
         ("korea_cg", ["아이가 뛴다.", "새가 난다."], "bleu", "text", "any text"),
@@ -179,4 +181,51 @@ def test_numbers_and_entities_are_read_out_of_sentences(tmp_path: Path) -> None:
     ]
     entities = made(tmp_path, "klue_ner", ["나래(사람)", "한빛시(지역)\n모레(날짜)"], "set_f1")
     assert entities.parse(clean("다음과 같습니다.\n나래(사람)\n한빛시(지역)"), "") == "나래(사람)\n한빛시(지역)"
-    assert not entities.is_exact(clean("다음과 같습니다.\n나래(사람)")) and entities.parse("없습니다", "") is None
+    assert (
+        not entities.is_exact(clean("다음과 같습니다.\n나래(사람)")) and entities.parse("잘 모르겠습니다", "") is None
+    )
+    assert entities.parse("없습니다", "") == ""
+
+
+ONE_LINE = "나래(사람) 새길 은행(조직) 1994년(날짜)"  # as the published converter of KLUE-NER writes it
+LAYOUTS = {
+    "blanks": "{0} {1} {2}", "lines": "{0}\n{1}\n{2}", "commas": "{0}, {1}, {2}", "no blanks": "{0},{1},{2}",
+    "semicolons": "{0}; {1}; {2}.", "slashes": "{0} / {1} / {2}", "bullets": "- {0}\n- {1}\n- {2}",
+    "numbers": "1. {0}\n2. {1}\n3. {2}", "bold": "**{0}** **{1}** **{2}**", "quotes": "'{0} {1} {2}'",
+    "lead": "고유표현: {0} {1} {2}", "sentence": "다음과 같습니다.\n\n{0}\n{1}\n{2}", "fence": "```\n{0}\n{1} {2}\n```",
+    "order": "{2} {0} {1}", "twice": "{0} {0} {1} {2}", "tabs": "{0}\t{1}\t{2}", "wide": "{0}，{1}，{2}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_entities_count_as_a_set_however_they_are_separated(tmp_path: Path, name: str) -> None:
+    form = made(tmp_path, "klue_ner", [ONE_LINE, "한빛시(지역)", "없음"], "set_f1")
+    golds = ["나래(사람)", "새길 은행(조직)", "1994년(날짜)"]
+    assert form.name == "entities" and form.is_exact(ONE_LINE)
+
+    def score(*entities: str) -> float:
+        answer = form.parse(clean(LAYOUTS[name].format(*entities)), "") or ""
+        return measure("set_f1", [parse_gold(form, ONE_LINE)], [answer], samples=0)["value"]
+
+    assert score(*golds) == 100
+    assert score(*golds[:2], golds[1]) == pytest.approx(100 * 2 * 2 / (2 + 3))  # one is missing
+    assert score(*golds[:2], "1994년(시간)") == pytest.approx(100 * 2 / 3)  # one has the wrong class
+    assert score("물(사람)", "불(조직)", "흙(날짜)") == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"나래": "사람", "새길 은행": "조직", "1994년": "날짜"}',
+     '```json\n[{"text": "나래", "type": "사람"}, {"text": "새길 은행", "type": "조직"}, '
+     '{"text": "1994년", "type": "날짜"}]\n```',
+     "나래 (사람) 새길 은행 (조직) 1994년 (날짜)", "나래: 사람\n새길 은행: 조직\n1994년: 날짜"],
+)  # fmt: skip
+def test_entities_are_read_from_json_and_from_pairs(tmp_path: Path, answer: str) -> None:
+    form = made(tmp_path, "klue_ner", [ONE_LINE], "set_f1")
+    assert form.parse(clean(answer), "") == parse_gold(form, ONE_LINE)
+
+
+def test_names_with_brackets_keep_them(tmp_path: Path) -> None:
+    form = made(tmp_path, "klue_ner", ["(주)한빛(조직) 나래(사람)", "새길(舊 이름)(지역)"], "set_f1")
+    assert form.parse("(주)한빛(조직) 나래(사람)", "") == "(주)한빛(조직)\n나래(사람)"
+    assert form.parse("새길(舊 이름)(지역)", "") == "새길(舊 이름)(지역)"

@@ -82,7 +82,7 @@ def by_task(results: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def test_files_of_every_form_are_scored(asked, files, tmp_path) -> None:
     with asked() as server:
-        found = by_task(run_files([*files.values()], QUICK, tmp_path / "out", as_published=True))
+        found = by_task(run_files([*files.values()], QUICK, tmp_path / "out"))
     values = {task: {name: one["value"] for name, one in result["metrics"].items()} for task, result in found.items()}
     assert values["kornli"] == {"exact_match": 50}
     assert found["kornli"]["as_published"] == {"exact_match": 25}  # an answer in a sentence is wrong there
@@ -149,10 +149,11 @@ def test_the_command_prints_one_row_per_metric(asked, files, tmp_path, capfd) ->
     with asked():
         out = run_command(
             capfd, "llm", "run", str(files["kornli"]), str(files["korea_cg"]), "--model", MODEL,
-            "--out", str(tmp_path / "out"), "--samples", "2", "--as-published",
+            "--out", str(tmp_path / "out"), "--samples", "2",
         )  # fmt: skip
     assert out.code == 0, out.errors
     assert "kornli" in out.output and "published" in out.output and "tok:ko-mecab" in out.output
+    assert "↵" not in out.output and "\nBLEU: case" in out.output.replace(" \n", "\n")
     assert KEY not in out.output + out.errors
 
 
@@ -195,8 +196,8 @@ def test_a_file_name_cannot_control_the_terminal(asked, files, tmp_path, capfd) 
 def test_no_answer_breaks_a_run(asked, files, tmp_path, said) -> None:
     failures = {question: Reply(said) for _, rows in FILES.values() for question, *_ in rows}
     with asked(failures):
-        first = run_files([*files.values()], QUICK, tmp_path / "out", as_published=True, resamples=10)
-        second = run_files([*files.values()], QUICK, tmp_path / "out", as_published=True, resamples=10)
+        first = run_files([*files.values()], QUICK, tmp_path / "out", resamples=10)
+        second = run_files([*files.values()], QUICK, tmp_path / "out", resamples=10)
     assert first == second
     assert [result["n"] for result in first] == [len(rows) for _, rows in FILES.values()]
     assert by_task(first)["kornli"]["metrics"]["exact_match"]["value"] == 0
@@ -206,4 +207,4 @@ def test_an_undefined_correlation_is_a_dash_and_null(asked, files, tmp_path) -> 
     with asked({question: Reply("3") for question, *_ in FILES["korsts"][1]}):
         results = run_files([files["korsts"]], QUICK, tmp_path / "out")
     assert results[0]["metrics"]["pearson"] == {"value": None, "error": None, "interval": None}
-    assert kr_eval_table(results, as_published=False).rows[0][2] == "–"
+    assert kr_eval_table(results).rows[0][2] == "–"
