@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.numpy import load_file
+from torch import Tensor
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from corpus.documents.shards import Document
 from pretrain.checkpoint.find_checkpoint import read_checkpoint, updates_of
@@ -117,3 +121,63 @@ def test_a_mixture_is_trained_and_resumed_bit_for_bit(
     go_on_from(tmp_path / "twice", 6)
     train(config, long_documents, tmp_path / "twice")
     assert_same_training(tmp_path / "once", tmp_path / "twice")
+
+
+FACTS = tuple("가나다라마바사아")
+SAND = ("모", "##래")  # one word of two pieces
+
+
+@pytest.fixture(scope="module")
+def documents_with_a_fact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents of sand and one of eight facts: 64 tokens with the fact four times, 4,096 tokens with it twice."""
+    root, draw = tmp_path_factory.mktemp("facts"), random.Random(1)
+
+    def document(source: str, number: int, tokens: int, copies: int) -> Document:
+        words = ["모래"] * ((tokens - 2 - copies) // 2)  # [CLS] and [SEP] are added
+        for quarter in sorted(draw.sample(range(4), copies), reverse=True):
+            words.insert((quarter * len(words) + draw.randrange(len(words))) // 4, FACTS[number % len(FACTS)])
+        return Document(f"{source}{number}", source, (" ".join(words),))
+
+    documents = [document("short", n, 64, 4) for n in range(200)] + [document("long", n, 4096, 2) for n in range(40)]
+    write_corpus(root / "corpus", documents, shards=2)
+    write_tokenizer(root / "tokenizer", [], extra=(*FACTS, *SAND))
+    (root / "tokens").mkdir()
+    pack(PackConfig(), PackInputs(root / "corpus", root / "tokenizer"), root / "tokens")
+    return root
+
+
+def facts_read(model: Any, ids: dict[str, int], distance: int, is_first_masked: bool, has_copy: bool = True) -> int:
+    """In how many of eight texts, one for each fact, a masked fact is predicted from its copy ``distance`` away."""
+    facts_B, row_B = torch.tensor([ids[fact] for fact in FACTS]), torch.arange(len(FACTS))
+    texts_BL = torch.tensor([ids[piece] for piece in SAND]).repeat(len(FACTS), 2048)
+    texts_BL[:, 0], texts_BL[:, -1] = ids["[CLS]"], ids["[SEP]"]
+    first_B = 1 + 2 * 67 * row_B  # another place in each text
+    masked_B, copy_B = (first_B, first_B + distance) if is_first_masked else (first_B + distance, first_B)
+    if has_copy:
+        texts_BL[row_B, copy_B] = facts_B
+    texts_BL[row_B, masked_B] = ids["[MASK]"]
+    with torch.no_grad():
+        states_BLH: Tensor = model.model(texts_BL).last_hidden_state
+        return int((model.decoder(model.head(states_BLH[row_B, masked_B])).argmax(-1) == facts_B).sum())
+
+
+@pytest.mark.slow
+def test_a_phase_of_long_rows_teaches_to_read_a_fact_3000_tokens_away(
+    documents_with_a_fact: Path, tiny, tmp_path: Path
+) -> None:
+    """One piece of each row is masked: always a fact, as a word of sand is too long. transformers runs the models."""
+    short: dict[str, Any] = {"until": 200 / 212, "sequence_length": 64, "rope_theta": 10_000, "sources": {"long": 0.0}}
+    short |= {"global_batch": 32, "masked_share": 0.01, "lr": 3e-3, "warmup_steps": 10}
+    long = {"sources": {"short": 0.0}, "global_batch": 2, "masked_share": 1e-4, "lr": 2e-3, "warmup_steps": 4}
+    sizes = {"hidden": 64, "intermediate": 64, "heads": 1, "positions": 4096, "sequence_length": 4096}
+    rest = {"steps": 212, "clip": 1.0, "micro_batch": 32, "measure_rows": 2, "checkpoint_every": 200}
+    train(tiny(**MODERN | sizes | rest, phases=[short, long]), documents_with_a_fact, tmp_path)
+
+    ids = AutoTokenizer.from_pretrained(tmp_path / "model").get_vocab()
+    before = AutoModelForMaskedLM.from_pretrained(saved(tmp_path, 200) / "model")
+    model = AutoModelForMaskedLM.from_pretrained(tmp_path / "model")
+    local = AutoModelForMaskedLM.from_pretrained(tmp_path / "model", layer_types=["sliding_attention"] * 2)
+    assert facts_read(before, ids, 3000, True) <= 3
+    assert facts_read(model, ids, 3000, True) >= 7 and facts_read(model, ids, 3100, False) >= 7
+    assert facts_read(model, ids, 3000, True, has_copy=False) <= 3  # chance is 1 of 8
+    assert facts_read(local, ids, 3, True) >= 7 and facts_read(local, ids, 3000, True) <= 3
