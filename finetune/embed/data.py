@@ -210,7 +210,7 @@ def read_evaluation(config: EmbedConfig, documents: Path | None, klue: Path | No
     for name, read in readers.items():
         if klue is not None and (path := find_file(klue, TASKS[name].files.dev)) is not None:
             found.append(read(path))
-    found += [_read_evaluation_file(Path(file)) for file in config.evaluate]
+    found += [read_evaluation_file(Path(file)) for file in config.evaluate]
     if len({part.name for part in found}) < len(found):
         raise BadInput("embed.evaluate: two files of one name; rename one, since results are kept by it")
     return [
@@ -248,7 +248,8 @@ def _mrc_dev(path: Path) -> EvaluationSet:
     )  # fmt: skip
 
 
-def _read_evaluation_file(path: Path) -> EvaluationSet:
+def read_evaluation_file(path: Path) -> EvaluationSet:
+    """Graded pairs, or queries with passages, by the columns of the file; ``BadInput`` if they are neither."""
     records = read_table(path, ())
     layouts = (*LAYOUTS[-2:], (("query", "passage", "label"), "ranking"))
     columns, kind = _layout_of(path, records, layouts)

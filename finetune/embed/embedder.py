@@ -36,6 +36,7 @@ from corpus.documents.templates import load_templates
 from finetune.embed.config import PoolingName
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens, read_weights, reads_one_way
 from finetune.encoder.module import Encoder, load_encoder
+from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
 from finetune.examples import Feature, pad_inputs
 from finetune.train.batched_prediction import autocast, batches_by_length, to_tensors
 
@@ -74,6 +75,17 @@ class EmbeddingNet(nn.Module):
         return {"sentence_embedding": nn.functional.normalize(pooled_BH.float(), dim=1)}
 
 
+class _OnnxNet(nn.Module):
+    """``EmbeddingNet`` whose encoder and pooling are one ONNX graph."""
+
+    def __init__(self, encoder: OnnxNetwork) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {"sentence_embedding": self.encoder.run(features)}
+
+
 def build_net(name: str, pooling: PoolingName) -> tuple[EmbeddingNet, PreTrainedTokenizerBase]:
     """The untrained network of an encoder (a folder or Hub name) and its tokenizer; ``BadInput`` for a decoder."""
     if reads_one_way(load_config(name)):
@@ -93,8 +105,12 @@ def tokenize(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_token
 class Embedder:
     """A trained embedding model; ``encode`` turns texts into vectors whose dot product is their cosine."""
 
-    def __init__(self, net: EmbeddingNet, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+    def __init__(self, net: EmbeddingNet | _OnnxNet, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
         self.net, self.tokenizer, self.max_tokens = net.eval(), tokenizer, max_tokens
+
+    def with_graph(self, path: Path) -> Embedder:
+        """The same model with its network as ONNX (``finetune.embed.export``)."""
+        return Embedder(_OnnxNet(OnnxNetwork(path, self.net.encoder.config)), self.tokenizer, self.max_tokens)
 
     def encode(self, texts: Sequence[str], precision: PrecisionName = "fp32") -> Vectors:
         """One vector of length 1 for each text, (N, H) float32, in order; batches hold texts of similar length."""
@@ -114,6 +130,7 @@ class Embedder:
 def save_embedder(target: Path, embedder: Embedder, info: Mapping[str, Any], card: str) -> None:
     """Write the folder ``target``, replacing an older one; ``info``: content of embed.json."""
     net, tokenizer = embedder.net, embedder.tokenizer
+    assert isinstance(net, EmbeddingNet)
     encoder: Any = net.encoder.encoder
     with atomic_dir(target) as folder, quiet_transformers():
         encoder.save_pretrained(folder)
@@ -147,7 +164,8 @@ def save_embedder(target: Path, embedder: Embedder, info: Mapping[str, Any], car
 
 
 def load_embedder(folder: Path, device: DeviceName = "auto") -> Embedder:
-    """Load a folder in the classic layout, with mean or [CLS] pooling; ``BadInput`` for any other."""
+    """Load a folder in the classic layout with mean or [CLS] pooling, or what `malmoi model export` made of it, which
+    runs on the processor; ``BadInput`` for any other."""
     again = "train it again with `malmoi embed`, or use sentence-transformers"
     if not (folder / MODULES_NAME).is_file():
         raise BadInput(f"{folder}: no embedding model ({MODULES_NAME} is missing); `malmoi embed` writes one")
@@ -164,6 +182,8 @@ def load_embedder(folder: Path, device: DeviceName = "auto") -> Embedder:
     most = read_json_object(folder / LENGTH_NAME, again).get("max_seq_length") or max_input_tokens(config) or 512
     if type(most) is not int or not 2 < most <= 1 << 20:
         raise BadInput(f"{folder}: max_seq_length is {most!r:.40}, expected a number of tokens; {again}")
+    if (graph := folder / ONNX_NAME).is_file():
+        return Embedder(_OnnxNet(OnnxNetwork(graph, config)), tokenizer, most)
     net = EmbeddingNet(Encoder(read_weights(AutoModel, str(folder), is_whole=False)), chosen[0])  # type: ignore[arg-type]
     return Embedder(net.to(find_device(device, "--device")), tokenizer, most)
 

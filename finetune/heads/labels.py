@@ -9,6 +9,7 @@ Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels, or the answers
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -24,6 +25,7 @@ from transformers import (
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import has_segments, load_config, load_pretrained, read_weights, reads_one_way
 from finetune.encoder.module import Encoder, load_encoder
+from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
 from finetune.examples import IGNORED
 
 OutputKind = Literal["label", "number", "tags", "choice"]
@@ -126,16 +128,19 @@ def load_labeller(
 
 
 def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
-    """A trained stock head again, of the kind that its configuration names; ``BadInput`` if it names none of these."""
+    """A trained stock head again, from safetensors or ONNX, of the kind that its configuration names; ``BadInput`` if
+    it names none of these."""
     architecture = (config.architectures or [""])[0]
+    kind: OutputKind = (
+        "number" if config.problem_type == "regression" else "choice" if config.num_labels == 1 else "label"
+    )
     if architecture.endswith("ForTokenClassification"):
-        return Labeller(read_weights(TOKENS, folder, is_whole=True), "tags")
-    if not architecture.endswith("ForSequenceClassification"):
+        kind = "tags"
+    elif not architecture.endswith("ForSequenceClassification"):
         raise BadInput(
             f"{folder}: {architecture or 'a model without a head'} labels neither texts nor tokens; give the model/ "
             "folder of a finished training"
         )
-    kind: OutputKind = "choice" if config.num_labels == 1 else "label"
-    return Labeller(
-        read_weights(TEXT, folder, is_whole=True), "number" if config.problem_type == "regression" else kind
-    )
+    if (graph := Path(folder) / ONNX_NAME).is_file():
+        return Labeller(OnnxNetwork(graph, config), kind)
+    return Labeller(read_weights(TOKENS if kind == "tags" else TEXT, folder, is_whole=True), kind)

@@ -12,25 +12,26 @@ import logging
 import shutil
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from corpus.documents.atomic_files import atomic_dir
+from corpus.documents.atomic_files import atomic_dir, file_digest
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
 from corpus.documents.templates import load_templates
 from finetune.config import MODEL_INFO_NAME
+from finetune.data.files import write_json
 from finetune.encoder.loading import has_segments, load_tokenizer
 from finetune.encoder.module import load_encoder
+from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
 from finetune.examples import Row
 from finetune.heads.labels import Labeller
 from finetune.inference.predict import predict_examples
@@ -39,9 +40,8 @@ from finetune.saved_models.load import SavedModel, find_model_folder, load_model
 from finetune.score.bootstrap import bootstrap
 
 Int8 = Literal["no", "dynamic", "weights"]
-ONNX_NAME = "model.onnx"
 LARGEST_DIFFERENCE = 1e-4
-COPIED = ("config.json", MODEL_INFO_NAME, "tokenizer.json", "tokenizer_config.json")
+COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 TRIALS = (["내일 전국에 비", "비"], ["비"], ["비가 온다. " * 8, "비가 온다", "온다"])  # the exporter traces the first
 SAMPLES, SEED = 1000, 42  # of the intervals
@@ -58,6 +58,27 @@ class Measured(NamedTuple):
     texts_per_second: float
 
 
+class Source(NamedTuple):
+    """What is exported.
+
+    Fields:
+        net: returns one tensor, named ``net.output``; with ``config``, and ``segments``: whether it takes segment ids.
+        folder: of the model; ``name`` is shown on the card.
+        task: the name of what it does; None: a pretrained encoder.
+        finish: writes further files into the folder of the graph.
+        measure: ``(graph or None for torch, form, bytes)`` to score and speed on a labelled file ``dev``.
+    """
+
+    net: Any
+    tokenizer: Any
+    folder: Path
+    name: str
+    task: str | None = None
+    finish: Callable[[Path], None] = lambda folder: None
+    measure: Callable[[Path | None, str, int], Measured] | None = None
+    dev: Path | None = None
+
+
 def export_onnx(name: str, out: Path, int8: Int8 = "no", dev: Path | None = None) -> float:
     """Write ``model.onnx``, configuration, tokenizer and card to the new folder ``out``; returns the largest difference
     of its outputs from torch's on trial inputs, before INT8.
@@ -70,60 +91,74 @@ def export_onnx(name: str, out: Path, int8: Int8 = "no", dev: Path | None = None
 
     BadInput: another kind of model, ``out`` exists, a package is missing, or the outputs differ.
     """
-    if missing := [package for package in PACKAGES if find_spec(package) is None]:
-        raise BadInput(f"ONNX needs {', '.join(missing)}; run: pip install 'malmoi[onnx]'")
-    if out.exists():
-        raise BadInput(f"{out}: exists already; name a new folder")
-    source = find_model_folder(name)
-    saved = load_model(name, "cpu") if (source / MODEL_INFO_NAME).exists() else None
-    if dev is not None and saved is None:
-        raise BadInput(f"{name}: a pretrained encoder has no scores; fine-tune it first, or leave out --dev")
-    net = _network(name, source, saved)
-    tokenizer: Any = saved.tokenizer if saved else load_tokenizer(str(source))
-    segments = has_segments(net.config)
-    trials = [
-        dict(tokenizer(texts, padding=True, return_tensors="pt", return_token_type_ids=segments)) for texts in TRIALS
-    ]
-    with atomic_dir(out) as folder:
-        path = folder / ONNX_NAME
-        write_graph(net, trials[0], path)
-        difference = compare(net, trials, path)
-        measured = measure_forms(saved, source, dev, path, int8)
-        for file in COPIED:
-            if (source / file).exists():
-                shutil.copyfile(source / file, folder / file)
-        card = load_templates("finetune.inference").get_template("onnx_card.md.j2")
-        text = card.render(
-            model=escape_controls(shown_encoder(name)),
-            task=saved.task.name if saved else None,
-            dev=escape_controls(dev.name) if dev else None,
-            int8=int8,
-            difference=difference,
-            measured=measured,
-            threads=torch.get_num_threads(),
-        )
-        (folder / CARD_NAME).write_text(text, "utf-8")
-    return difference
-
-
-def _network(name: str, source: Path, saved: SavedModel | None) -> Any:
-    """The network to export, with ``config``; it returns one tensor."""
-    if saved is None:
-        return _OneOutput(load_encoder(str(source)), "last_hidden_state")
+    check_target(out)
+    folder = find_model_folder(name)
+    if not (folder / MODEL_INFO_NAME).exists():
+        if dev is not None:
+            raise BadInput(f"{name}: a pretrained encoder has no scores; fine-tune it first, or leave out --dev")
+        net = OneOutput(load_encoder(str(folder)), "last_hidden_state")
+        return write_onnx(Source(net, load_tokenizer(str(folder)), folder, name), out, int8)
+    saved = load_model(name, "cpu")
     if not isinstance(saved.model, Labeller):
         raise BadInput(
             f"{name}: a model for {saved.task.name}, which has no stock class of transformers; ONNX export needs "
             "models that label texts or tokens"
         )
-    return _OneOutput(saved.model.net, "logits")
+
+    def finish(folder: Path) -> None:
+        files = {path.name: file_digest(path) for path in sorted(folder.iterdir())}
+        write_json(folder / MODEL_INFO_NAME, {**saved.settings, "files": files})
+
+    def measure_form(graph: Path | None, form: str, size: int) -> Measured:
+        assert dev is not None
+        return measure(_with_graph(saved, graph) if graph else saved, dev, form, size)
+
+    net = OneOutput(saved.model.net, "logits")
+    measured = measure_form if dev is not None else None
+    return write_onnx(Source(net, saved.tokenizer, folder, name, saved.task.name, finish, measured, dev), out, int8)
 
 
-class _OneOutput(nn.Module):
+def check_target(out: Path) -> None:
+    """``BadInput`` if a package is missing or ``out`` exists."""
+    if missing := [package for package in PACKAGES if find_spec(package) is None]:
+        raise BadInput(f"ONNX needs {', '.join(missing)}; run: pip install 'malmoi[onnx]'")
+    if out.exists():
+        raise BadInput(f"{out}: exists already; name a new folder")
+
+
+def write_onnx(source: Source, out: Path, int8: Int8) -> float:
+    """Write the folder; returns the largest difference from torch before INT8. ``BadInput`` if the outputs differ."""
+    net = source.net
+    trials = [
+        dict(source.tokenizer(texts, padding=True, return_tensors="pt", return_token_type_ids=net.segments))
+        for texts in TRIALS
+    ]
+    with atomic_dir(out) as folder:
+        path = folder / ONNX_NAME
+        write_graph(net, trials[0], path)
+        difference = compare(net, trials, path)
+        measured = measure_forms(source, path, int8)
+        for file in COPIED:
+            if (source.folder / file).exists():
+                shutil.copyfile(source.folder / file, folder / file)
+        source.finish(folder)
+        card = load_templates("finetune.inference").get_template("onnx_card.md.j2")
+        text = card.render(
+            model=escape_controls(shown_encoder(source.name)), task=source.task, output=net.output, int8=int8,
+            dev=escape_controls(source.dev.name) if source.dev else None, difference=difference, measured=measured,
+            threads=torch.get_num_threads(),
+        )  # fmt: skip
+        (folder / CARD_NAME).write_text(text, "utf-8")
+    return difference
+
+
+class OneOutput(nn.Module):
     """A network with one output."""
 
     def __init__(self, net: Any, output: str) -> None:
         super().__init__()
         self.net, self.output, self.config = net.eval(), output, net.config
+        self.segments = has_segments(net.config)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
@@ -167,26 +202,6 @@ def compare(net: Any, trials: list[dict[str, Tensor]], path: Path) -> float:
     return largest
 
 
-class OnnxNetwork(nn.Module):
-    """``model.onnx`` in place of the network of a label head, on as many threads as torch uses."""
-
-    def __init__(self, path: Path, config: Any) -> None:
-        import onnxruntime
-
-        super().__init__()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self.config = config
-        self.device = nn.Parameter(torch.empty(0))  # predictions ask a parameter where the model is
-
-    def forward(self, **inputs: Tensor) -> SimpleNamespace:
-        """The one output as ``logits``."""
-        wanted = [value.name for value in self.session.get_inputs()]
-        (found,) = self.session.run(None, {name: inputs[name].numpy() for name in wanted})
-        return SimpleNamespace(logits=torch.from_numpy(found))
-
-
 def quantize(path: Path, mode: Literal["dynamic", "weights"]) -> None:
     """Replace a float32 graph by one with 8-bit weights of matrix products and embeddings.
 
@@ -205,16 +220,16 @@ def quantize(path: Path, mode: Literal["dynamic", "weights"]) -> None:
             quantize_dynamic(products.model.model, path, ["Gather"], weight_type=QuantType.QInt8)
 
 
-def measure_forms(saved: SavedModel | None, source: Path, dev: Path | None, path: Path, int8: Int8) -> list[Measured]:
+def measure_forms(source: Source, path: Path, int8: Int8) -> list[Measured]:
     """Make ``path`` INT8 as ``int8`` says. What torch, ONNX and INT8 do with the labelled file; empty without one."""
-    forms = []
-    if saved is not None and dev is not None:
-        size = sum(file.stat().st_size for file in source.glob("*.safetensors"))
-        forms += [measure(saved, dev, "torch", size), measure(_with_graph(saved, path), dev, "ONNX", _size(path))]
+    forms, measure_form = [], source.measure
+    if measure_form is not None:
+        size = sum(file.stat().st_size for file in source.folder.glob("*.safetensors"))
+        forms += [measure_form(None, "torch", size), measure_form(path, "ONNX", _size(path))]
     if int8 != "no":
         quantize(path, int8)
-        if saved is not None and dev is not None:
-            forms.append(measure(_with_graph(saved, path), dev, f"ONNX INT8, {int8}", _size(path)))
+        if measure_form is not None:
+            forms.append(measure_form(path, f"ONNX INT8, {int8}", _size(path)))
     return forms
 
 

@@ -22,6 +22,7 @@ from corpus.documents.section import problem_text
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
 from finetune.data.files import in_one_sentence
 from finetune.encoder.loading import load_config, load_tokenizer, read_weights
+from finetune.encoder.onnx import ONNX_NAME
 from finetune.examples import Module, Tokenizer
 from finetune.heads.labels import load_trained_labeller
 from finetune.heads.pretrained import MODEL_TYPES
@@ -69,7 +70,9 @@ def load_model(name: str | Path, device: str = "auto") -> SavedModel:
             f"{folder}: saved by a version of malmoi with another revision of {task.name} "
             f"({settings['revision']!r:.40}, here {task.revision}); use that version, or train again"
         )
-    check_model_files(folder, str(name))
+    is_onnx = (folder / ONNX_NAME).is_file()
+    if not is_onnx:
+        check_model_files(folder, str(name))
     for file, digest in settings["files"].items():  # that predictions depend on; a stock model lists none
         if file_digest(folder / Path(file).name) != digest:
             raise BadInput(
@@ -77,9 +80,8 @@ def load_model(name: str | Path, device: str = "auto") -> SavedModel:
             )
     tokenizer = load_tokenizer(str(folder), task.special_tokens)
     model = _load_model(folder, settings, tokenizer)
-    return SavedModel(
-        task, tokenizer, model.to(find_device("cpu" if device == "cpu" else "auto", "device")).eval(), settings
-    )
+    place = find_device("cpu" if device == "cpu" or is_onnx else "auto", "device")
+    return SavedModel(task, tokenizer, model.to(place).eval(), settings)
 
 
 def find_model_folder(name: str) -> Path:
@@ -97,7 +99,7 @@ def find_model_folder(name: str) -> Path:
 
     advice = "; give the folder of a saved model, or check the name and the network"
     with in_one_sentence(name, "no such folder, and no such repository on the Hub", advice):
-        return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt"]))
+        return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt", f"{ONNX_NAME}*"]))
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def export_task_predictions(
 @model_app.command("export")
 def export_model(
     folder: Annotated[
-        str, typer.Argument(help="Fine-tuned model that labels texts or tokens, or encoder: folder or Hub name.")
+        str, typer.Argument(help="Model that labels texts or tokens, encoder, or embedding model: folder or Hub name.")
     ],
     out: Annotated[Path, typer.Argument(help="New folder for model.onnx, configuration, tokenizer and card.")],
     int8: Annotated[
@@ -163,13 +163,16 @@ def export_model(
         Path | None, typer.Option(help="Labelled file of the task: scores and speeds of all forms go to the card.")
     ] = None,
 ) -> None:
-    """Export an encoder, or a fine-tuned model of YNAT, STS, NLI, NER or RE, as ONNX and check that its outputs are the
-    same.
+    """Export an encoder, an embedding model, or a fine-tuned model of YNAT, STS, NLI, NER or RE, as ONNX and check
+    that its outputs are the same. `malmoi predict` and `malmoi serve` take the folder.
 
     Example:  malmoi model export runs/smoke/finetune/ynat/model/seed-1/model topics-onnx --int8 dynamic
     """
     set_up_console()
-    from finetune.inference.export import export_onnx
+    if (Path(folder) / "modules.json").is_file():
+        from finetune.embed.export import export_embedder as export
+    else:
+        from finetune.inference.export import export_onnx as export
 
-    difference = export_onnx(folder, out, int8, dev)
+    difference = export(folder, out, int8, dev)
     typer.echo(f"{out}: outputs differ by {difference:.1e} at most{'' if int8 == 'no' else ', before INT8'}")

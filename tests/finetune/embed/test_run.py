@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from finetune.embed.data import read_items
 from finetune.embed.embedder import build_net, load_embedder, tokenize
 from finetune.embed.run import EmbedInputs, prepare, run
 from finetune.examples import pad_inputs
+from finetune.inference.export import PACKAGES
 from finetune.score.compare import compare, pair_up
 from finetune.score.results import find_trained
 from finetune.train.batched_prediction import to_tensors
@@ -49,6 +51,21 @@ def test_folder_gives_the_same_vectors_in_sentence_transformers(finished: Path, 
     (tmp_path / "pushed" / "2_Normalize").rmdir()  # the Hub has no empty folders
     again = SentenceTransformer(str(tmp_path / "pushed"), device="cpu").encode(TEXTS)
     assert np.array_equal(again, theirs)
+
+
+@pytest.mark.skipif(not all(map(find_spec, PACKAGES)), reason="needs malmoi[onnx]")
+def test_onnx_gives_the_same_vectors_and_its_card_the_loss_of_int8(
+    finished: Path, config: EmbedConfig, tmp_path: Path
+) -> None:
+    folder, (dev,) = str(finished / "model"), config.evaluate
+    assert run_command(None, "model", "export", folder, str(tmp_path / "onnx")).code == 0
+    ours, graph = (load_embedder(Path(name), "cpu").encode(TEXTS) for name in (folder, tmp_path / "onnx"))
+    assert np.abs(ours - graph).max() < 1e-5
+    assert run_command(None, "model", "export", folder, str(tmp_path / "8"), "--int8=dynamic", f"--dev={dev}").code == 0
+    card = (tmp_path / "8" / "README.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in card.splitlines() if line.startswith(("| torch", "| ONNX"))]
+    assert rows[0][2] == rows[1][2] and float(rows[2][1]) < float(rows[1][1])
+    assert (load_embedder(tmp_path / "8", "cpu").encode(TEXTS) * ours).sum(axis=1).min() > 0.98
 
 
 def test_results_compare_and_the_folder_can_be_pushed(finished: Path, config: EmbedConfig) -> None:

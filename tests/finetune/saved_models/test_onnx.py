@@ -41,6 +41,12 @@ def test_onnx_gives_the_probabilities_of_the_kept_model(trained: Path, tmp_path:
     kept = load_model(folder, "cpu")
     expected = kept.model.predict(**kept.tokenizer(texts, padding=True, return_tensors="pt"))
     assert probabilities(tmp_path / "onnx", texts) == pytest.approx(np.stack(expected), abs=1e-4)
+    again = load_model(tmp_path / "onnx")  # as `malmoi predict` and `malmoi serve` load it
+    found = again.model.predict(**again.tokenizer(texts, padding=True, return_tensors="pt"))
+    assert np.stack(found) == pytest.approx(np.stack(expected), abs=1e-4)
+    (tmp_path / "onnx" / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(BadInput, match="changed since it was saved"):
+        load_model(tmp_path / "onnx")
 
 
 @needs_onnx
