@@ -6,9 +6,9 @@ rate and batch are those of published Korean models at the size of klue/roberta-
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from corpus.documents.accelerator import DeviceName
 from corpus.documents.section import Section
@@ -44,6 +44,15 @@ class EmbedConfig(Section):
     )
     pooling: PoolingName = Field("mean", description="Vector of a text: mean over its tokens, or the state of [CLS].")
     max_tokens: int = Field(128, ge=8, description="Longer texts are cut.")
+    prompts: dict[Literal["query", "passage"], str] = Field(
+        {}, description='search: what is put before a text, as {query: "질문: ", passage: "글: "}.'
+    )
+    dimensions: tuple[Annotated[int, Field(ge=8)], ...] = Field(
+        (), description="Widths at which the first numbers of a vector must do alone, too (Matryoshka)."
+    )
+    negatives_by: str | None = Field(
+        None, description="search: a trained embedding model that finds hard negatives, in addition to those of BM25."
+    )
     batch_size: int = Field(64, ge=2, description="Pairs of a step; the others are negatives of each.")
     micro_batch: int | None = Field(
         None, gt=0, description="Texts that are encoded at once, if a batch does not fit into memory (cached losses)."
@@ -58,6 +67,12 @@ class EmbedConfig(Section):
         description="search: passages of the documents among which to find, as long as those of KLUE-MRC.",
     )
     device: DeviceName = Field("auto", description="cpu: use the CPU even if there is an accelerator.")
+
+    @model_validator(mode="after")
+    def _are_for_search(self) -> EmbedConfig:
+        if self.purpose == "similarity" and (self.prompts or self.negatives_by):
+            raise ValueError("prompts and negatives_by are for search; set embed.for=search, or remove them")
+        return self
 
     @property
     def purpose(self) -> Purpose:

@@ -18,7 +18,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,10 @@ class EmbeddingNet(nn.Module):
         """The losses look at the first module of a model."""
         return self.encoder
 
+    def get_embedding_dimension(self) -> int:
+        """The width H, for losses that shorten vectors."""
+        return int(self.encoder.config.hidden_size)
+
     def forward(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """``input_ids`` and ``attention_mask``, (B, L), to ``sentence_embedding``, (B, H)."""
         mask_BL = features["attention_mask"]
@@ -73,6 +77,12 @@ class EmbeddingNet(nn.Module):
             weight_BL1 = mask_BL[..., None].to(states_BLH.dtype)
             pooled_BH = (states_BLH * weight_BL1).sum(dim=1) / weight_BL1.sum(dim=1)
         return {"sentence_embedding": nn.functional.normalize(pooled_BH.float(), dim=1)}
+
+
+def shorten(vectors_NH: Vectors, width: int) -> Vectors:
+    """The first ``width`` numbers of each vector, scaled to length 1."""
+    part = vectors_NH[:, :width]
+    return np.asarray(part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12), np.float32)
 
 
 class _OnnxNet(nn.Module):
@@ -105,18 +115,41 @@ def tokenize(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_token
 class Embedder:
     """A trained embedding model; ``encode`` turns texts into vectors whose dot product is their cosine."""
 
-    def __init__(self, net: EmbeddingNet | _OnnxNet, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
-        self.net, self.tokenizer, self.max_tokens = net.eval(), tokenizer, max_tokens
+    def __init__(
+        self, net: EmbeddingNet | _OnnxNet, tokenizer: PreTrainedTokenizerBase, max_tokens: int,
+        prompts: Mapping[Any, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        self.net, self.tokenizer, self.max_tokens, self.prompts = (
+            net.eval(),
+            tokenizer,
+            max_tokens,
+            {str(name): text for name, text in prompts.items()},
+        )
 
     def with_graph(self, path: Path) -> Embedder:
         """The same model with its network as ONNX (``finetune.embed.export``)."""
-        return Embedder(_OnnxNet(OnnxNetwork(path, self.net.encoder.config)), self.tokenizer, self.max_tokens)
+        return Embedder(
+            _OnnxNet(OnnxNetwork(path, self.net.encoder.config)), self.tokenizer, self.max_tokens, self.prompts
+        )
 
-    def encode(self, texts: Sequence[str], precision: PrecisionName = "fp32") -> Vectors:
-        """One vector of length 1 for each text, (N, H) float32, in order; batches hold texts of similar length."""
+    def encode(
+        self,
+        texts: Sequence[str],
+        precision: PrecisionName = "fp32",
+        *,
+        prompt: str = "",
+        dimensions: int | None = None,
+    ) -> Vectors:
+        """One vector of length 1 for each text, (N, H) float32, in order; batches hold texts of similar length.
+
+        Args:
+            prompt: "query" or "passage": what the model puts before such texts; nothing if it was trained without.
+            dimensions: only the first numbers of each vector, scaled to length 1.
+        """
         if isinstance(texts, str):
             raise ValueError("encode takes a list of texts; write encode([text])")
-        features = tokenize(texts, self.tokenizer, self.max_tokens)
+        before = self.prompts.get(prompt, "")
+        features = tokenize([before + text for text in texts], self.tokenizer, self.max_tokens)
         device = next(self.net.parameters()).device
         self.net.eval()
         vectors_NH = np.zeros((len(features), self.net.encoder.config.hidden_size), np.float32)
@@ -124,7 +157,7 @@ class Embedder:
             for batch in batches_by_length(features):
                 padded = pad_inputs([features[i] for i in batch], int(self.tokenizer.pad_token_id or 0))
                 vectors_NH[batch] = self.net(to_tensors(padded, device))["sentence_embedding"].float().cpu().numpy()
-        return vectors_NH
+        return shorten(vectors_NH, dimensions) if dimensions else vectors_NH
 
 
 def save_embedder(target: Path, embedder: Embedder, info: Mapping[str, Any], card: str) -> None:
@@ -153,7 +186,7 @@ def save_embedder(target: Path, embedder: Embedder, info: Mapping[str, Any], car
             MODULES_NAME: modules,
             LENGTH_NAME: {"max_seq_length": embedder.max_tokens, "do_lower_case": False},
             POOLING_NAME: pooling,
-            VERSIONS_NAME: {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+            VERSIONS_NAME: {"prompts": embedder.prompts, "default_prompt_name": None, "similarity_fn_name": "cosine"},
             INFO_NAME: info,
         }
         (folder / "1_Pooling").mkdir()
@@ -182,10 +215,13 @@ def load_embedder(folder: Path, device: DeviceName = "auto") -> Embedder:
     most = read_json_object(folder / LENGTH_NAME, again).get("max_seq_length") or max_input_tokens(config) or 512
     if type(most) is not int or not 2 < most <= 1 << 20:
         raise BadInput(f"{folder}: max_seq_length is {most!r:.40}, expected a number of tokens; {again}")
+    versions = folder / VERSIONS_NAME
+    prompts = read_json_object(versions, again).get("prompts") if versions.is_file() else None
+    prompts = {name: text for name, text in (prompts or {}).items() if isinstance(text, str)}
     if (graph := folder / ONNX_NAME).is_file():
-        return Embedder(_OnnxNet(OnnxNetwork(graph, config)), tokenizer, most)
+        return Embedder(_OnnxNet(OnnxNetwork(graph, config)), tokenizer, most, prompts)
     net = EmbeddingNet(Encoder(read_weights(AutoModel, str(folder), is_whole=False)), chosen[0])  # type: ignore[arg-type]
-    return Embedder(net.to(find_device(device, "--device")), tokenizer, most)
+    return Embedder(net.to(find_device(device, "--device")), tokenizer, most, prompts)
 
 
 class StaticEncoder(nn.Module):

@@ -25,7 +25,7 @@ from finetune.score.scores import defined, installed_versions
 from finetune.tasks.similarity import DEPTH, score_ranking, similarity_task
 
 Scores = NDArray[np.float64]
-Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+Encode = Callable[..., NDArray[np.float32]]  # of (texts, prompt="")
 TFIDF, UNTRAINED, STATIC, WITH_TFIDF = "tf-idf", "untrained", "static", "with tf-idf"
 PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "sentence-transformers", "bm25s", "numpy")
 

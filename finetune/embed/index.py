@@ -57,7 +57,7 @@ def build_index(passages: Iterable[tuple[str, str]], out: Path, model: str | Non
         if model is not None:
             from finetune.embed.embedder import INFO_NAME, load_embedder
 
-            vectors_NH = load_embedder(Path(model), device).encode([text for _, text in rows])
+            vectors_NH = load_embedder(Path(model), device).encode([text for _, text in rows], prompt="passage")
             np.save(folder / VECTORS_NAME, vectors_NH.astype(np.float16), allow_pickle=False)
             width, info = vectors_NH.shape[1], Path(model) / INFO_NAME
             chosen = read_json_object(info, AGAIN).get("weight") if info.is_file() else None
@@ -102,7 +102,7 @@ class Index:
             from finetune.embed.embedder import load_embedder
 
             self._embedder = load_embedder(Path(str(self.about["model"])), self._device)
-        vector_H = self._embedder.encode([query])[0]
+        vector_H = self._embedder.encode([query], prompt="query")[0]
         parts = range(0, len(self._vectors), ROWS_AT_ONCE)
         return np.concatenate([self._vectors[i : i + ROWS_AT_ONCE].astype(np.float32) @ vector_H for i in parts])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,8 @@ def bm25_scores(part: EvaluationSet, tokens_of: Callable[[str], list[str]] = big
 
 def dense_scores(part: EvaluationSet, encode: Encode) -> Matrix:
     """Cosines, (Q, P)."""
-    return np.asarray(encode(part.firsts) @ encode(list(part.passages.values())).T)
+    passages = encode(list(part.passages.values()), prompt="passage")
+    return np.asarray(encode(part.firsts, prompt="query") @ passages.T)
 
 
 def rank(part: EvaluationSet, scores_QP: Matrix) -> list[list[str]]:
@@ -84,8 +86,9 @@ def combine(part: EvaluationSet, words_QP: Matrix, dense_QP: Matrix) -> tuple[Ma
     return words_QP + weight_Q[:, None] * dense_QP, choose_weight(gains_WQ)
 
 
-def mine_negatives(items: Sequence[Item]) -> list[Item]:
-    """The same with a hard negative for each pair of a file: the passage of another pair that BM25 finds first.
+def mine_negatives(items: Sequence[Item], encode: Encode | None = None) -> list[Item]:
+    """The same with a hard negative for each pair of a file: the passage of another pair that BM25 finds first, and
+    another one that ``encode`` finds first.
 
     A passage with nearly the score of the right one may answer the question too, so it is no negative
     (``MARGIN``). Pairs of documents stay as they are: their other passages are of the same text.
@@ -94,22 +97,35 @@ def mine_negatives(items: Sequence[Item]) -> list[Item]:
     passages = list(dict.fromkeys(item.texts[1] for item in labelled))
     if len(passages) < 2:
         return list(items)
-    index, number = Bm25.build([bigrams(text) for text in passages]), {text: i for i, text in enumerate(passages)}
-    found = dict[Item, Item]()
-    for item in labelled:
-        scores_P = index.scores(bigrams(item.texts[0]))
-        scores_P[scores_P >= MARGIN * scores_P[number[item.texts[1]]]] = 0.0  # the right one and those like it
-        best = int(scores_P.argmax())
-        if scores_P[best] > 0:
-            found[item] = item._replace(texts=(*item.texts, passages[best]))
+    index = Bm25.build([bigrams(text) for text in passages])
+    number, vectors_PH = {text: i for i, text in enumerate(passages)}, None
+    if encode is not None:
+        vectors_PH = encode(passages, prompt="passage")
+        queries_NH = encode([item.texts[0] for item in labelled], prompt="query")
+    found: dict[Item, Item] = {}
+    for row, item in enumerate(labelled):
+        scores_P, own = index.scores(bigrams(item.texts[0])), number[item.texts[1]]
+        negatives = [_first_below(scores_P, own)]
+        if vectors_PH is not None:
+            negatives.append(_first_below(vectors_PH @ queries_NH[row], own, skip=negatives[0]))
+        found[item] = item._replace(texts=(*item.texts, *(passages[i] for i in negatives if i is not None)))
     return [found.get(item, item) for item in items]
 
 
-def rank_trained(part: EvaluationSet, name: str, encode: Encode) -> tuple[dict[str, list[Row]], float]:
-    """Results of a trained model alone and with BM25, and the weight to use it with."""
-    dense_QP = dense_scores(part, encode)
-    both_QP, weight = combine(part, bm25_scores(part), dense_QP)
-    found = {name: dense_QP, f"{name} {HYBRID}": both_QP}
+def _first_below(scores_P: NDArray[Any], right: int, skip: int | None = None) -> int | None:
+    """The passage with the highest score that is clearly below that of the ``right`` one; None: none scores at all."""
+    scores_P = np.where(scores_P >= MARGIN * scores_P[right], 0.0, scores_P)
+    if skip is not None:
+        scores_P[skip] = 0.0
+    best = int(scores_P.argmax())
+    return best if scores_P[best] > 0 else None
+
+
+def rank_trained(part: EvaluationSet, encoders: Mapping[str, Encode]) -> tuple[dict[str, list[Row]], float]:
+    """Results of the encoders alone and of the first with BM25, and the weight to use it with."""
+    found = {name: dense_scores(part, encode) for name, encode in encoders.items()}
+    first = next(iter(found))
+    found[f"{first} {HYBRID}"], weight = combine(part, bm25_scores(part), found[first])
     return {system: rows_of_rankings(part, rank(part, scores)) for system, scores in found.items()}, weight
 
 

@@ -17,7 +17,7 @@ import logging
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ from finetune.embed.evaluate import (
 )
 from finetune.embed.retrieval import mine_negatives, rank_baselines, rank_trained
 from finetune.embed.train import train
-from finetune.encoder.loading import check_encoder
+from finetune.encoder.loading import check_encoder, load_config
 from finetune.queue.fingerprint import digest
 from finetune.queue.jobs import Job
 from finetune.queue.pool import one_thread
@@ -63,7 +63,7 @@ from finetune.train.trainer import seed_everything
 log = logging.getLogger(__name__)
 
 MODEL_NAME, TRAINING_NAME, DATA_NAME = "model", "training.json", "data.json"
-NOT_TRAINING = {"seeds", "device", "evaluate", "distractors", "train", "max_pairs", "model"}
+NOT_TRAINING = {"seeds", "device", "evaluate", "distractors", "train", "max_pairs", "model", "negatives_by"}
 STATIC_WIDTH, STATIC_RATE = 256, 1e-2
 Find = Callable[[Sequence[str], Sequence[str]], set[int]]
 
@@ -96,6 +96,7 @@ def run(config: EmbedConfig, inputs: EmbedInputs, out: Path, *, workers: int = 1
     ``BadInput``: nothing to train or to score on, an encoder that does not fit, or failed jobs (at the end).
     """
     check_encoder(inputs.encoder)
+    check_widths(config, load_config(inputs.encoder).hidden_size)
     prepared = prepare(config, inputs)
     write_json(out / DATA_NAME, prepared.counts)
     device = find_device(config.device, "embed.device")
@@ -123,7 +124,8 @@ def prepare(config: EmbedConfig, inputs: EmbedInputs) -> Prepared:
     if not kept:
         raise BadInput("embed: every training pair contains an evaluation text; give other files in embed.train")
     if config.purpose == "search":
-        kept = mine_negatives(kept)
+        miner = load_embedder(Path(config.negatives_by), config.device) if config.negatives_by else None
+        kept = mine_negatives(kept, miner.encode if miner else None)
     read, left = (Counter(item.source for item in each) for each in (items, kept))
     dropped = {source: read[source] - left[source] for source in read}
     log.info("%d training examples; %d contain an evaluation text and are dropped", len(kept), sum(dropped.values()))
@@ -148,10 +150,14 @@ def train_one(
         done = _train(job, folder, config, prepared, precision, parts, trained_by)
     if done.get("scored") != scored_by:
         embedder = load_embedder(folder / MODEL_NAME, config.device)
-        encode = partial(embedder.encode, precision=precision)
-        name = job.model
-        results, weight = score_trained(prepared.sets, name, encode, job.seed, out, fingerprint=trained_by)
-        scores = {r["task"]: {k: r[k] for k in ("scores", "intervals", "n")} for r in results if r["model"] == name}
+        encoders: dict[str, Encode] = {job.model: partial(embedder.encode, precision=precision)}
+        for width in config.dimensions:
+            encoders[f"{job.model}, {width} wide"] = partial(encoders[job.model], dimensions=width)
+        results, weight = score_trained(prepared.sets, encoders, job.seed, out, fingerprint=trained_by)
+        scores = {
+            r["task"] + r["model"].removeprefix(job.model): {k: r[k] for k in ("scores", "intervals", "n")}
+            for r in results if r["model"] in encoders
+        }  # fmt: skip
         done |= {"scored": scored_by, "scores": scores, "weight": weight, "log_line": f"{job}: {_line(scores)}"}
         info = {key: done[key] for key in done if key not in ("log_line", "scored", "fingerprint")}
         _write_info(folder / MODEL_NAME, info, [info])
@@ -169,8 +175,9 @@ def _train(
     net, tokenizer = build_net(job.encoder, config.pooling)
     net.to(find_device(config.device, "embed.device"))
     checkpoint = folder / f"checkpoint-{key[:8]}"
-    about = train(net, tokenizer, prepared.items, config, seed, checkpoint, precision=precision, parts=parts)
-    embedder = Embedder(net, tokenizer, config.max_tokens)
+    items = with_prompts(prepared.items, config)
+    about = train(net, tokenizer, items, config, seed, checkpoint, precision=precision, parts=parts)
+    embedder = Embedder(net, tokenizer, config.max_tokens, config.prompts)
     info = {
         "format": 1, "for": config.purpose, "encoder": _shown(job.model), "seed": job.seed, "pooling": config.pooling,
         "max_tokens": config.max_tokens, "data": prepared.counts, **about, "precision": precision,
@@ -181,16 +188,31 @@ def _train(
     return info | {"fingerprint": key}
 
 
+def check_widths(config: EmbedConfig, width: int) -> None:
+    """``BadInput`` if a shortened vector would be as long as those of the encoder."""
+    if wide := [number for number in config.dimensions if number >= width]:
+        raise BadInput(f"embed.dimensions: {wide[0]}, but vectors of {config.model} have {width} numbers; give fewer")
+
+
+def with_prompts(items: Sequence[Item], config: EmbedConfig) -> list[Item]:
+    """The examples with ``config.prompts`` before the first text and before the others."""
+    query, passage = config.prompts.get("query", ""), config.prompts.get("passage", "")
+    return [
+        item._replace(texts=(query + item.texts[0], *(passage + text for text in item.texts[1:]))) for item in items
+    ]
+
+
 def score_trained(
-    sets: Sequence[EvaluationSet], name: str, encode: Encode, seed: int, out: Path, **about: Any
+    sets: Sequence[EvaluationSet], encoders: Mapping[str, Encode], seed: int, out: Path, **about: Any
 ) -> tuple[list[dict[str, Any]], float]:
-    """Write the results of a trained model, alone and with counting; returns them, and the weight next to BM25."""
-    results, weight = [], 0.0
+    """Write the results of a trained model, the first of ``encoders``, alone and with counting, and those of its
+    shortened vectors; returns them, and the weight next to BM25."""
+    results, weight, name = [], 0.0, next(iter(encoders))
     for part in sets:
         if part.kind == "ranking":
-            found, weight = rank_trained(part, name, encode)
+            found, weight = rank_trained(part, encoders)
         else:
-            systems = pair_systems(part, {name: encode}, name)
+            systems = pair_systems(part, encoders, name)
             found = {system: rows_of_pairs(part, scores) for system, scores in systems.items() if system != TFIDF}
         results += [write_result(out, part, system, seed, rows, **about) for system, rows in found.items()]
     return results, weight

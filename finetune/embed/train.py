@@ -1,7 +1,8 @@
 """Training of an embedding model: contrastive on pairs and triplets, then on graded pairs.
 
 Losses are those of sentence-transformers: multiple negatives ranking (each text is compared with all others of its
-batch, arXiv 1705.00652), cached (GradCache, arXiv 2101.06983) if a batch is encoded in parts, and CoSENT for grades.
+batch, arXiv 1705.00652), cached (GradCache, arXiv 2101.06983) if a batch is encoded in parts, and CoSENT for grades;
+of several widths at once (Matryoshka, arXiv 2205.13147) if ``dimensions`` names some.
 All batches are drawn before the first step, so a killed training continues at a step with the same batches; on a CPU
 the weights are equal bit for bit.
 """
@@ -51,7 +52,7 @@ def draw_batches(items: Sequence[Item], lengths: Sequence[int], config: EmbedCon
     rng, batches = np.random.default_rng(seed), list[Batch]()
     plain, graded = sides(items)
     number = {item: i for i, item in enumerate(items)}
-    forms = [[item for item in plain if len(item.texts) == count] for count in (2, 3)]
+    forms = [[item for item in plain if len(item.texts) == count] for count in (2, 3, 4)]
     for stage, groups, epochs in ((0, forms, config.epochs), (1, [graded], config.graded_epochs)):
         for _ in range(epochs):
             drawn = []
@@ -73,18 +74,23 @@ class Losses:
 
         model: Any = net
         micro = config.micro_batch or (config.batch_size if parts == 1 else max(1, config.batch_size // parts))
-        self.by_stage: tuple[Callable[..., Tensor], ...] = (
+        whole = micro >= config.batch_size
+        ranking = (
             losses.MultipleNegativesRankingLoss(model)
-            if micro >= config.batch_size
-            else losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=micro),
-            losses.CoSENTLoss(model),
+            if whole
+            else losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=micro)
         )
+        self.by_stage: list[nn.Module] = [ranking, losses.CoSENTLoss(model)]
+        if config.dimensions:
+            widths = [net.get_embedding_dimension(), *config.dimensions]
+            self.by_stage = [losses.MatryoshkaLoss(model, loss, widths) for loss in self.by_stage]
 
     def __call__(self, batch: Batch, items: Sequence[Item], columns: list[dict[str, Tensor]]) -> Tensor:
         scores = None
         if batch.stage:
             scores = torch.tensor([items[i].score for i in batch.rows], device=columns[0]["input_ids"].device)
-        return self.by_stage[batch.stage](columns, scores)
+        loss: Tensor = self.by_stage[batch.stage](columns, scores)
+        return loss
 
 
 def train(

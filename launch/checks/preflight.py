@@ -168,13 +168,20 @@ def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:
 def _embed_checks(recipe: Recipe) -> Iterator[str]:
     """Problems with the encoder and the files of embeddings; KLUE files are read by the stage."""
     from finetune.embed.data import NOTHING_TO_SCORE, read_evaluation, read_items
-    from finetune.encoder.loading import check_encoder
+    from finetune.embed.embedder import load_embedder
+    from finetune.embed.run import check_widths
+    from finetune.encoder.loading import check_encoder, load_config
 
     config, encoder = recipe.embed, recipe.embed.model
     if encoder != OWN_MODEL and not _is_available(encoder):
         yield f"{encoder}: {NO_ENCODER}"
     elif encoder != OWN_MODEL:
         yield from _run_check(partial(check_encoder, encoder))
+    if config.dimensions and (encoder == OWN_MODEL or Path(encoder).is_dir()):
+        width = recipe.pretrain.model.hidden if encoder == OWN_MODEL else load_config(encoder).hidden_size
+        yield from _run_check(partial(check_widths, config, width))
+    if config.negatives_by:
+        yield from _run_check(partial(load_embedder, Path(config.negatives_by), "cpu"))
     if config.train:
         yield from _run_check(partial(read_items, config, None, None))
     yield from _run_check(partial(read_evaluation, config, None, None))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rank_bm25 import BM25Okapi
+from sentence_transformers import SentenceTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score, ndcg_score
 
@@ -103,7 +104,10 @@ def searched(config: EmbedConfig, inputs: EmbedInputs, home: Path) -> Path:
         f"{PLACES[i]} {THINGS[j]} 어때?\t{sentence(i, j, 2)} 이름은 {i}{j}이다.\t1" for i in range(8) for j in range(3)
     ]
     (home / "questions.tsv").write_text("\n".join(questions), "utf-8")
-    changed = {"for": "search", "train": (), "evaluate": (str(home / "questions.tsv"),), "distractors": 50}
+    changed = {
+        "for": "search", "train": (), "evaluate": (str(home / "questions.tsv"),), "distractors": 50,
+        "prompts": {"query": "질문: ", "passage": "글: "}, "dimensions": (16,),
+    }  # fmt: skip
     run(config.model_copy(update=changed), inputs, home / "search")
     return home / "search"
 
@@ -114,6 +118,41 @@ def test_every_table_of_search_has_bm25(searched: Path, config: EmbedConfig) -> 
     assert all(found["distractors"] == 50 and found["headline"] == "ndcg@10" for found in systems.values())
     both = next(found for name, found in systems.items() if name.endswith("with-BM25"))
     assert both["scores"]["ndcg@10"] >= systems["BM25-bigrams"]["scores"]["ndcg@10"] - 1
+
+
+def test_prompts_and_short_vectors_are_those_of_sentence_transformers(searched: Path) -> None:
+    model = load_embedder(searched / "model", "cpu")
+    for prompt in ("query", "passage"):
+        theirs = SentenceTransformer(str(searched / "model"), device="cpu").encode(TEXTS[:4], prompt_name=prompt)
+        assert np.abs(model.encode(TEXTS[:4], prompt=prompt) - theirs).max() < 1e-6
+        assert np.abs(theirs - model.encode(TEXTS[:4])).max() > 1e-3
+    short = SentenceTransformer(str(searched / "model"), device="cpu", truncate_dim=16)
+    theirs = short.encode(TEXTS[:4], normalize_embeddings=True)
+    assert np.abs(model.encode(TEXTS[:4], dimensions=16) - theirs).max() < 1e-6
+    assert "questions, 16 wide" in (searched / "model" / "README.md").read_text("utf-8")
+
+
+def test_a_model_finds_another_hard_negative() -> None:
+    def encode(texts: list[str], prompt: str) -> np.ndarray:
+        return np.array([[float(place in text) + 0.1 * len(text) / 30 for place in PLACES] for text in texts])
+
+    items = [Item("file", (f"{PLACES[i]} 아침", sentence(i, i, 2))) for i in range(8)]
+    by_words, by_both = mine_negatives(items), mine_negatives(items, encode)
+    more = [item for item in by_both if len(item.texts) == 4]
+    assert more and all(len(set(item.texts)) == 4 for item in more)
+    assert {item.texts[:3] for item in more} <= {item.texts for item in by_words}
+
+
+@pytest.mark.parametrize(("overrides", "message"), [
+    (["embed.prompts={query: '질문: '}"], "are for search; set embed.for=search"),
+    (["embed.dimensions=[64, 256]"], "256, but vectors of model have 128 numbers"),
+    (["embed.for=search", "embed.negatives_by=nowhere"], "nowhere"),
+])  # fmt: skip
+def test_the_dry_run_refuses_what_does_not_fit(
+    overrides: list[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = run_command(capfd, "embed", "smoke", *overrides, f"--runs={tmp_path}", "--dry-run")
+    assert result.code == 2 and message in " ".join((result.output + result.errors).split())
 
 
 def test_graded_pairs_are_refused_for_search(config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path) -> None:
