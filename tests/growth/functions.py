@@ -54,7 +54,7 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.pii\.streams\.explain_problem|launch\.pii\.streams\.print_note": "our own messages",
     r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
-    r"finetune\.embed\.embedder\.build_net|finetune\.generative\.client\.ask\.check_cut": NAMES,
+    r"finetune\.embed\.(?:embedder\.build_net|export\.export_embedder)|finetune\.generative\.client\.ask\.check_cut": NAMES,
     r"finetune\.generative\.prompts\.answers\.any_of": OWN,
     r"finetune\.generative\.prompts\.ner\.count_claims": "the parts of parse, which is called",
     r"finetune\.tasks\.similarity\.score_ranking": NAMES,
