@@ -6,7 +6,8 @@
 could only run as exported code; an export without code need not be trusted.
 
 ``llm-kr-eval``: the dev file of KLUE for evaluation (test labels are not public), training examples for the rest.
-Training examples with the inputs of a dev example are left out and counted.
+Training examples with the inputs of a dev example are left out and counted. ``malmoi llm prepare`` writes the same
+files of public data sets.
 ```
 OUT/evaluation/test/klue_ner.json   the dev file; few_shots from train
 OUT/evaluation/dev/klue_ner.json    10 training examples, from which the published code takes its few-shot examples
@@ -16,8 +17,11 @@ OUT/tuning/train/klue_ner.json      the other training examples
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import yaml
@@ -27,9 +31,10 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import find_file, write_json_lines
 from finetune.examples import Example
 from finetune.generative.klue.run import PromptedTask
+from finetune.generative.kr_eval.data_sets import data_sets, read_examples
 from finetune.generative.kr_eval.run import Sample, TaskFile, write_task_file, write_tuning_file
 from finetune.generative.prompts import PROMPTS
-from finetune.generative.prompts.prompt import DELIMITER, draw_shots, render_plain
+from finetune.generative.prompts.prompt import DELIMITER, TaskPrompt, draw_shots, render_plain, squeeze
 from finetune.generative.tables import ResultTable
 from finetune.registry import TASKS
 
@@ -45,10 +50,16 @@ KR_EVAL_METRICS = {  # the headline first
     "wos": ("set_f1",),
 }
 SHOTS, DEV_SAMPLES = 4, 10  # as published
+LM_EVAL_CARD = """# KLUE tasks for lm-evaluation-harness
+
+    {command}
+
+`add_bos_token=True` puts the special token of the tokenizer before a text, as `malmoi llm --method likelihood` does.
+"""
 
 
 def export_lm_eval(tasks: Sequence[PromptedTask], folder: Path) -> list[Path]:
-    """Write ``klue_<task>.yaml`` and ``klue_<task>.jsonl`` of each task; returns the YAML files."""
+    """Write ``klue_<task>.yaml`` and ``klue_<task>.jsonl`` of each task, and a card; returns the YAML files."""
     written = []
     for prompted in tasks:
         prompt, rows = prompted.prompt, []
@@ -61,7 +72,14 @@ def export_lm_eval(tasks: Sequence[PromptedTask], folder: Path) -> list[Path]:
         content = _lm_eval_task(prompted, path.with_suffix(".jsonl").resolve())
         atomic_write(path, yaml.safe_dump(content, allow_unicode=True, sort_keys=False))
         written.append(path)
+    atomic_write(folder / "README.md", LM_EVAL_CARD.format(command=lm_eval_command(folder, written)))
     return written
+
+
+def lm_eval_command(folder: Path, tasks: Sequence[Path]) -> str:
+    """How to run exported tasks; MODEL is a folder or a name on the Hub."""
+    arguments = f"--include_path {shlex.quote(str(folder))} --tasks {','.join(path.stem for path in tasks)}"
+    return f"lm_eval --model hf --model_args pretrained=MODEL,add_bos_token=True {arguments}"
 
 
 def _lm_eval_task(prompted: PromptedTask, data: Path) -> dict[str, Any]:
@@ -99,31 +117,73 @@ def export_kr_eval(task: str, data: Path, out: Path, samples: int | None = None,
         seed: draws the few-shot examples.
     """
     prompt = PROMPTS[task]
-
-    def as_samples(examples: Sequence[Example]) -> tuple[Sample, ...]:
-        return tuple(Sample(input=prompt.render_input(e), output=prompt.render_gold(e)) for e in examples)
-
-    dev = _read(task, data, "dev")[:samples]
+    dev = _read(task, data, "dev")
     if any(example.gold is None for example in dev):
         raise BadInput(f"{data}: the dev file of {task} has no labels to score against")
-    train = _read(task, data, "train")
-    asked = {prompt.render_input(example) for example in dev}
-    kept = [example for example in train if prompt.render_input(example) not in asked]
-    drawn = draw_shots(prompt, kept, min(len(kept), SHOTS + DEV_SAMPLES), seed)
+    make = partial(
+        TaskFile, name=prompt.file_name, instruction=prompt.instruction, output_length=prompt.max_tokens,
+        metrics=KR_EVAL_METRICS[task],
+    )  # fmt: skip
+    return _write_kr_eval(make, prompt, (dev[:samples], dev), _read(task, data, "train"), out, seed)
+
+
+def prepare_kr_eval(
+    name: str, paths: Sequence[Path], training: Sequence[Path], out: Path, samples: int | None = None, seed: int = 42
+) -> dict[str, int]:
+    """Write the files of a public data set, as ``export_kr_eval`` does; ``BadInput`` for files in another layout.
+
+    Args:
+        name: an entry of ``kr_eval/data_sets.yaml``.
+        training: files for few-shot examples and tuning; () holds out examples of ``paths`` for few-shot.
+        samples: draw N of the examples by ``seed``; None: all.
+    """
+    scored, train = read_examples(name, paths, seed), read_examples(name, training, seed)
+    entry = data_sets()[name]
+    prompt = TaskPrompt(
+        task=name, render_input=lambda e: str(e.inputs["input"]), render_gold=lambda e: str(e.gold),
+        parse=lambda text, e: text, unparsed=lambda e: "", max_tokens=entry.output_length,
+        shot_class=(lambda e: str(e.gold)) if entry.choices else None,
+    )  # fmt: skip
+    if not training:
+        train = draw_shots(prompt, scored, min(SHOTS + DEV_SAMPLES, len(scored) // 2), seed)
+        scored = [example for example in scored if example not in train]
+    places = sorted(Random(seed).sample(range(len(scored)), min(samples or len(scored), len(scored))))
+    chosen = [scored[place] for place in places]
+    about = {"instruction": entry.instruction, "output_length": entry.output_length, "metrics": tuple(entry.metrics)}
+    return _write_kr_eval(partial(TaskFile, name=name, **about), prompt, (chosen, scored), train, out, seed)
+
+
+def _write_kr_eval(
+    make: Callable[..., TaskFile], prompt: TaskPrompt, scored: tuple[Sequence[Example], Sequence[Example]],
+    train: Sequence[Example], out: Path, seed: int,
+) -> dict[str, int]:  # fmt: skip
+    """The three files; training examples that repeat a scored one, apart from white space, are left out.
+
+    Args:
+        scored: the examples to evaluate on, and all those of their file.
+    """
+
+    def as_samples(examples: Sequence[Example]) -> tuple[Sample, ...]:
+        marks = [{mark: e.inputs[mark] for mark in ("biased", "unknown") if e.inputs.get(mark)} for e in examples]
+        inputs, golds = map(prompt.render_input, examples), map(prompt.render_gold, examples)
+        return tuple(Sample(input=i, output=o, **m) for i, o, m in zip(inputs, golds, marks, strict=True))
+
+    asked = {squeeze(prompt.render_input(example)) for example in scored[1]}
+    kept = [example for example in train if squeeze(prompt.render_input(example)) not in asked]
+    distinct = len({squeeze(prompt.render_input(example)) for example in kept})
+    drawn = draw_shots(prompt, kept, min(distinct, SHOTS + DEV_SAMPLES), seed)
     few_shots, held_out = drawn[:SHOTS], drawn[SHOTS:]
     taken = {example.guid for example in drawn}
     tuning = [example for example in kept if example.guid not in taken]
-    name = f"{prompt.file_name}.json"
-    file = TaskFile(
-        name=prompt.file_name, instruction=prompt.instruction, output_length=prompt.max_tokens,
-        metrics=KR_EVAL_METRICS[task], few_shots=as_samples(few_shots), samples=as_samples(dev),
-    )  # fmt: skip
-    write_task_file(file, out / "evaluation" / "test" / name)
+    file = make(few_shots=as_samples(few_shots), samples=as_samples(scored[0]))
+    write_task_file(file, out / "evaluation" / "test" / f"{file.name}.json")
     if held_out:
         held = file.model_copy(update={"samples": as_samples(held_out)})
-        write_task_file(held, out / "evaluation" / "dev" / name)
-    write_tuning_file(file.name, file.instruction, as_samples(tuning), out / "tuning" / "train" / name)
-    shown = {"samples": len(dev), "few-shot": len(few_shots)}
+        write_task_file(held, out / "evaluation" / "dev" / f"{file.name}.json")
+    if tuning:
+        path = out / "tuning" / "train" / f"{file.name}.json"
+        write_tuning_file(file.name, file.instruction, as_samples(tuning), path)
+    shown = {"samples": len(scored[0]), "few-shot": len(few_shots)}
     return shown | {"tuning": len(tuning), "left out": len(train) - len(kept)}
 
 
@@ -138,5 +198,5 @@ def kr_eval_export_table(exported: Mapping[str, Mapping[str, int]], out: Path) -
     """Number of records per file, by task."""
     rows = [[task, *map("{:,}".format, counts.values())] for task, counts in exported.items()]
     is_cut = any(counts["left out"] for counts in exported.values())
-    note = "Left out: training examples that are also dev examples." if is_cut else ""
+    note = "Left out: training examples that are also evaluated." if is_cut else ""
     return ResultTable(("task", "samples", "few-shot", "tuning", "left out"), rows, f"llm-kr-eval files in {out}", note)

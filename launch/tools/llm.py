@@ -192,12 +192,11 @@ def export_lm_eval(
     Example:  malmoi llm export lm-eval klue-tasks ynat nli --data klue
     """
     set_up_console()
-    from finetune.generative.exports import export_lm_eval
+    from finetune.generative.exports import export_lm_eval, lm_eval_command
     from finetune.task_names import TASK_NAMES
 
     written = export_lm_eval(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
-    arguments = f"--include_path {folder} --tasks {','.join(p.stem for p in written)}"
-    typer.echo(f"{len(written)} tasks: lm_eval --model hf --model_args pretrained=MODEL,add_bos_token=True {arguments}")
+    typer.echo(f"{len(written)} tasks: {lm_eval_command(folder, written)}")
 
 
 @export_app.command("llm-kr-eval")
@@ -220,6 +219,29 @@ def export_kr_eval(
     names = TASK_NAMES if tasks == ["all"] else dict.fromkeys(full_name(task) for task in tasks)
     exported = {name: exports.export_kr_eval(name, data, out, samples=samples, seed=SEED) for name in names}
     show(exports.kr_eval_export_table(exported, out))
+
+
+@llm_app.command("prepare", rich_help_panel=TOOLS)
+def prepare(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Data set, such as kornli; a wrong name lists all.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Published files to evaluate on.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
+    train: Annotated[
+        list[Path] | None, typer.Option(help="Published file for few-shot and tuning; repeat for more files.")
+    ] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="Draw N examples (published: 100). Default: all.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draws and of the order of options.")] = SEED,
+) -> None:
+    """Write llm-kr-eval files of a public data set: KorNLI, KorSTS, KoBEST, KMMLU, HAE-RAE, KoBBQ and others.
+
+    Training examples that are also evaluated are left out. Without --train, 14 examples are held out for few-shot.
+
+    Example:  malmoi llm prepare kornli xnli.dev.ko.tsv --train multinli.train.ko.tsv --samples 100 --out kr-eval
+    """
+    set_up_console()
+    from finetune.generative.exports import kr_eval_export_table, prepare_kr_eval
+
+    show(kr_eval_export_table({name: prepare_kr_eval(name, files, train or (), out, samples, seed)}, out))
 
 
 def set_up(*models: str) -> None:

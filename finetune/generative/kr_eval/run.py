@@ -44,6 +44,7 @@ from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
 from finetune.data.files import identify, read_json, validate, write_json, write_json_lines
 from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
+from finetune.generative.kr_eval.data_sets import data_sets
 from finetune.generative.kr_eval.metrics import (
     CORRELATIONS,
     METRICS,
@@ -51,6 +52,7 @@ from finetune.generative.kr_eval.metrics import (
     RESAMPLES,
     bleu_signature,
     measure,
+    measure_bias,
     parse_number,
     score_as_published,
     split_lines,
@@ -63,14 +65,6 @@ OPENING = "지시를 읽고, 이어지는 입력에 맞는 응답만 요구된 �
 MAX_OUTPUT_TOKENS = 1 << 20  # more is a typing error
 MAX_CHOICES, MAX_CHOICE_CHARS = 60, 30
 MIN_GOLDS_PER_CHOICE = 2  # on average; golds that repeat less are free text, not classes
-KNOWN_CHOICES = {  # a short file may not contain all of them
-    "kornli": ("entailment", "contradiction", "neutral"),
-    "kobest_copa": ("1", "2"),
-    "kobest_hs": ("0", "1", "2", "3"),
-    "kobest_sn": ("positive", "negative"),
-    "kobest_wic": ("예", "아니오"),
-    "kmmlu": ("A", "B", "C", "D"),
-}
 OTHER_NAMES: tuple[dict[str, tuple[str, ...]], ...] = (  # accepted for a choice
     {"entailment": ("함의", "함의적"), "contradiction": ("모순", "모순적"), "neutral": ("중립", "중립적")},
     {"positive": ("긍정", "긍정적"), "negative": ("부정", "부정적")},
@@ -93,10 +87,12 @@ Metric = Annotated[StrictStr, AfterValidator(_known_metric)]
 
 
 class Sample(BaseModel, frozen=True):
-    """The input of a question and its gold answer."""
+    """The input of a question and its gold answer; KoBBQ: the stereotyped answer, and the one for "unknown"."""
 
     input: Text
     output: Text
+    biased: Text | None = None
+    unknown: Text | None = None
 
 
 class TaskFile(BaseModel, frozen=True):
@@ -140,14 +136,15 @@ def read_task_file(path: Path) -> TaskFile:
 
 def write_task_file(task: TaskFile, path: Path) -> None:
     """Write an evaluation file that the published code can read."""
-    atomic_write(path, json.dumps(task.model_dump(exclude={"name"}), ensure_ascii=False, indent=2) + "\n")
+    content = task.model_dump(exclude={"name"}, exclude_none=True)
+    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
 
 
 def write_tuning_file(name: str, instruction: str, samples: Sequence[Sample], path: Path) -> None:
     """Write a file for instruction tuning, from other examples than those of the evaluation file."""
     records = [
         {
-            "ID": f"{name}-{number}", "instruction": instruction, **sample.model_dump(),
+            "ID": f"{name}-{number}", "instruction": instruction, "input": sample.input, "output": sample.output,
             "text": f"{OPENING}\n\n### 지시:\n{instruction}\n\n### 입력:\n{sample.input}\n\n### 응답:\n{sample.output}",
         }
         for number, sample in enumerate(samples)
@@ -191,7 +188,8 @@ def clean(answer: str) -> str:
 
 
 def _detect_choices(task: TaskFile, golds: Sequence[str]) -> tuple[str, ...]:
-    known = next((c for name, c in KNOWN_CHOICES.items() if task.name == name or task.name.startswith(f"{name}_")), ())
+    names = (name for name in data_sets() if task.name == name or task.name.startswith(f"{name}_"))
+    known = next((data_sets()[name].choices for name in names), ())  # a short file may not contain all of them
     known = known or next((prompt.choices for prompt in PROMPTS.values() if prompt.file_name == task.name), ())
     if known and set(golds) <= set(known):
         return known
@@ -356,4 +354,10 @@ def _score(task: TaskFile, form: Form, lines: Sequence[dict[str, Any]], resample
         result |= {"named": named, "right_of_named": 100 * right / named if named else None}
     if "bleu" in task.metrics:
         result["bleu"] = bleu_signature()
+    if all(sample.biased and sample.unknown for sample in task.samples):
+        marks = [(sample.biased or "", sample.unknown or "") for sample in task.samples]
+        rows = [(gold, answer, *mark) for gold, answer, mark in zip(golds, parsed, marks, strict=True)]
+        result["metrics"] |= measure_bias(rows, resamples)
+        published = measure_bias([row for row in rows if row[1]], 0) if any(parsed) else {}  # unread ones are dropped
+        result["as_published"] |= {name: measured["value"] for name, measured in published.items()}
     return result

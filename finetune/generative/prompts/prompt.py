@@ -94,10 +94,10 @@ def draw_shots(
     The classes of ``shot_class`` take turns. Left out, and counted in the log: examples without a gold, examples with
     the text of a ``scored`` one, and duplicates. ``BadInput`` if fewer than ``shots`` remain.
     """
-    taken = {_squeeze(prompt.render_input(example)) for example in scored}
+    taken = {squeeze(prompt.render_input(example)) for example in scored}
     by_class: dict[str, list[Example]] = {}
     for example in sorted(train, key=lambda example: example.guid):
-        if example.gold is None or (text := _squeeze(prompt.render_input(example))) in taken:
+        if example.gold is None or (text := squeeze(prompt.render_input(example))) in taken:
             continue
         taken.add(text)
         by_class.setdefault(prompt.shot_class(example) if prompt.shot_class else "", []).append(example)
@@ -124,7 +124,7 @@ def build_messages(prompt: TaskPrompt, example: Example, shots: Sequence[Example
     """The turns before the answer to an example; a shot with the same text as the example is left out."""
     asked = prompt.render_input(example)
     shown = [(prompt.render_input(shot), prompt.render_gold(shot)) for shot in shots]
-    return build_turns([pair for pair in shown if _squeeze(pair[0]) != _squeeze(asked)], asked, prompt.instruction)
+    return build_turns([pair for pair in shown if squeeze(pair[0]) != squeeze(asked)], asked, prompt.instruction)
 
 
 def build_turns(answered: Iterable[tuple[str, str]], asked: str, instruction: str = "") -> tuple[Message, ...]:
@@ -145,5 +145,6 @@ def render_plain(messages: Sequence[Message]) -> str:
     return "".join(text + CUE if role == "user" else f"{DELIMITER}{text}\n\n" for role, text in messages)
 
 
-def _squeeze(text: str) -> str:
+def squeeze(text: str) -> str:
+    """The text without white space."""
     return "".join(text.split())

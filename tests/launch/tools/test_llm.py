@@ -18,4 +18,5 @@ def test_tasks_are_exported_with_the_command_that_runs_them(tmp_path: Path, capf
     command = f"lm_eval --model hf --model_args pretrained=MODEL,add_bos_token=True --include_path {folder} --tasks "
     _, _, named = done.output.strip().partition(f"2 tasks: {command}")
     assert sorted(named.split(",")) == names
+    assert done.output.strip().partition(": ")[2] in (folder / "README.md").read_text("utf-8")
     assert all(len(path.read_text("utf-8").splitlines()) == 2 for path in folder.glob("*.jsonl"))
