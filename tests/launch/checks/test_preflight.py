@@ -50,7 +50,10 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
         ("launch.engine=slurm", "launch.engine=slurm needs"),
     ],
 )
-def test_each_problem_is_one_sentence(tmp_path: Path, override: str, words: str) -> None:
+def test_each_problem_is_one_sentence(
+    tmp_path: Path, override: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launch.executors.slurm.shutil.which", lambda name: None)
     assert words in problems_of(tmp_path, override)
 
 
