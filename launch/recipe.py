@@ -46,7 +46,8 @@ PATH_KEYS = {
     "corpus.pii.names.model": True,
     "tokenizer.extend": True, "pretrain.init_from": False, "pretrain.continue_from": True,
     "finetune.data": False, "finetune.models": False, "finetune.ensembles.*.models": False,
-    "embed.model": False, "embed.negatives_by": True, "embed.train": True, "embed.evaluate": True,
+    "embed.model": False, "embed.negatives_by": True, "embed.reranker": False,
+    "embed.train": True, "embed.evaluate": True,
     **{f"finetune.{key}.*.{split}": True for key in ("custom", "own") for split in ("train", "dev", "test")},
 }  # fmt: skip
 MAX_PROBLEMS = 20  # listed in an error message

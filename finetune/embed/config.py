@@ -53,6 +53,9 @@ class EmbedConfig(Section):
     negatives_by: str | None = Field(
         None, description="search: a trained embedding model that finds hard negatives, in addition to those of BM25."
     )
+    reranker: str | None = Field(
+        None, description="search: a model of kind choice that reads the best passages of BM25 again, for the results."
+    )
     batch_size: int = Field(64, ge=2, description="Pairs of a step; the others are negatives of each.")
     micro_batch: int | None = Field(
         None, gt=0, description="Texts that are encoded at once, if a batch does not fit into memory (cached losses)."
@@ -70,8 +73,8 @@ class EmbedConfig(Section):
 
     @model_validator(mode="after")
     def _are_for_search(self) -> EmbedConfig:
-        if self.purpose == "similarity" and (self.prompts or self.negatives_by):
-            raise ValueError("prompts and negatives_by are for search; set embed.for=search, or remove them")
+        if self.purpose == "similarity" and (self.prompts or self.negatives_by or self.reranker):
+            raise ValueError("prompts, negatives_by and reranker are for search; set embed.for=search, or remove them")
         return self
 
     @property

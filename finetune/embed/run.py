@@ -2,6 +2,7 @@
 
 ```
 data.json                                what the pairs are, and what decontamination dropped
+choices.jsonl                            for search: questions with a right and a wrong passage, to train a reranker
 <purpose>/<encoder>/seed-<n>/            training.json, model/; a checkpoint while it trains
 <set>/<system>/seed-<n>/                 scores.json, predictions.jsonl, of trained models and baselines
 model/                                   the model of the first seed, to use and to publish
@@ -49,6 +50,7 @@ from finetune.embed.evaluate import (
     rows_of_pairs,
     write_result,
 )
+from finetune.embed.reranker import Reranker, rank_again, write_choices
 from finetune.embed.retrieval import mine_negatives, rank_baselines, rank_trained
 from finetune.embed.train import train
 from finetune.encoder.loading import check_encoder, load_config
@@ -63,7 +65,9 @@ from finetune.train.trainer import seed_everything
 log = logging.getLogger(__name__)
 
 MODEL_NAME, TRAINING_NAME, DATA_NAME = "model", "training.json", "data.json"
-NOT_TRAINING = {"seeds", "device", "evaluate", "distractors", "train", "max_pairs", "model", "negatives_by"}
+NOT_TRAINING = {
+    "seeds", "device", "evaluate", "distractors", "train", "max_pairs", "model", "negatives_by", "reranker",
+}  # fmt: skip
 STATIC_WIDTH, STATIC_RATE = 256, 1e-2
 Find = Callable[[Sequence[str], Sequence[str]], set[int]]
 
@@ -99,6 +103,7 @@ def run(config: EmbedConfig, inputs: EmbedInputs, out: Path, *, workers: int = 1
     check_widths(config, load_config(inputs.encoder).hidden_size)
     prepared = prepare(config, inputs)
     write_json(out / DATA_NAME, prepared.counts)
+    write_choices(prepared.items, out)
     device = find_device(config.device, "embed.device")
     precision = choose_precision("auto", "embed.device", device).precision if device.type != "cpu" else "fp32"
     jobs = [Job(config.purpose, config.model, inputs.encoder, seed, FinetuneConfig()) for seed in config.seeds]
@@ -220,7 +225,9 @@ def score_trained(
 
 def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: Path) -> None:
     """The encoder without training, and vectors of tokens trained on the same pairs, unless they are there."""
+    reranker = Reranker(config.reranker, config.device) if config.reranker else None
     key = _digest(prepared.digest, digest(encoder), [part._asdict() for part in prepared.sets], config.max_tokens)
+    key = _digest(key, digest(config.reranker)) if config.reranker else key
     last = [out / part.name / STATIC / f"seed-{config.seeds[-1]}" / "scores.json" for part in prepared.sets]
     if all(_read(path).get("fingerprint") == key for path in last):
         return
@@ -240,7 +247,7 @@ def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: 
         }  # fmt: skip
         for part in prepared.sets:
             if part.kind == "ranking":
-                found = rank_baselines(part, encoders)
+                found = rank_baselines(part, encoders) | (rank_again(part, reranker) if reranker else {})
             else:
                 found = {name: rows_of_pairs(part, scores) for name, scores in pair_systems(part, encoders).items()}
             for system, rows in found.items():

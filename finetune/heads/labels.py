@@ -44,7 +44,7 @@ class Labeller(nn.Module):
         if self.kind == "choice":
             logits_BK = self._score(batch)
             return {"loss": functional.cross_entropy(logits_BK.float(), batch["labels"]), "logits": logits_BK}
-        found = self._run(batch)
+        found = self.run_net(batch)
         return {"loss": found.loss, "logits": found.logits}
 
     @torch.no_grad()
@@ -55,13 +55,14 @@ class Labeller(nn.Module):
     def _score(self, batch: dict[str, Tensor]) -> Tensor:
         logits: Tensor
         if self.kind != "choice":
-            logits = self._run(batch).logits
+            logits = self.run_net(batch).logits
             return logits
         pairs = {name: x_BKL.flatten(0, 1) for name, x_BKL in batch.items() if name != "labels"}
-        logits = self._run(pairs).logits
+        logits = self.run_net(pairs).logits
         return logits.view(batch["input_ids"].shape[:2])
 
-    def _run(self, batch: dict[str, Tensor]) -> Any:
+    def run_net(self, batch: dict[str, Tensor]) -> Any:
+        """The output of the network; segment ids only if it has segments."""
         segments = has_segments(self.net.config)  # type: ignore[arg-type]
         return self.net(**{name: x for name, x in batch.items() if segments or name != "token_type_ids"})
 

@@ -169,6 +169,7 @@ def _embed_checks(recipe: Recipe) -> Iterator[str]:
     """Problems with the encoder and the files of embeddings; KLUE files are read by the stage."""
     from finetune.embed.data import NOTHING_TO_SCORE, read_evaluation, read_items
     from finetune.embed.embedder import load_embedder
+    from finetune.embed.reranker import Reranker
     from finetune.embed.run import check_widths
     from finetune.encoder.loading import check_encoder, load_config
 
@@ -180,6 +181,8 @@ def _embed_checks(recipe: Recipe) -> Iterator[str]:
     if config.dimensions and (encoder == OWN_MODEL or Path(encoder).is_dir()):
         width = recipe.pretrain.model.hidden if encoder == OWN_MODEL else load_config(encoder).hidden_size
         yield from _run_check(partial(check_widths, config, width))
+    if config.reranker:
+        yield from _run_check(partial(Reranker, config.reranker, "cpu"))
     if config.negatives_by:
         yield from _run_check(partial(load_embedder, Path(config.negatives_by), "cpu"))
     if config.train:

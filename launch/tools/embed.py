@@ -79,6 +79,9 @@ def search(
     query: Annotated[str, typer.Argument(help="Question or words.")],
     count: Annotated[int, typer.Option("--count", min=1, help="Number of passages.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines with id, score and whole text.")] = False,
+    reranker: Annotated[
+        str | None, typer.Option(help="Model of kind choice that puts the best passages of the index in order.")
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Search an index: the best passages with id and score.
@@ -89,7 +92,15 @@ def search(
     require("malmoi embed", ["bm25s"])
     from finetune.embed.index import Index
 
-    hits = Index(folder, device).search(query, count)
+    if reranker is None:
+        hits = Index(folder, device).search(query, count)
+    else:
+        from finetune.embed.reranker import READ_AGAIN, Reranker
+
+        model, found = Reranker(reranker, device), Index(folder, device).search(query, max(count, READ_AGAIN))
+        scores = model.score([(query, hit.text) for hit in found]).tolist()
+        again = [hit._replace(score=score) for hit, score in zip(found, scores, strict=True)]
+        hits = sorted(again, key=lambda hit: -hit.score)[:count]
     for hit in hits:
         text = " ".join(hit.text.split())
         shown = text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from rank_bm25 import BM25Okapi
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
 from finetune.embed.config import EmbedConfig
 from finetune.embed.data import EvaluationSet, Item, with_distractors
 from finetune.embed.embedder import load_embedder
 from finetune.embed.index import Index, build_index
 from finetune.embed.lexical import Bm25, bigrams, tfidf_cosines
+from finetune.embed.reranker import CHOICES_NAME, Reranker, write_choices
 from finetune.embed.retrieval import WEIGHTS, choose_weight, combine, content_words, mine_negatives
 from finetune.embed.run import EmbedInputs, run
+from finetune.run import FinetuneInputs
+from finetune.run import run as train_tasks
 from finetune.tasks.similarity import average_precision, score_ranking
 from launch.tools.serve import endpoint_of
 from tests.command import run_command
@@ -141,6 +147,44 @@ def test_a_model_finds_another_hard_negative() -> None:
     more = [item for item in by_both if len(item.texts) == 4]
     assert more and all(len(set(item.texts)) == 4 for item in more)
     assert {item.texts[:3] for item in more} <= {item.texts for item in by_words}
+
+
+@pytest.fixture(scope="module")
+def reranker(inputs: EmbedInputs, home: Path) -> str:
+    """A model trained on the file of choices that the stage writes."""
+    for part, places in (("train", range(7)), ("dev", range(7, 8))):
+        (home / part).mkdir()
+        texts = [(f"{PLACES[i]} {THINGS[j]}", sentence(i, j, 2), sentence(i + 1, j + 1, 2))
+                 for i in places for j in range(6)]  # fmt: skip
+        write_choices([Item("file", each) for each in texts], home / part)
+    files = {part: str(home / part / CHOICES_NAME) for part in ("train", "dev")}
+    custom = {"kind": "choice", "text": "question", "choices": ["right", "wrong"], "label": "label", **files}
+    settings = {"lr": 3e-3, "epochs": 6, "batch_size": 8, "max_tokens": 64}
+    config = FinetuneConfig.model_validate(
+        {"tasks": ["rerank"], "custom": {"rerank": custom}, "seeds": [1], "overrides": {"rerank": settings}}
+    )
+    train_tasks(config, FinetuneInputs(home, {"model": inputs.encoder}), home / "finetune")
+    return str(next((home / "finetune").rglob("malmoi.json")).parent)
+
+
+def test_a_reranker_is_a_cross_encoder_and_orders_passages(
+    reranker: str, searched: Path, config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path, capfd: Any
+) -> None:
+    pairs = [("강릉 기차", text) for text in TEXTS[:6]]
+    names = ["input_ids", "token_type_ids", "attention_mask"]  # the tiny tokenizer has no class of its own
+    model = CrossEncoder(reranker, device="cpu", processor_kwargs={"model_input_names": names})
+    theirs = model.predict(pairs, activation_fn=torch.nn.Sigmoid())
+    assert Reranker(reranker, "cpu").score(pairs) == pytest.approx(theirs, abs=1e-6)
+    questions = {"for": "search", "train": (), "evaluate": (str(searched.parent / "questions.tsv"),), "distractors": 9}
+    run(config.model_copy(update={**questions, "reranker": reranker, "epochs": 1}), inputs, tmp_path / "run")
+    systems = {path.parents[1].name: json.loads(path.read_text("utf-8")) for path in tmp_path.rglob("scores.json")}
+    assert systems["BM25-with-reranker"]["scores"]["ndcg@10"] >= systems["BM25-bigrams"]["scores"]["ndcg@10"] - 1
+    build_index([(f"t{i}", text) for i, text in enumerate(TEXTS)], tmp_path / "index")
+    words = ["embed", "search", str(tmp_path / "index"), "강릉 기차", "--reranker", reranker, "--json", "--device=cpu"]
+    hits = [json.loads(line) for line in run_command(capfd, *words).output.splitlines()]
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+    with pytest.raises(BadInput, match="not a fine-tuned malmoi model"):
+        Reranker(str(searched / "model"), "cpu")
 
 
 @pytest.mark.parametrize(("overrides", "message"), [
