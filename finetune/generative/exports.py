@@ -29,9 +29,9 @@ import yaml
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file, write_json_lines
+from finetune.data.public_sets import data_sets, read_examples
 from finetune.examples import Example
 from finetune.generative.klue.run import PromptedTask
-from finetune.generative.kr_eval.data_sets import data_sets, read_examples
 from finetune.generative.kr_eval.run import Sample, TaskFile, write_task_file, write_tuning_file
 from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.prompt import DELIMITER, TaskPrompt, draw_shots, render_plain, squeeze
@@ -133,7 +133,7 @@ def prepare_kr_eval(
     """Write the files of a public data set, as ``export_kr_eval`` does; ``BadInput`` for files in another layout.
 
     Args:
-        name: an entry of ``kr_eval/data_sets.yaml``.
+        name: an entry of ``finetune/data/public_sets.yaml``.
         training: files for few-shot examples and tuning; () holds out examples of ``paths`` for few-shot.
         samples: draw N of the examples by ``seed``; None: all.
     """
@@ -157,11 +157,8 @@ def _write_kr_eval(
     make: Callable[..., TaskFile], prompt: TaskPrompt, scored: tuple[Sequence[Example], Sequence[Example]],
     train: Sequence[Example], out: Path, seed: int,
 ) -> dict[str, int]:  # fmt: skip
-    """The three files; training examples that repeat a scored one, apart from white space, are left out.
-
-    Args:
-        scored: the examples to evaluate on, and all those of their file.
-    """
+    """The three files. ``scored``: the examples to evaluate on, and all of their file; training examples that repeat
+    one of all, apart from white space, are left out."""
 
     def as_samples(examples: Sequence[Example]) -> tuple[Sample, ...]:
         marks = [{mark: e.inputs[mark] for mark in ("biased", "unknown") if e.inputs.get(mark)} for e in examples]

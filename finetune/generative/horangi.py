@@ -1,20 +1,22 @@
 """Horangi's total of one model: the mean of understanding (llm-kr-eval) and conversation (MT-Bench).
 
 ```
-understanding  mean over files of the first metric / 100         error: root of the sum of squares / files
+understanding  mean over data sets of the first metric / 100     error: root of the sum of squares / data sets
 conversation   score of the first judge / 10, as published       error / 10
 total          mean of both                                      error: root of the sum of squares / 2
 ```
-Files and questions are different samples, so their errors add up as independent ones. A file with a single sample has
-no error, and then the total has none. Negative correlations stay negative.
+The leaderboard has ten data sets; files of others are shown but do not count, unless there are only others. Subjects of
+KMMLU count as one data set. Its MT-Bench has no penalty for other languages. Files and questions are different samples,
+so their errors add up as independent ones; without the error of a part, the total has none. A negative correlation
+lowers the total, and is named.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
@@ -22,6 +24,10 @@ from finetune.generative.tables import ResultTable
 from finetune.score.intervals import Z_95
 
 AGAIN = "run the command that wrote it again"
+DATA_SETS = (
+    "kornli", "kobest_hs", "kobest_copa", "kobest_wic", "kmmlu", "korsts", "kobest_sn", "klue_ner", "klue_re",
+    "korea_cg",
+)  # fmt: skip
 
 
 class Half(NamedTuple):
@@ -37,6 +43,7 @@ class Total(NamedTuple):
     understanding: Half
     conversation: Half
     total: Half
+    notes: tuple[str, ...] = ()
 
 
 def total_of(understanding: Path, conversation: Path) -> Total:
@@ -48,23 +55,43 @@ def total_of(understanding: Path, conversation: Path) -> Total:
     bench = read_json_object(conversation / "scores.json", AGAIN)
     if bench.get("task") != "mt-bench":
         raise BadInput(f"{conversation}: no result of MT-Bench; `malmoi llm mt-bench` writes one")
+    return compute_total(files, bench)
+
+
+def compute_total(files: Sequence[Mapping[str, Any]], bench: Mapping[str, Any]) -> Total:
+    """The total of results, as in ``scores.json``; ``BadInput`` for a missing score, or results of several models."""
     models = sorted({str(scores["model"]) for scores in (*files, bench)})
     if len(models) > 1:
-        raise BadInput(f"{understanding} and {conversation}: results of {' and '.join(models)}; expected one model")
-    parts = []
+        raise BadInput(f"results of {' and '.join(models)}; expected one model")
+    by_set: dict[str, list[Half]] = {}
     for scores in files:
-        metric, measured = next(iter(scores["metrics"].items()))
-        parts.append(_scaled(measured["value"], measured["error"], 100, f"{scores['task']} {metric}", understanding))
+        task, (metric, one) = scores["task"], next(iter(scores["metrics"].items()))
+        own = by_set.setdefault("kmmlu" if task.startswith("kmmlu_") else task, [])
+        own.append(_scaled(one["value"], one["error"], 100, f"{task} {metric}"))
+    counted = {name: own for name, own in by_set.items() if name in DATA_SETS} or by_set
+    parts = list(map(_mean, counted.values()))
     judge, summary = next(iter(bench["judges"].items()))
-    single = summary["single"]
+    single = summary["single"].get("without_penalty", summary["single"])
     first = _mean(parts)
-    second = _scaled(single["score"], single["error"], 10, f"judged by {judge}", conversation)
-    return Total(models[0], first, second, _mean([first, second])._replace(source="mean of both"))
+    second = _scaled(single["score"], single["error"], 10, f"judged by {judge}")
+    total = _mean([first, second])._replace(source="mean of both")
+    missing, others = (
+        [name for name in DATA_SETS if name not in by_set],
+        [name for name in by_set if name not in counted],
+    )
+    notes = [f"{len(DATA_SETS) - len(missing)} of Horangi's {len(DATA_SETS)} data sets."]
+    notes += [f"Missing: {', '.join(missing)}."] if missing else []
+    notes += [f"Not counted, as Horangi does not have them: {', '.join(others)}."] if others else []
+    if negative := [part for part in parts if part.value < 0]:
+        without = total.value - sum(part.value for part in negative) / len(parts) / 2
+        named = ", ".join(f"{part.source} {part.value:.3f}" for part in negative)
+        notes.append(f"Negative: {named}. With 0 in its place the total would be {without:.3f}.")
+    return Total(models[0], first, second, total, tuple(notes))
 
 
-def _scaled(value: float | None, error: float | None, maximum: float, source: str, folder: Path) -> Half:
+def _scaled(value: float | None, error: float | None, maximum: float, source: str) -> Half:
     if value is None:
-        raise BadInput(f"{folder}: no score ({source}): answers were constant, or no verdict was parsed; no total")
+        raise BadInput(f"{source}: no score, as answers were constant or no verdict was parsed; so there is no total")
     return Half(value / maximum, None if error is None else error / maximum, source)
 
 
@@ -77,8 +104,9 @@ def _mean(parts: Sequence[Half]) -> Half:
 def total_table(total: Total) -> ResultTable:
     """Three rows; values from 0 to 1."""
     rows = []
-    for name, half in zip(("understanding", "conversation", "total"), total[1:], strict=True):
+    for name, half in zip(("understanding", "conversation", "total"), total[1:4], strict=True):
         reach = None if half.error is None else Z_95 * half.error
         interval = "–" if reach is None else f"{half.value - reach:.3f} to {half.value + reach:.3f}"
         rows.append([name, f"{half.value:.3f}", interval, half.source])
-    return ResultTable(("", "0 to 1", "95 %", "computed from"), rows, f"{total.model}: Horangi's total")
+    title, note = f"{total.model}: Horangi's total", " ".join(total.notes)
+    return ResultTable(("", "0 to 1", "95 %", "computed from"), rows, title, note)

@@ -67,6 +67,9 @@ def _score_rows(singles: Sequence[Summary]) -> list[list[str]]:
     rows = [["score, 1 to 10", *(with_interval(one) for one in singles)]]
     rows += [[f"turn {turn}", *(with_interval(one["turns"][turn]) for one in singles)] for turn in singles[0]["turns"]]
     rows += [[f"  {name}", *(number(one["categories"][name]) for one in singles)] for name in singles[0]["categories"]]
+    if any(one["penalized"] for one in singles):
+        rows.append(["answers not in Korean", *(str(one["penalized"]) for one in singles)])
+        rows.append(["score without their penalty", *(with_interval(one["without_penalty"]) for one in singles)])
     rows.append(["verdicts that failed", *(f"{one['failed']} of {one['n']}" for one in singles)])
     if any(one["failed"] for one in singles):
         rows.append(["score if each failure were 1", *(number(one["worst"]) for one in singles)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,7 +12,9 @@ from launch.console import PlainConsole, Table, ToolsOrDefault, print_table, set
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
+    from finetune.generative.client.ask import Client
     from finetune.generative.klue.run import PromptedTask
+    from finetune.generative.mt_bench.run import Bench
     from finetune.generative.tables import ResultTable
 
 TOOLS = "Tools"
@@ -103,30 +105,49 @@ def ask_tasks(
 
 @llm_app.command("run", rich_help_panel=TOOLS)
 def run_kr_eval(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE.json…", help="Evaluation files of llm-kr-eval.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE.json…", help="Evaluation files of llm-kr-eval; with --judge, also a .jsonl file."),
+    ],
     model: ModelName,
     out: OutFolder,
     shots: Annotated[int, typer.Option(min=0, help="Number of few_shots of the file to show.")] = 0,
     samples: Annotated[int | None, typer.Option(min=1, help="Use only the first N samples of each file.")] = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(help="Also run MT-Bench (.jsonl; default: 8 questions) and print Horangi's total."),
+    ] = None,
     max_tokens: MaxTokens = None,
     thinking_tokens: ThinkingTokens = 0,
     connections: Connections = 8,
 ) -> None:
     """Score a model on llm-kr-eval files of any task: metrics over the whole file, with intervals.
 
+    With --judge both halves of Horangi are run: the files, then MT-Bench, then the total of both.
+
     Example:  malmoi llm run kornli.json korsts.json --model openai-api/local/my-model --out results
     """
-    set_up(model)
+    set_up(model, *(judge or ()))
     from finetune.generative.client.ask import Client
     from finetune.generative.kr_eval.run import run_files
     from finetune.generative.tables import kr_eval_table
 
+    questions = [file for file in files if file.suffix == ".jsonl"]
+    tasks = [file for file in files if file not in questions]
+    if len(questions) > bool(judge) or not tasks:
+        expected = "llm-kr-eval files (.json), and with --judge at most one file of MT-Bench questions (.jsonl)"
+        raise LaunchError(f"{', '.join(map(str, questions or files))}: expected {expected}")
     client = Client(model, connections, thinking_tokens=thinking_tokens)
-    results = run_files(files, client, out, shots=shots, samples=samples, max_tokens=max_tokens)
+    bench = load_judged(questions[0] if questions else None, judge, connections) if judge else None
+    results = run_files(tasks, client, out, shots=shots, samples=samples, max_tokens=max_tokens)
     show(kr_eval_table(results))
     for result in results:
         if result["unanswered"]:
             typer.echo(f"NOTE: {result['task']}: {result['unanswered']} questions have no answer and count as wrong")
+    if bench is not None:
+        from finetune.generative.horangi import compute_total, total_table
+
+        show(total_table(compute_total(results, judge_and_show(*bench, client, out / "mt-bench"))))
 
 
 @llm_app.command("mt-bench", rich_help_panel=TOOLS)
@@ -150,15 +171,39 @@ def mt_bench(
     """
     set_up(model, *judge)
     from finetune.generative.client.ask import Client
-    from finetune.generative.mt_bench.run import load_bench, run_bench
-    from finetune.generative.tables import mt_bench_tables
+
+    bench = load_judged(questions, judge, connections, references, against)
+    judge_and_show(*bench, Client(model, connections), out)
+
+
+def load_judged(
+    questions: Path | None,
+    judge: list[str],
+    connections: int,
+    references: Path | None = None,
+    against: Path | None = None,
+) -> tuple[Bench, list[Client]]:
+    """The questions of MT-Bench and its judges."""
+    from finetune.generative.client.ask import Client
+    from finetune.generative.client.models import check_name
+    from finetune.generative.mt_bench.run import load_bench
 
     if len(set(judge)) < len(judge):
         raise LaunchError(f"--judge {judge[0]}: named twice; their agreement needs two different judges")
-    bench = load_bench(questions, references, against)
-    judges = [Client(name, connections) for name in judge]
-    for table in mt_bench_tables(run_bench(bench, Client(model, connections), judges, out)):
+    for name in judge:
+        check_name(name)
+    return load_bench(questions, references, against), [Client(name, connections) for name in judge]
+
+
+def judge_and_show(bench: Bench, judges: list[Client], client: Client, out: Path) -> dict[str, Any]:
+    """Run MT-Bench and print its tables; returns its scores."""
+    from finetune.generative.mt_bench.run import run_bench
+    from finetune.generative.tables import mt_bench_tables
+
+    scores = run_bench(bench, client, judges, out)
+    for table in mt_bench_tables(scores):
         show(table)
+    return scores
 
 
 @llm_app.command("total", rich_help_panel=TOOLS)

@@ -80,10 +80,10 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.building\.(?:pruning\.count_parts|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder\.\w+|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
-    r"finetune\.task_names\..*|finetune\.data\.files\.in_one_sentence": NAMES,
+    r"finetune\.task_names\..*|finetune\.data\.(?:files\.in_one_sentence|public_sets\..*)": NAMES,
     r"finetune\.generative\.prompts\.(?:labels\.(?:make_label_prompt|fields_renderer)|prompt\.korean_texts)": NAMES,
     r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,
-    r"finetune\.generative\.klue\..*|finetune\.generative\.(?:exports|kr_eval\.(?:run|data_sets))\..*": NAMES,
+    r"finetune\.generative\.klue\..*|finetune\.generative\.(?:exports|kr_eval\.run)\..*": NAMES,
     r"finetune\.generative\.kr_eval\.metrics\.(?:measure\w*|to_numbers|count_ngrams)": "names and lists of answers",
     r"finetune\.generative\.kr_eval\.metrics\.(?:score_as_published|published_bleu)": NAMES,
     r"finetune\.generative\.kr_eval\.metrics\.(?:published_char_f1|indel_similarity)": "as published: quadratic",
@@ -264,7 +264,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "finetune.generative.kr_eval.metrics.clean_as_published": lambda text: kr_metrics.clean_as_published(
         text, "kmmlu_Law"
     ),
-    "finetune.generative.kr_eval.metrics.exact_match": lambda text: kr_metrics.exact_match(text, text),
     "finetune.generative.kr_eval.metrics.published_set_f1": lambda text: kr_metrics.published_set_f1(text, "한 줄"),
     **{
         f"finetune.generative.prompts.{name.removeprefix('klue-')}.parse": partial(_answer, name)

@@ -40,12 +40,14 @@ class Question:
         messages: role and text of each turn; the last one is the user's.
         max_tokens: limit on the length of the answer.
         choices: the answers that the likelihood method compares; () for generated text.
+        temperature: of generated text; ``hf/`` models always take the most likely token.
     """
 
     id: str
     messages: tuple[Message, ...]
     max_tokens: int = 32
     choices: tuple[str, ...] = ()
+    temperature: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ async def _ask_one(model: Model, question: Question, client: Client, version: st
     config = GenerateConfig(
         max_tokens=question.max_tokens + client.thinking_tokens,
         reasoning_tokens=client.thinking_tokens or None,
+        temperature=None if client.model.startswith("hf/") else question.temperature,
         attempt_timeout=None if is_local(client.model) else TIMEOUT_SECONDS,
         extra_body={"choices": question.choices} if client.is_likelihood else None,
     )

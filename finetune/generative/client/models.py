@@ -87,7 +87,7 @@ def open_model(client: Client) -> Model:
 
     folder = local_folder(name)
     arguments: dict[str, Any] = {}
-    config = GenerateConfig(max_connections=client.connections, max_retries=client.attempts - 1, temperature=0.0)
+    config = GenerateConfig(max_connections=client.connections, max_retries=client.attempts - 1)
     if provider in OPENAI:
         arguments["max_retries"] = 0  # of the client: Inspect counts the attempts
     try:
@@ -95,7 +95,6 @@ def open_model(client: Client) -> Model:
             name = f"{LIKELIHOOD_PROVIDER}/{name.removeprefix('hf/')}"
         elif provider == "hf":
             arguments |= _hugging_face_arguments(name.removeprefix("hf/"), folder)
-            config.temperature = None  # greedy decoding is do_sample=False in transformers
         model = get_model(name, config=config, memoize=False, **arguments)
     except Exception as error:  # every provider has its own
         raise BadInput(f"--model {client.model}: cannot be opened; {format_reason(error)}") from None
@@ -128,19 +127,23 @@ def _wait_seconds(state: RetryCallState) -> float:
 
 
 def _hugging_face_arguments(name: str, folder: Path | None) -> dict[str, Any]:
-    """A folder by its path; a model without a chat template gets plain text, as for likelihoods."""
+    """A folder by its path, greedy decoding, and the text of a model without a chat template."""
     from transformers import AutoTokenizer
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    tokenizer = AutoTokenizer.from_pretrained(name)
-    arguments: dict[str, Any] = {"do_sample": False, "use_safetensors": True}
-    if folder:
-        arguments["model_path"] = name
-    if not tokenizer.chat_template:  # special tokens as text, so that none is added after the question
-        before = "".join(tokenizer.convert_ids_to_tokens(prefix_ids(tokenizer)))
-        arguments |= {"chat_template": f"{before}{TEMPLATE}", "tokenizer_call_args": {"add_special_tokens": False}}
-    return arguments
+    path = {"model_path": name} if folder else {}
+    return {"do_sample": False, "use_safetensors": True, **path, **plain_turns(AutoTokenizer.from_pretrained(name))}
+
+
+def plain_turns(tokenizer: Any) -> dict[str, Any]:
+    """Arguments of Inspect's provider for a model without a chat template: plain text, as for likelihoods."""
+    if tokenizer.chat_template:
+        return {}
+    before = "".join(
+        tokenizer.convert_ids_to_tokens(prefix_ids(tokenizer))
+    )  # as text: none is added after the question
+    return {"chat_template": f"{before}{TEMPLATE}", "tokenizer_call_args": {"add_special_tokens": False}}
 
 
 def prefix_ids(tokenizer: Any) -> list[int]:

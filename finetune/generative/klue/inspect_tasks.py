@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig
+from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
-from inspect_ai.solver import TaskState, generate
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from finetune.examples import Example, Row
 from finetune.generative.client.ask import to_chat
+from finetune.generative.client.models import plain_turns
 from finetune.generative.klue.run import PromptedTask, load_prompted_task
 from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
@@ -34,7 +36,7 @@ def make_inspect_task(name: str) -> Callable[..., Task]:
         ]
         return Task(
             dataset=MemoryDataset(samples, name=f"{prompted.task.name} {prompted.data.split}"),
-            solver=generate(),
+            solver=answer_greedily(),
             scorer=klue_scorer(prompted, examples),
             config=GenerateConfig(max_tokens=prompt.max_tokens),
             metadata={"task": prompted.task.name, "shots": shots, "seed": seed},
@@ -44,6 +46,22 @@ def make_inspect_task(name: str) -> Callable[..., Task]:
     build.__module__ = "malmoi"  # Inspect names a task after its package
     build.__doc__ = f"{name}: folder of KLUE files, shots, their seed, limit."
     return task(build)
+
+
+@solver
+def answer_greedily() -> Solver:
+    """Answer as ``malmoi llm`` does: at temperature 0, and ``hf/`` models without a chat template with plain text."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        api: Any = get_model().api
+        if not hasattr(api, "do_sample"):
+            return await generate(state, temperature=0.0)
+        api.do_sample = False
+        if not api.chat_template:
+            vars(api).update(plain_turns(api.tokenizer))
+        return await generate(state)
+
+    return solve
 
 
 def klue_scorer(prompted: PromptedTask, examples: dict[str, Example]) -> Scorer:

@@ -33,6 +33,7 @@ macro_f1     exact match, as the functions of that name are empty; so is weighte
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -96,11 +97,6 @@ def multiset_f1(answer: Iterable[str], gold: Iterable[str]) -> float:
     answered, expected = Counter(answer), Counter(gold)
     both = answered.total() + expected.total()
     return 2 * (answered & expected).total() / both if both else 1.0
-
-
-def exact_match(answer: str, gold: str) -> float:
-    """Equality of the strings."""
-    return float(answer == gold)
 
 
 def _mean_of(score_pair: Callable[[str, str], float]) -> Prepare:
@@ -215,7 +211,7 @@ def measure_bias(rows: Sequence[tuple[str, str, str, str]], resamples: int = RES
 
 
 METRICS: Mapping[str, Prepare] = {
-    "exact_match": _mean_of(exact_match),
+    "exact_match": _mean_of(operator.eq),
     "set_f1": _mean_of(lambda answer, gold: multiset_f1(split_lines(answer), split_lines(gold))),
     "char_f1": _mean_of(lambda answer, gold: multiset_f1("".join(answer.split()), "".join(gold.split()))),
     "pearson": _correlation(pearson),
@@ -278,6 +274,6 @@ def published_bleu(answer: str, gold: str) -> float:
 
 
 PUBLISHED: Mapping[str, Callable[[str, str], float]] = {
-    "exact_match": exact_match, "macro_f1": exact_match, "weighted_f1": exact_match, "set_f1": published_set_f1,
+    "exact_match": operator.eq, "macro_f1": operator.eq, "weighted_f1": operator.eq, "set_f1": published_set_f1,
     "char_f1": published_char_f1, "bleu": published_bleu, **dict.fromkeys(CORRELATIONS, lambda answer, gold: 0.0),
 }  # fmt: skip

@@ -43,8 +43,8 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
 from finetune.data.files import identify, read_json, validate, write_json, write_json_lines
+from finetune.data.public_sets import data_sets
 from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
-from finetune.generative.kr_eval.data_sets import data_sets
 from finetune.generative.kr_eval.metrics import (
     CORRELATIONS,
     METRICS,
@@ -154,12 +154,8 @@ def write_tuning_file(name: str, instruction: str, samples: Sequence[Sample], pa
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of answers.
-
-    Fields:
-        is_exact: whether a cleaned answer has exactly this form; None if any answer has.
-        parse: the part of a cleaned answer to a question (the second text) that is scored; None if there is none.
-    """
+    """A form of answers. ``is_exact``: whether a cleaned answer has exactly this form; None if any answer has.
+    ``parse``: the part of a cleaned answer to a question (the second text) that is scored; None if there is none."""
 
     name: str
     about: str

@@ -7,9 +7,13 @@
 judge: 근거 …           reasons, kept as they are
        평점: [[7]]      only the last line is the verdict
 ```
-An answer may contain "평점: [[10]]" or orders to the judge. Therefore only the last line of the judge's own text is
-parsed, it must contain nothing but the verdict, and the prompt states that text between marks is not an order. A
-verdict that cannot be parsed is counted as a failure, never as a number.
+An answer may contain "평점: [[10]]" or orders to the judge. Therefore the prompt states that text between marks is not
+an order, and the last line of the judge's own text counts first. A verdict in [[ ]] elsewhere counts if it is the only
+one and no judged text has one, so that a quotation is no verdict. A verdict that cannot be parsed is counted as a
+failure, never as a number.
+
+KoMT-Bench takes the square root of the score of an answer that is not in Korean. It detects languages by a model and
+exempts two questions. Here words with Hangul are counted; questions for another language or format are exempt.
 """
 
 from __future__ import annotations
@@ -27,14 +31,23 @@ from finetune.generative.prompts.prompt import korean_texts
 Verdict = Literal["a", "b", "tie"]
 MIN_SCORE, MAX_SCORE = 1.0, 10.0
 TEXTS = korean_texts("judge")
-SCORE_LINE = re.compile(
-    r"(?:최종\s*)?(?:평점|점수|rating|score)\s*[:：]?\s*(?:\[\[)?\s*(\d{1,2}(?:\.\d+)?)\s*(?:\]\])?\s*(?:점|/\s*10)?|"
-    r"\[\[\s*(\d{1,2}(?:\.\d+)?)\s*\]\]",
-    re.IGNORECASE,
+_SCORE, _WINNER = r"(\d{1,2}(?:\.\d+)?)\s{0,3}(?:/\s{0,3}10|점)?", r"(A|B|C|무승부|tie)"
+BOXED_SCORE, BOXED_WINNER = (re.compile(rf"\[\[\s{{0,3}}{form}\s{{0,3}}\]\]", re.I) for form in (_SCORE, _WINNER))
+SCORE_LINE, WINNER_LINE = (
+    re.compile(
+        rf"(?:최종\s?)?(?:{names})\s{{0,3}}[:：]?\s{{0,3}}(?:\[\[)?\s{{0,3}}{form}\s{{0,3}}(?:\]\])?\s?(?:점|/\s?10)?",
+        re.IGNORECASE,
+    )
+    for names, form in (("평점|점수|rating|score", _SCORE), ("판정|verdict", _WINNER))
 )
-PAIR_LINE = re.compile(
-    r"(?:최종\s*)?(?:판정|verdict)\s*[:：]?\s*(?:\[\[)?\s*(A|B|C|무승부|tie)\s*(?:\]\])?|"
-    r"\[\[\s*(A|B|C|무승부|tie)\s*\]\]",
+COLD = dict.fromkeys(("extraction", "math", "coding", "reasoning"), 0.0)
+TEMPERATURES = {"writing": 0.7, "roleplay": 0.7, "stem": 0.1, "humanities": 0.1, **COLD}  # of answers, as in FastChat
+MIN_CHARS, MIN_KOREAN = 20, 0.3  # a shorter answer has no language; share of words with Hangul in a Korean one
+NO_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\$[^$\n]{1,200}\$|https?://\S+|\\[a-zA-Z]+", re.DOTALL)
+HANGUL, KOREAN = re.compile("[가-힣]"), re.compile("(?:한국어|한글|우리말|국문)로")
+NOT_KOREAN = re.compile(
+    r"(?:영어|영문|일본어|일어|중국어|한문|프랑스어|불어|독일어|스페인어|러시아어)(?:으?로|\s?번역)|in English"
+    r"|JSON|CSV|YAML|XML|HTML|SQL",
     re.IGNORECASE,
 )
 NEEDS_REFERENCE = ("math", "reasoning", "coding")
@@ -94,21 +107,38 @@ def fence(label: str, text: str, mark: str) -> str:
     return f"<{label} {mark}>\n{text}\n</{label} {mark}>"
 
 
-def parse_score(judgement: str) -> float | None:
-    """The score, 1..10, on the last line of a judge's text; None if there is none."""
-    verdict = _parse_verdict(judgement, SCORE_LINE)
+def parse_score(judgement: str, shown: Sequence[str] = ()) -> float | None:
+    """The score, 1..10, in a judge's text; None if there is none. ``shown``: the texts that were judged."""
+    verdict = _parse_verdict(judgement, SCORE_LINE, BOXED_SCORE, shown)
     value = None if verdict is None else float(verdict)
     return value if value is not None and MIN_SCORE <= value <= MAX_SCORE else None
 
 
-def parse_winner(judgement: str) -> Verdict | None:
-    """The better answer on the last line of a judge's text, ``a`` for the one shown first; None if there is none."""
-    verdict = _parse_verdict(judgement, PAIR_LINE)
+def parse_winner(judgement: str, shown: Sequence[str] = ()) -> Verdict | None:
+    """The better answer in a judge's text, ``a`` for the one shown first; None if there is none."""
+    verdict = _parse_verdict(judgement, WINNER_LINE, BOXED_WINNER, shown)
     verdicts: dict[str, Verdict] = {"A": "a", "B": "b", "C": "tie", "무승부": "tie", "TIE": "tie"}
     return None if verdict is None else verdicts[verdict.upper()]
 
 
-def _parse_verdict(judgement: str, form: re.Pattern[str]) -> str | None:
-    lines = [line for line in (line.strip(AROUND) for line in normalize("NFKC", judgement).splitlines()) if line]
-    match = form.fullmatch(lines[-1]) if lines else None
-    return next(filter(None, match.groups())) if match else None
+def _parse_verdict(
+    judgement: str, line_form: re.Pattern[str], boxed: re.Pattern[str], shown: Sequence[str]
+) -> str | None:
+    text = normalize("NFKC", judgement)
+    lines = [line for line in (line.strip(AROUND) for line in text.splitlines()) if line]
+    if lines and (match := line_form.fullmatch(lines[-1]) or boxed.fullmatch(lines[-1])):
+        return match[1]
+    verdicts = {match[1].upper() for match in boxed.finditer(text)}
+    is_quoted = any(boxed.search(normalize("NFKC", text)) for text in shown)
+    return verdicts.pop() if len(verdicts) == 1 and not is_quoted else None
+
+
+def is_penalized(question: Question, turn: int, answer: str) -> bool:
+    """Whether an answer to a turn, counted from 0, should be in Korean and is not."""
+    turns = question.turns[: turn + 1]
+    asked = next((text for text in reversed(turns) if KOREAN.search(text) or NOT_KOREAN.search(text)), "")
+    if not HANGUL.search(" ".join(turns)) or (NOT_KOREAN.search(asked) and not KOREAN.search(asked)):
+        return False
+    words = [word for word in NO_PROSE.sub(" ", answer).split() if any(map(str.isalpha, word))]
+    korean = sum(HANGUL.search(word) is not None for word in words)
+    return sum(map(len, words)) >= MIN_CHARS and korean < MIN_KOREAN * len(words)

@@ -4,8 +4,10 @@
 questions ─ turn 1, turn 2 ─▶ answers.jsonl ─┬─ score of each turn ──────────────▶ judgments.jsonl ─▶ scores.json
                      another model's answers ┴─ comparison of each turn, two orders ─┘
 ```
-Differences from the published pipeline: it has no pairs, does not report ties, position or length bias, and averages a
-failed verdict as -1. Here an answer that never came and a truncated judgment are failures.
+Temperatures by category are those of FastChat. The score of an answer that is not in Korean is its square root, as in
+KoMT-Bench; the score without this penalty, which Horangi uses, is shown, too. Differences from the published pipeline:
+it has no pairs, does not report ties, position or length bias, and averages a failed verdict as -1. Here an answer that
+never came and a truncated judgment are failures.
 
 Files of questions and answers have one JSON object per line, in the formats of FastChat and KoMT-Bench:
 ```
@@ -17,6 +19,7 @@ Files of questions and answers have one JSON object per line, in the formats of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,10 +34,12 @@ from finetune.generative.client import ask as client_ask
 from finetune.generative.client.ask import Answer, Client, sum_costs
 from finetune.generative.mt_bench import statistics
 from finetune.generative.mt_bench.judge import (
+    TEMPERATURES,
     Question,
     Verdict,
     ask_for_score,
     ask_for_winner,
+    is_penalized,
     parse_score,
     parse_winner,
 )
@@ -150,7 +155,8 @@ def run_bench(bench: Bench, model: Client, judges: Sequence[Client], out: Path) 
     judgments = [one for judge in judges for one in judge_answers(bench, answers, judge, spent)]
     write_json_lines(out / "judgments.jsonl", judgments)
     scores = {
-        "task": "mt-bench", "model": model.model, "temperature": 0.0, "n": len(questions), **bench.about,
+        "task": "mt-bench", "model": model.model, "n": len(questions), **bench.about,
+        "temperatures": {q.category: temperature_of(q, model) for q in questions},
         "unanswered": sum(text is None for turns in answers.values() for text in turns),
         "without_reference": [question.id for question in questions if question.lacks_reference],
         **summarize(questions, answers, judgments, [judge.model for judge in judges]),
@@ -175,10 +181,16 @@ def answer_questions(questions: Sequence[Question], model: Client, spent: dict[s
         for question in asked:
             answered = zip(question.turns, (text or "" for text in answers[question.id]), strict=False)
             messages = build_turns(answered, question.turns[turn])
-            requests.append(client_ask.Question(f"{question.id}, turn {turn + 1}", messages, MAX_TOKENS))
+            name, temperature = f"{question.id}, turn {turn + 1}", temperature_of(question, model)
+            requests.append(client_ask.Question(name, messages, MAX_TOKENS, temperature=temperature))
         for question, answer in zip(asked, _ask(requests, model, spent), strict=True):
             answers[question.id].append(answer.text)
     return {q.id: answers[q.id] + [None] * (len(q.turns) - len(answers[q.id])) for q in questions}
+
+
+def temperature_of(question: Question, model: Client) -> float:
+    """The temperature of FastChat for the category of a question; 0 for ``hf/`` models, which decode greedily."""
+    return 0.0 if model.model.startswith("hf/") else TEMPERATURES.get(question.category, TEMPERATURES["writing"])
 
 
 def judge_answers(
@@ -203,21 +215,23 @@ def judge_answers(
     return [
         {
             "judge": judge.model, "question_id": q.id, "category": q.category, "turn": turn + 1, "kind": kind,
-            **_parse(kind, reply), "text": reply.text, "error": reply.error,
+            **_parse(kind, reply, [*q.turns, *(text or "" for text in answers[q.id]), *against.get(q.id, ())]),
+            "is_penalized": kind == "single" and is_penalized(q, turn, answers[q.id][turn] or ""),
+            "text": reply.text, "error": reply.error,
         }
         for (q, turn, kind), reply in zip(asked, _ask(requests, judge, spent), strict=True)
     ]  # fmt: skip
 
 
-def _parse(kind: Kind, reply: Answer) -> dict[str, Any]:
-    """The verdict in a judge's text, on its last line, so that a text that was cut off has none.
+def _parse(kind: Kind, reply: Answer, shown: Sequence[str] = ()) -> dict[str, Any]:
+    """The verdict in a judge's text about the ``shown`` texts; a text that was cut off has none.
 
     The winner is ``a`` for the model, also where it was shown second.
     """
     text = "" if reply.text is None or reply.stop == "max_tokens" else reply.text
     if kind == "single":
-        return {"score": parse_score(text)}
-    winner = parse_winner(text)
+        return {"score": parse_score(text, shown)}
+    winner = parse_winner(text, shown)
     return {"winner": SWAPPED[winner] if winner is not None and kind == "pair swapped" else winner}
 
 
@@ -229,12 +243,12 @@ def summarize(
     scores = {name: _scores_of(questions, answers, own) for name, own in of_judge.items()}
     pairs = {name: _pairs_of(own) for name, own in of_judge.items()}
     summary: dict[str, Any] = {
-        "judges": {
-            name: {"single": statistics.summarize_scores(scores[name])}
-            | ({"pairs": statistics.summarize_pairs(pairs[name])} if pairs[name] else {})
-            for name in judges
-        }
+        "judges": {name: {"single": statistics.summarize_scores(scores[name])} for name in judges}
     }
+    for name, own in summary["judges"].items():
+        own["single"]["penalized"] = sum(one["is_penalized"] for one in of_judge[name])
+        if pairs[name]:
+            own["pairs"] = statistics.summarize_pairs(pairs[name])
     if len(judges) > 1:
         first, second = judges[:2]
         summary["agreement"] = {"single": statistics.agreement(scores[first], scores[second])}
@@ -247,11 +261,14 @@ def _scores_of(
     questions: Sequence[Question], answers: Answers, judgments: Sequence[Mapping[str, Any]]
 ) -> list[statistics.Scored]:
     """One per turn of each question, including those without an answer."""
-    by_turn = {(one["question_id"], one["turn"]): one["score"] for one in judgments if one["kind"] == "single"}
-    return [
-        statistics.Scored(q.id, q.category, turn, by_turn.get((q.id, turn)), len(answers[q.id][turn - 1] or ""))
-        for q in questions for turn in range(1, len(q.turns) + 1)
-    ]  # fmt: skip
+    by_turn = {(one["question_id"], one["turn"]): one for one in judgments if one["kind"] == "single"}
+    scored = []
+    for q, turn in [(question, turn + 1) for question in questions for turn in range(len(question.turns))]:
+        one = by_turn.get((q.id, turn), {"score": None})
+        score = math.sqrt(one["score"]) if one["score"] and one["is_penalized"] else one["score"]
+        length = len(answers[q.id][turn - 1] or "")
+        scored.append(statistics.Scored(q.id, q.category, turn, score, length, one["score"]))
+    return scored
 
 
 def _pairs_of(judgments: Sequence[Mapping[str, Any]]) -> list[statistics.Paired]:

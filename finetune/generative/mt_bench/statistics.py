@@ -28,13 +28,17 @@ POINTS: Mapping[Verdict, float] = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 class Scored(NamedTuple):
-    """A judge's score of one answer, None if it failed, and the length of the answer in characters."""
+    """A judge's score of one answer, None if it failed, and the length of the answer in characters.
+
+    ``judged``: the score before the penalty for another language.
+    """
 
     question: str
     category: str
     turn: int
     score: float | None
     length: int
+    judged: float | None = None
 
 
 class Paired(NamedTuple):
@@ -64,6 +68,7 @@ def summarize_scores(scores: Sequence[Scored]) -> dict[str, Any]:
     return {
         **mean_over_questions(scores, mean_of_categories),
         "worst": mean_of_categories([one._replace(score=one.score or MIN_SCORE) for one in scores]),
+        "without_penalty": mean_over_questions([one._replace(score=one.judged) for one in scores], mean_of_categories),
         "failed": len(scores) - len(judged),
         "n": len(scores),
         "turns": {turn: mean_over_questions(by_turn[turn], mean_of_categories) for turn in sorted(by_turn)},

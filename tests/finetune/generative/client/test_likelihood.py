@@ -23,29 +23,6 @@ from finetune.generative.klue.run import load_prompted_task, parse_answers, run
 from finetune.generative.prompts.prompt import TEMPLATE, render_plain
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random causal model of two layers over bytes."""
-    torch = pytest.importorskip("torch")
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("tiny")
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {letter: number for number, letter in enumerate(["<|end|>", *letters])}
-    plain = Tokenizer(models.BPE(vocabulary, []))
-    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    plain.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<|end|>", bos_token="<|end|>").save_pretrained(folder)
-    torch.manual_seed(3)
-    config = GPT2Config(
-        vocab_size=len(vocabulary), n_positions=1024, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0,
-        initializer_range=0.6,
-    )  # fmt: skip
-    GPT2LMHeadModel(config).save_pretrained(folder)
-    return folder
-
-
 def test_the_bare_text_is_what_the_template_renders(tiny):
     from transformers import AutoTokenizer
 

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from finetune.generative.client.ask import Answer, Client
+from finetune.generative.horangi import DATA_SETS, compute_total, total_of, total_table
 from finetune.generative.mt_bench.judge import Question
 from finetune.generative.mt_bench.run import (
     BUILT_IN,
@@ -19,6 +20,7 @@ from finetune.generative.mt_bench.run import (
     read_answers,
     read_questions,
     run_bench,
+    temperature_of,
 )
 from finetune.generative.tables import mt_bench_tables
 from tests.command import run_command
@@ -117,6 +119,30 @@ def test_verdicts_that_cannot_be_read_are_failures(playing, tmp_path) -> None:
     assert (found["failed"], found["score"], found["worst"]) == (2, 5, 3)  # 5 and 1 were they 1; with -1 it were 2
     rows = {row[0]: row[1] for row in mt_bench_tables(scores)[0].rows}
     assert rows["verdicts that failed"] == "2 of 4" and rows["score if each failure were 1"] == "3.00"
+
+
+def test_answers_are_asked_at_the_temperature_of_their_category(playing, tmp_path) -> None:
+    with playing() as server:
+        scores = run_bench(Bench(QUESTIONS), quick(MODEL), [quick(JUDGE)], tmp_path)
+    asked = {body["messages"][-1]["content"]: body["temperature"] for body in server.bodies if body["model"] == "small"}
+    assert {asked[turn] for turn in QUESTIONS[0].turns} == {0} and {asked[turn] for turn in QUESTIONS[1].turns} == {0.7}
+    assert scores["temperatures"] == {"math": 0.0, "writing": 0.7}
+    assert temperature_of(QUESTIONS[1], quick("hf/small")) == 0 and temperature_of(
+        Question("3", "cooking", ("국을 끓여요.",)), quick(MODEL)
+    ) == pytest.approx(0.7)
+
+
+def test_an_answer_in_english_gets_the_root_of_its_score_and_both_scores_are_shown(playing, tmp_path) -> None:
+    def foreign(asked: str, before: int) -> Reply:
+        return Reply("Spring is here and the birds are singing.") if asked == QUESTIONS[1].turns[0] else fair(asked, 0)
+
+    with playing(foreign):
+        scores = run_bench(Bench(QUESTIONS), quick(MODEL), [quick(JUDGE)], tmp_path)
+    found = scores["judges"][JUDGE]["single"]
+    assert found["categories"] == {"math": 5, "writing": pytest.approx((8**0.5 + 8) / 2)} and found["penalized"] == 1
+    assert found["without_penalty"]["score"] == 6.5 > found["score"]
+    rows = {row[0]: row[1] for row in mt_bench_tables(scores)[0].rows}
+    assert rows["answers not in Korean"] == "1" and rows["score without their penalty"].startswith("6.50")
 
 
 def test_a_judgement_that_was_cut_off_has_no_last_line() -> None:
@@ -225,8 +251,6 @@ def test_the_total_is_the_mean_of_two_halves_with_its_interval(tmp_path, capfd) 
     (tmp_path / "mt").mkdir()
     bench = {"task": "mt-bench", "model": MODEL, "judges": {JUDGE: {"single": {"score": 7.0, "error": 0.5}}}}
     (tmp_path / "mt" / "scores.json").write_text(json.dumps(bench), "utf-8")
-    from finetune.generative.horangi import total_of
-
     found = total_of(tmp_path / "kr", tmp_path / "mt")
     assert found.understanding[:2] == (pytest.approx(0.5), pytest.approx(0.05))  # root of 0.06² + 0.08², halved
     assert found.total[:2] == (pytest.approx(0.6), pytest.approx((0.05**2 + 0.05**2) ** 0.5 / 2))
@@ -236,3 +260,57 @@ def test_the_total_is_the_mean_of_two_halves_with_its_interval(tmp_path, capfd) 
     (tmp_path / "mt" / "scores.json").write_text(json.dumps(bench), "utf-8")
     run_command(capfd, "llm", "total", str(tmp_path / "kr"), str(tmp_path / "mt")).refused("expected one model")
     run_command(capfd, "llm", "total", str(tmp_path), str(tmp_path / "mt")).refused("no results of llm-kr-eval files")
+
+
+def file_scores(**values: float) -> list[dict]:
+    return [
+        {"task": name, "model": MODEL, "metrics": {"exact_match": {"value": value, "error": 1.0, "interval": None}}}
+        for name, value in values.items()
+    ]
+
+
+BENCH = {"task": "mt-bench", "model": MODEL, "judges": {JUDGE: {"single": {
+    "score": 4.0, "error": 0.5, "without_penalty": {"score": 6.0, "error": 0.5}}}}}  # fmt: skip
+
+
+def test_the_total_is_of_horangis_data_sets_and_says_what_is_missing_or_negative() -> None:
+    found = compute_total(file_scores(kornli=60, kobbq=100, korsts=-20, kmmlu_Law=30, kmmlu_Math=50), BENCH)
+    assert found.understanding.value == pytest.approx((0.6 - 0.2 + (0.3 + 0.5) / 2) / 3)
+    assert found.conversation.value == pytest.approx(0.6)  # the leaderboard has no penalty for other languages
+    note = total_table(found).note
+    assert note.startswith("3 of Horangi's 10 data sets. Missing: kobest_hs, ") and "does not have them: kobbq." in note
+    assert (
+        f"Negative: korsts exact_match -0.200. With 0 in its place the total would be {(1 / 3 + 0.6) / 2:.3f}." in note
+    )
+    assert compute_total(file_scores(kobbq=80), BENCH).understanding.value == pytest.approx(0.8)
+    assert compute_total(file_scores(**dict.fromkeys(DATA_SETS, 50)), BENCH).notes == ("10 of Horangi's 10 data sets.",)
+
+
+def test_one_command_runs_both_halves_and_prints_the_total(playing, tmp_path, capfd) -> None:
+    task, questions = tmp_path / "kornli.json", tmp_path / "questions.jsonl"
+    sample = {"input": "전제: 비가 온다.\n가설: 젖는다.", "output": "entailment"}
+    content = {"instruction": "고르세요.", "output_length": 8, "metrics": ["exact_match"], "few_shots": []}
+    task.write_text(json.dumps(content | {"samples": [sample]}, ensure_ascii=False), "utf-8")
+    lines = (
+        {"question_id": q.id, "category": q.category, "turns": q.turns, "reference": q.reference} for q in QUESTIONS
+    )
+    questions.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), "utf-8")
+    common = ("llm", "run", str(task), "--model", MODEL, "--out", str(tmp_path / "out"))
+
+    def both(asked: str, before: int) -> Reply:
+        return Reply("entailment") if "젖는다" in asked else fair(asked, before)
+
+    with playing(both) as server:
+        run_command(capfd, *common, str(questions)).refused("questions.jsonl", "with --judge")
+        run_command(capfd, *common[:2], str(questions), *common[3:], "--judge", JUDGE).refused("llm-kr-eval files")
+        run_command(capfd, *common, "--judge", "judge").refused("--model judge: expected PROVIDER/MODEL")
+        assert not server.requests
+        done = run_command(capfd, *common, str(questions), "--judge", JUDGE)
+        count = len(server.requests)
+        again = run_command(capfd, *common, str(questions), "--judge", JUDGE)
+        assert len(server.requests) == count == 1 + 4 + 4  # nothing is asked twice
+    assert done.code == again.code == 0, done.errors
+    assert "Horangi's total" in done.output and "0.825" in done.output  # mean of 1 and 6.5 / 10
+    assert done.output == again.output
+    total = run_command(capfd, "llm", "total", str(tmp_path / "out"), str(tmp_path / "out/mt-bench"))
+    assert "0.825" in total.output

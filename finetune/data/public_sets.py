@@ -1,7 +1,7 @@
-"""Public Korean data sets as rows of llm-kr-eval files; the table of columns, labels and instructions is a YAML file.
+"""Public Korean data sets as questions with short answers; their columns, labels and instructions are a YAML file.
 
 ```
-published file ─ rows ─▶ columns ─▶ input by the template, gold by the labels ─▶ Example ─▶ evaluation and tuning files
+published file ─▶ rows ─▶ columns ─▶ input by the template, gold by the labels ─▶ Example
 ```
 Rows are in TSV, CSV, JSON lines, or JSON, also nested. Names of columns are compared without case, as KoBEST writes
 Answer and ANSWER. KoBBQ lists "알 수 없음" (unknown) last in every row, so its options are rotated by seed.
@@ -26,15 +26,15 @@ from corpus.documents.errors import BadInput
 from finetune.data.custom_files import Record, kind_of_file, nfc, read_json_lines, read_lines, read_table
 from finetune.data.files import read_json
 from finetune.examples import Example
-from finetune.generative.kr_eval.metrics import parse_number
 
 COLUMN = re.compile(r"\{([^{}]+)\}")
 LETTERS = "ABCDEFGHIJ"
+NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """An entry of ``data_sets.yaml``, where the fields are described."""
+    """An entry of ``public_sets.yaml``, where the fields are described."""
 
     source: str
     input: str
@@ -61,7 +61,7 @@ class DataSet:
 @cache
 def data_sets() -> Mapping[str, DataSet]:
     """All data sets by the name of their file."""
-    entries = yaml.safe_load(Path(__file__).with_name("data_sets.yaml").read_text("utf-8"))
+    entries = yaml.safe_load(Path(__file__).with_name("public_sets.yaml").read_text("utf-8"))
     return {name: DataSet(**entry) for name, entry in entries.items()}
 
 
@@ -147,7 +147,6 @@ def _gold(value: str, kind: Any, where: str) -> str:
         if value.casefold() not in answers:
             raise BadInput(f"{where}: {value!r:.60}; expected one of {', '.join(map(str, kind))}")
         return str(answers[value.casefold()])
-    number = parse_number(value) if kind == "number" else None
-    if not value or (kind == "number" and (number is None or value.strip("0123456789.-"))):
+    if not value or (kind == "number" and not NUMBER.fullmatch(value)):
         raise BadInput(f"{where}: {value!r:.60}; expected {'a number' if kind == 'number' else 'a text'}")
-    return value if number is None else str(number)
+    return str(float(value)) if kind == "number" else value
