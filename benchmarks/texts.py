@@ -28,9 +28,8 @@ SHARD_DOCUMENTS = 10_000
 
 def read_texts(patterns: Sequence[str], megabytes: float) -> Iterator[str]:
     """Yield documents of the files, an equal share of each, about ``megabytes`` of UTF-8 in total."""
-    from corpus.reading.inputs import find_inputs
+    from corpus.reading.inputs import find_inputs, plan_units
     from corpus.reading.read import Record, read_unit
-    from corpus.reading.units import plan_units
 
     units = list(plan_units(find_inputs(list(patterns), {}, "text"), whole_files=True))
     left = megabytes * 1e6

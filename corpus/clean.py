@@ -20,21 +20,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.card.samples import UnitSamples
-from corpus.card.statistics import SourceCounts
+from corpus.card.statistics import HAS_PII, SourceCounts
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, BenchmarkItems
-from corpus.drops import HAS_PII
 from corpus.noise.remove import remove_noise, rules_except
-from corpus.pii.document import HiddenDocument, load_document_hider
+from corpus.pii.hide import HiddenDocument, load_document_hider
 from corpus.pii.types import ALL_TYPES
 from corpus.quality.boilerplate import BOILERPLATE
 from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_kana
 from corpus.quality.length import is_too_short, min_sentence_chars
 from corpus.quality.mojibake import repair_mojibake
 from corpus.quality.rules import failed_by_documents, failed_by_sentences
+from corpus.reading.inputs import Unit
 from corpus.reading.read import Record, RejectedRecord, quarantine_line, read_unit
-from corpus.reading.units import Unit
 from corpus.sentences.split import split_sentences
 from corpus.sentences.wrapping import rejoin_lines
 from corpus.unit_files import CleanedDocument, UnitWriter
@@ -87,7 +86,6 @@ def clean_unit(
 
 
 def _failed_rule(sentence: str, min_chars: int, count_glosses: bool) -> str | None:
-    """The name of the quality rule that drops the sentence, or None."""
     if is_too_short(sentence, min_chars):
         return is_too_short.__name__
     return has_too_many_han_or_kana.__name__ if has_too_many_han_or_kana(sentence, count_glosses) else None
@@ -235,8 +233,6 @@ class _Cleaner:
             for span in hidden.spans[n]
         ]
         originals, texts = [sentences[n] for n, _ in kept], [text for _, text in kept]
-        has_lines = self.config.quality.enabled and BOILERPLATE not in self.config.quality.rules_off.get(
-            record.source, ()
-        )
+        has_lines = self.config.quality.enabled and BOILERPLATE not in self._rules_off(record.source)
         lines = frozenset(draft.text.split("\n")) if has_lines else ()
         return CleanedDocument(record, originals, texts, pii, hidden.replacements, hidden.digest, lines)

@@ -22,7 +22,7 @@ from corpus.audit import Audit, Match
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, iter_documents, read_tables
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
-from corpus.pii.document import ORIGINALS_NAME, DocumentHider, values_of
+from corpus.pii.hide import ORIGINALS_NAME, DocumentHider, values_of
 from corpus.pii.replace import normal_forms
 
 SOURCE_COLUMN = "source"

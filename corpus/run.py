@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from corpus.assemble import SHARD_NAME, plan_shards, write_shard_of
+from corpus.assemble import SHARD_NAME, Comparisons, plan_shards, reasons_of_documents, write_drops, write_shard_of
 from corpus.audit import AUDIT_NAME, Audit
 from corpus.card.page import read_templates
 from corpus.card.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, Samples, read_unit_samples, write_samples
@@ -38,19 +38,17 @@ from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_json
 from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.units import map_units as map_in_processes
-from corpus.drops import Comparisons, reasons_of_documents, write_drops
 from corpus.duplicates.exact import find_repeats, split_ranges
 from corpus.final_check import check_folder
 from corpus.noise.remove import rules_except
-from corpus.pii.document import SECRET_NAME, DocumentHider, load_document_hider, load_name_model
+from corpus.pii.hide import SECRET_NAME, DocumentHider, load_document_hider, load_name_model
 from corpus.pii.key import key_fingerprint, load_or_create_secret, read_key
 from corpus.quality.boilerplate import find_boilerplate
 from corpus.quality.rules import check_names
 from corpus.quality.toxicity import SCORES_NAME, load_classifier, score_unit
 from corpus.reading.files import name_files
-from corpus.reading.inputs import Input, input_state
+from corpus.reading.inputs import Input, input_state, plan_units, total_bytes
 from corpus.reading.read import check_first_records, check_rejected_share, join_quarantine
-from corpus.reading.units import plan_units, total_bytes
 from corpus.unit_files import DOCUMENTS, IDS, LINES, SENTENCES
 
 log = logging.getLogger(__name__)
@@ -75,7 +73,6 @@ class CorpusInputs(NamedTuple):
     custom: CustomTexts = MappingProxyType({})
 
     def benchmark_names(self, hider: DocumentHider) -> list[str]:
-        """Names without personal data."""
         return [hider.hide_in_file_name(name) for name in (*name_files(self.benchmarks), *self.custom)]
 
 

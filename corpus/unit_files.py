@@ -29,7 +29,7 @@ UNIT_SCHEMA = pa.schema(
         *SCHEMA,
         ("place", pa.string()),  # appended to ids that are not unique
         ("pii", pa.list_(pa.int32())),  # sentence number * 16 + type number, for each value
-        ("replacements", pa.list_(pa.uint64())),  # their fingerprints, see corpus.pii.document
+        ("replacements", pa.list_(pa.uint64())),  # their fingerprints, see corpus.pii.hide
         ("digest", pa.uint64()),
     ]
 )

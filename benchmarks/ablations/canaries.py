@@ -26,9 +26,8 @@ from corpus.documents.atomic_files import atomic_dir, atomic_write
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.pii.formats.table import BY_NAME
-from corpus.reading.inputs import find_inputs
+from corpus.reading.inputs import find_inputs, plan_units
 from corpus.reading.read import Record, read_unit
-from corpus.reading.units import plan_units
 
 TIMES = (0, 1, 4, 16, 64)  # numbers of copies of a canary
 HELD_OUT_SHARE = 0.02  # of the documents

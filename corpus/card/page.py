@@ -5,6 +5,7 @@ Markdown and HTML are rendered from the same facts; equal facts give equal bytes
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,21 +52,20 @@ def cut(text: str, chars: int = MAX_SHOWN) -> str:
 
 def excerpts(before: str, after: str) -> tuple[str, str]:
     """Both texts from shortly before their first difference on, cut."""
-    same = next(
-        (n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
-    )
-    start = max(0, same - SHOWN_AROUND)
+    start = max(0, first_difference(before, after) - SHOWN_AROUND)
     first, second = ("…" * bool(start) + cut(text[start:]) for text in (before, after))
     return first, second
 
 
+def first_difference(a: str, b: str) -> int:
+    return bisect_left(range(min(len(a), len(b))), True, key=lambda n: a[: n + 1] != b[: n + 1])
+
+
 def stylesheet() -> str:
-    """The CSS of data card and report."""
     return Path(__file__).with_name("style.css").read_text("utf-8")
 
 
 def read_templates() -> list[str]:
-    """The text of the templates."""
     return [path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.j2"))]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +16,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpus.card.page import first_difference
 from corpus.pii.cover import cover_spans
-from corpus.pii.document import DocumentHider, HiddenDocument
+from corpus.pii.hide import DocumentHider, HiddenDocument
 from corpus.reading.read import Record
 
 SAMPLES_PER_RULE = 50
@@ -92,15 +92,12 @@ def read_unit_samples(path: Path) -> list[Sample]:
 
 
 def write_samples(path: Path, samples: Iterable[Sample], columns: tuple[str, ...]) -> None:
-    """Write the published table."""
     rows = [sample[: len(columns)] for sample in samples]
     table = {name: pa.array([row[n] for row in rows], pa.string()) for n, name in enumerate(columns)}
     pq.write_table(pa.table(table), path, compression="zstd")
 
 
 class UnitSamples:
-    """The samples of one unit."""
-
     def __init__(self, seed: int, hider: DocumentHider) -> None:
         self._dropped, self._changed, self._hider = Samples(seed), Samples(seed), hider
 
@@ -111,10 +108,9 @@ class UnitSamples:
             self._dropped.keep(Sample(rule, record.source, record.id, note, sentence, order, context=before))
 
     def change(self, rule: str, record: Record, before: str, after: str) -> None:
-        """A text that a rule changed."""
         order = self._changed.order_of(rule, record.id, record.place)
         if order is not None:
-            start = _first_difference(before, after)
+            start = first_difference(before, after)
             around = slice(max(0, start - CONTEXT_CHARS), start + CONTEXT_CHARS)
             self._changed.keep(Sample(rule, record.source, record.id, before[around], after[around], order))
 
@@ -135,12 +131,8 @@ class UnitSamples:
             write_unit_samples(folder / name, (sample.without_pii(self._hider) for sample in samples))
 
     def _excerpt(self, sample: Sample) -> Sample:
-        start = _first_difference(sample.note, sample.text)
+        start = first_difference(sample.note, sample.text)
         left = max(sample.note.rfind("\n", 0, start) + 1, start - AROUND_CHARS)
         right = start + 2 * AROUND_CHARS
         before, after = (self._hider.cut_between_values(text, left, right) for text in (sample.note, sample.text))
         return sample._replace(note=before, text=after)
-
-
-def _first_difference(a: str, b: str) -> int:
-    return bisect_left(range(min(len(a), len(b))), True, key=lambda n: a[: n + 1] != b[: n + 1])

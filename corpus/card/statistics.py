@@ -16,13 +16,12 @@ from corpus.pii.types import ALL_TYPES, PII_TYPES
 KEPT = ("documents", "sentences", "words", "characters", "bytes", "sentences_with_pii")
 READ = ("documents_read", "characters_read", "sentences_split")
 REASONS = ("changed", "dropped_documents", "dropped_sentences", "dropped_characters")
+HAS_PII = "has_personal_data"  # the reason of sentences that mode drop drops
 HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
 """Counts of sentences and documents by the largest power of two up to their length: 1, 2, 4 …"""
 
 
 class SourceCounts(dict[str, Counter[str]]):
-    """Flat counts per source."""
-
     def __missing__(self, source: str) -> Counter[str]:
         self[source] = Counter()
         return self[source]

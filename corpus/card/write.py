@@ -81,7 +81,6 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
 
 
 def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts for both templates."""
     statistics = _read_json(out / "statistics.json")
     if statistics is None or "total" not in statistics or "sources" not in statistics:
         raise BadInput(f"{out / 'statistics.json'}: missing, or the corpus stage is not finished; run `malmoi corpus`")
@@ -184,7 +183,6 @@ def _largest(sources: Mapping[str, Mapping[str, Any]], limit: int) -> list[tuple
 
 
 def _sum(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sum of nested counts."""
     result: dict[str, Any] = {}
     for name in dict.fromkeys(name for part in parts for name in part):
         values = [part[name] for part in parts if name in part]

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from corpus.decontamination.rule import RULE, MatchRule
 from corpus.documents.errors import BadInput
 from corpus.reading.files import file_format, find_files, name_files, read_blocks
-from corpus.reading.inputs import AUTO, Input
+from corpus.reading.inputs import AUTO, Input, Unit
 from corpus.reading.read import RejectedRecord, read_unit
-from corpus.reading.units import Unit
 from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences
 
@@ -133,7 +132,8 @@ def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) 
     """
     task, read = _klue_file(path) or (name or path.name, None)
     try:
-        found = list(read(_content(path)) if read else _plain(path))
+        content = b"".join(read_blocks(path)).decode("utf-8").replace("\r\n", "\n") if read else ""
+        found = list(read(content) if read else _plain(path))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
@@ -167,10 +167,6 @@ def _join_short(sentences: list[str], rule: MatchRule) -> Iterator[str]:
     for is_long, group in groupby(sentences, lambda sentence: rule.is_long_enough(sentence, fold(sentence))):
         texts = list(group)
         yield from texts if is_long else [" ".join(texts)]
-
-
-def _content(path: Path) -> str:
-    return b"".join(read_blocks(path)).decode("utf-8").replace("\r\n", "\n")
 
 
 def _plain(path: Path) -> Fields:

@@ -83,12 +83,10 @@ class ContaminationIndex:
         return cls(**settings | {name: np.asarray(array) for name, array in arrays.items()})
 
     def weights_of(self, item: int) -> dict[int, float]:
-        """Distinct tokens of a sentence and their weights."""
         entries = slice(*self.entry_start_D[item : item + 2].tolist())
         return dict(zip(self.entry_token_E[entries].tolist(), self.entry_weight_E[entries].tolist(), strict=True))
 
     def min_weight(self, item: int, threshold: float) -> float:
-        """Minimum weight of a match."""
         return (threshold - ROUNDING) * float(self.total_D[item])
 
     def ratio(self, item: int, weight: float) -> float:

@@ -25,7 +25,7 @@ from corpus.decontamination.benchmarks import BenchmarkText, CustomTexts, read_b
 from corpus.decontamination.index import build_index
 from corpus.decontamination.rule import MatchRule
 from corpus.documents.atomic_files import atomic_dir, read_json
-from corpus.pii.document import DocumentHider
+from corpus.pii.hide import DocumentHider
 from corpus.sentences.folding import fold
 
 log = logging.getLogger(__name__)

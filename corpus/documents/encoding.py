@@ -1,16 +1,18 @@
-"""Detect the encoding of Korean text: UTF-8, CP949 (a superset of EUC-KR, "ANSI" on Korean Windows) or UTF-16.
+"""Detect and decode the encodings of Korean text: UTF-8, CP949 (EUC-KR and more, "ANSI" on Korean Windows) and UTF-16.
 
 The lines of a sample vote: a line that is not UTF-8 but decodes as CP949 to common Hangul is a vote for CP949. Chinese
 text in GB 2312 decodes too, but to syllables that are rare in Korean. UTF-16 without a byte order mark has NUL bytes,
-and nearly all its characters are Hangul or ASCII.
+and nearly all its characters are Hangul or ASCII. Undecodable bytes become 0xFF, which is invalid UTF-8, so their
+record is rejected.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable, Iterable, Iterator
 
-UTF8, CP949, UTF16 = "utf-8", "cp949", "utf-16"
+AUTO, UTF8, CP949, UTF16 = "auto", "utf-8", "cp949", "utf-16"
 MARKS = ((codecs.BOM_UTF8, UTF8), (codecs.BOM_UTF16_LE, UTF16), (codecs.BOM_UTF16_BE, UTF16))
 
 _KS_HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")  # the 2,350 syllables of KS X 1001, nearly all of Korean text
@@ -20,6 +22,9 @@ _EVERYDAY = re.compile("[이다는을의에가고하지로한을를은사기도�
 _MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
 _USUAL = re.compile("[가-힣\t\r\n -~]")
 _MIN_USUAL_SHARE = 0.8
+_KEEP = "malmoi.keep"
+UNDECODED = re.compile("[\udc00-\udcff]")
+"""Characters of ``decode_blocks`` for bytes that could not be decoded; decoders never produce them otherwise."""
 
 
 def detect_encoding(sample: bytes) -> str:
@@ -42,11 +47,13 @@ def detect_encoding(sample: bytes) -> str:
     foreign = [line for line in (*lines, last) if _NON_ASCII.search(line)]
     utf8 = sum(decodes(line, UTF8) for line in foreign)
     korean = [line for line in foreign if not decodes(line, UTF8) and _is_mostly_hangul(line)]
-    return CP949 if len(korean) > utf8 and _is_korean(b"\n".join(korean)) else UTF8
+    text = b"\n".join(korean).decode(CP949)
+    hangul = sum("가" <= sign <= "힣" for sign in text)
+    is_korean = hangul < _ENOUGH_HANGUL or len(_EVERYDAY.findall(text)) >= _MIN_EVERYDAY_SHARE * hangul
+    return CP949 if len(korean) > utf8 and is_korean else UTF8
 
 
 def decodes(raw: bytes, encoding: str) -> bool:
-    """Whether ``raw`` is valid in ``encoding``."""
     try:
         raw.decode(encoding)
     except UnicodeDecodeError:
@@ -59,7 +66,45 @@ def _is_mostly_hangul(line: bytes) -> bool:
     return decodes(line, CP949) and 2 * hangul >= _MIN_HANGUL_SHARE * foreign
 
 
-def _is_korean(lines: bytes) -> bool:
-    text = lines.decode(CP949)
-    hangul = sum("가" <= sign <= "힣" for sign in text)
-    return hangul < _ENOUGH_HANGUL or len(_EVERYDAY.findall(text)) >= _MIN_EVERYDAY_SHARE * hangul
+def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_KEEP, _keep_bytes)
+
+
+def line_to_utf8(raw: bytes, encoding: str) -> bytes:
+    """Convert a line of an ASCII-compatible encoding such as CP949 to UTF-8."""
+    return raw if encoding == UTF8 else _encode(raw.decode(encoding, _KEEP))
+
+
+def blocks_to_utf8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Convert a stream of any encoding to UTF-8 without a byte order mark."""
+    return iter(blocks) if encoding == UTF8 else map(_encode, codecs.iterdecode(blocks, encoding, _KEEP))
+
+
+def _encode(text: str) -> bytes:
+    return UNDECODED.sub("\udcff", text).encode("utf-8", "surrogateescape")
+
+
+def decode_blocks(
+    blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda found: None
+) -> Iterator[str]:
+    """Decode a stream, without its byte order mark. With "auto", the first non-ASCII block decides.
+
+    Args:
+        settled: called with the encoding.
+    """
+    decode: Callable[..., str] | None = None
+    is_start = True
+    for block in blocks:
+        if not decode and (encoding != AUTO or not block.isascii()):
+            found = detect_encoding(block) if encoding == AUTO else encoding
+            settled(found)
+            decode = codecs.getincrementaldecoder(found)(_KEEP).decode
+        if text := decode(block) if decode else block.decode("ascii"):
+            yield text.removeprefix("\ufeff") if is_start else text
+            is_start = False
+    if decode and (text := decode(b"", True)):
+        yield text

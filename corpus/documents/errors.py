@@ -39,7 +39,6 @@ def explain_panic(error: BaseException) -> BadInput | None:
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Whether an error means that the disk is full."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in FULL_DISK_CODES
     return FULL_DISK_MESSAGE.search(str(error)) is not None

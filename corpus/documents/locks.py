@@ -47,7 +47,6 @@ class Process(NamedTuple):
 
 
 def current_process() -> Process:
-    """This process."""
     return Process(socket.gethostname(), os.getpid(), _state_and_start(os.getpid())[1])
 
 

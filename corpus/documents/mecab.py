@@ -32,11 +32,6 @@ def tag_morphemes(text: str) -> list[tuple[str, str]]:
     return _TAGGED.findall(_analyze(text).to_string())
 
 
-def morpheme_starts(text: str) -> list[int]:
-    """The character positions at which the same morphemes start."""
-    return [begin for (begin, _), _ in _analyze(text)]
-
-
 def _analyze(text: str) -> Any:
     tagger, lattice = _load_mecab()
     lattice.set_sentence(text)
@@ -58,5 +53,4 @@ def _load_mecab() -> tuple[Any, Any]:
 
 
 def mecab_versions() -> dict[str, str]:
-    """Versions of mecab-ko and its dictionary."""
     return {name: version(name) for name in ("python-mecab-ko", "python-mecab-ko-dic")}

@@ -49,7 +49,6 @@ def read_documents(shard: Path) -> Iterator[Document]:
 
 
 def iter_documents(tables: Iterable[pa.Table]) -> Iterator[Document]:
-    """The documents in tables of ``SCHEMA``."""
     for table in tables:
         columns = (table[name].to_pylist() for name in SCHEMA.names)
         for id_, source, sentences in zip(*columns, strict=True):
@@ -131,7 +130,6 @@ def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
 
 
 def to_table(documents: Sequence[Document]) -> pa.Table:
-    """Documents as a table of ``SCHEMA``."""
     columns = [[d.id for d in documents], [d.source for d in documents], [list(d.sentences) for d in documents]]
     return pa.table(columns, schema=SCHEMA)
 

@@ -205,7 +205,6 @@ def _collect(running: dict[Future[None], Unit]) -> Iterator[Unit]:
 
 
 def unit_folder(folder: Path, number: int) -> Path:
-    """The result folder of unit ``number``."""
     return folder / f"unit-{number:05}"
 
 

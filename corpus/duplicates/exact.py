@@ -110,7 +110,6 @@ def read_range(
 def write_repeats(
     part: PrintRange, scratch: Path, place_N: np.ndarray, unit_N: np.ndarray, found: np.ndarray
 ) -> dict[str, Any]:
-    """Write the found places, by unit."""
     by_unit = found[np.lexsort((place_N[found], unit_N[found]))]
     np.save(scratch / REPEATS_NAME, np.stack([unit_N[by_unit], place_N[by_unit]]))
     return {"name": part.name, "repeats": len(by_unit)}

@@ -69,7 +69,6 @@ class NoiseRule:
 
 
 def line_rule(name: str, before: str, after: str, cues: tuple[tuple[str, ...], ...], *patterns: str) -> NoiseRule:
-    """A rule for single lines."""
     return NoiseRule(name, before, after, cues, re.compile("|".join(patterns)), by_line=True)
 
 

@@ -83,7 +83,6 @@ class CoveredTexts:
                 self._covers[number] = [_Cover(0, len(text), name, "mask")]
 
     def rewrite(self) -> list[str]:
-        """The sentences with all covers applied."""
         self._pseudonyms.exclude(
             (cover.name, text[cover.start : cover.end])
             for text, covers in zip(self._texts, self._covers, strict=True)

@@ -295,7 +295,6 @@ _LEADING_SIGNS = re.compile(r"(?:[.%+\-]|\*(?!\.))*+")
 
 
 def _run_start(text: str, here: int, scope: Scope) -> int:
-    """Start of the run of characters that contains the clue."""
     assert scope.run
     head = text[max(0, here - scope.before) : here][::-1]
     run = scope.run.match(head)

@@ -393,8 +393,3 @@ def widen(windows: list[tuple[int, int]], start: int, end: int) -> None:
         windows[-1] = (windows[-1][0], max(end, windows[-1][1]))
     else:
         windows.append((start, end))
-
-
-def fold_value(value: str) -> str:
-    """A value in the plain form that patterns match."""
-    return fold_disguises(fold_signs(value).text).text

@@ -8,14 +8,11 @@ Secrets are never in recipes, logs or errors. A run records only a slow hash of 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import stat
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
-
-log = logging.getLogger(__name__)
 
 SECRET_BYTES = 32
 MIN_KEY_BYTES = 16
@@ -82,12 +79,6 @@ def read_key(file: Path | None, variable: str | None) -> bytes | None:
 
 
 def _refuse_open_file(file: Path) -> None:
-    if os.name == "nt":
-        log.warning(
-            "the permissions of the key file %s cannot be checked on this system; make sure that only you can read it",
-            file,
-        )
-        return
     mode = stat.S_IMODE(file.stat().st_mode)
     if file.is_file() and mode & 0o077:
         raise BadInput(

@@ -44,8 +44,6 @@ _BEHIND_IN_BRACKETS = re.compile(r" ?[(\[（［]([^()\[\]\n]{2,12})[)\]）］]")
 
 
 class Labels:
-    """The label words of all types in one pattern."""
-
     def __init__(self, kinds: Iterable[PiiType]) -> None:
         self._meaning = dict.fromkeys(_SHORT_BANKS, "ACCOUNT")
         self._meaning |= {word: name for name in NOBODY for word in LABEL_WORDS[name]}

@@ -106,8 +106,10 @@ class Pseudonymizer:
                     fake = widen_like(shape, kind.fake(rng, narrow(shape)))
                 except _UNREADABLE:  # the value includes adjacent text
                     break
+                label = kind.context[0]
+                found = [Span(len(label) + 1, len(label) + 1 + len(fake), name)]
                 is_free = fake not in refused and not self.originals.occur_in(name, fake)
-                if is_free and _is_found(name, kind.context[0], fake):
+                if is_free and find_pii(f"{label} {fake}", {name}) == found:
                     yield fake
 
 
@@ -134,8 +136,3 @@ def letters_and_digits(value: str) -> str:
 def normal_forms(name: str, value: str) -> tuple[str, str]:
     """The common forms of a value as its own type and as any type."""
     return canonical_form(name, value), letters_and_digits(value)
-
-
-def _is_found(name: str, label: str, fake: str) -> bool:
-    announced = f"{label} {fake}"
-    return find_pii(announced, {name}) == [Span(len(label) + 1, len(announced), name)]

@@ -47,7 +47,6 @@ CERTAIN = 6
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a space-separated list."""
     return tuple(text.split())
 
 
@@ -117,13 +116,14 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class PiiType:
-    """A type of personal data.
-
-    ``context`` has label words. ``example`` is a plain value that nobody has.
-    """
+    """A type of personal data; ``example`` is a plain value that nobody has."""
 
     name: str
     formats: tuple[Format, ...]
-    context: tuple[str, ...]
     fake: Fake
     example: str
+
+    @property
+    def context(self) -> tuple[str, ...]:
+        """Its label words, the clearest one first."""
+        return LABEL_WORDS[self.name]

@@ -49,16 +49,13 @@ class Characters(NamedTuple):
     end_T: np.ndarray
 
     def is_any(self, classes: int) -> np.ndarray:
-        """Whether each character is of one of the classes."""
         return (self.class_C & classes) != 0
 
     def number_of(self, is_counted_C: np.ndarray) -> np.ndarray:
-        """The number of these characters in each text."""
         return np.diff(sums(is_counted_C)[np.stack([self.first_T, self.end_T])], axis=0)[0]
 
 
 def read_characters(texts: Sequence[str]) -> Characters:
-    """The characters of all texts."""
     joined = "\n".join([*texts, ""])
     code_C = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     end_T = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1) - 1

@@ -145,7 +145,6 @@ def _failed_line_rules(texts: Sequence[str], characters: Characters, lines: _Pie
 
 
 def _failed_word_rules(characters: Characters, words: _Pieces) -> _Failed:
-    """Rules for single words."""
     symbols, letters = sums(characters.is_any(SYMBOL)), sums(characters.is_any(LETTER))
     length_W, words_N = words.end_X - words.first_X, words.counts()
     has_content_W = symbols[words.end_X] - symbols[words.first_X] < length_W

@@ -15,5 +15,4 @@ def min_sentence_chars(source: str, by_source: Mapping[str, int]) -> int:
 
 
 def is_too_short(sentence: str, min_chars: int) -> bool:
-    """Whether a sentence has fewer than ``min_chars`` characters."""
     return len(sentence) < min_chars

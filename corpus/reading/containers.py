@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from corpus.documents.encoding import decodes
-from corpus.reading.encoding import UTF8, blocks_to_utf8, line_to_utf8
+from corpus.documents.encoding import UTF8, blocks_to_utf8, decodes, line_to_utf8
 
 RECORD_BYTES = 32 << 20
 EXCERPT_BYTES = 400

@@ -202,23 +202,20 @@ def unpack(file: BinaryIO, packing: str, name: str) -> Iterator[bytes]:
     Raises:
         DamagedFile: the stream is damaged or truncated; ``name`` is for the message.
     """
+    import pyarrow as pa
+
     try:
         if packing in MEMBERS:
             yield from _unpack_members(file, MEMBERS[packing])
         else:
-            read = gzip.GzipFile(fileobj=file).read1 if packing == ".gz" else _open_zstd(file).read
+            zstd = packing == ".zst" and pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+            read = zstd.read if zstd else gzip.GzipFile(fileobj=file).read1
             while block := read(UNPACKED_BYTES):
                 yield block
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, EOFError) or "Truncated" in str(error):
             raise DamagedFile(f"{name}: the {packing} file ends in the middle; fetch or pack it again") from None
         raise DamagedFile(f"{name}: damaged {packing} file ({error}); fetch or pack it again") from error
-
-
-def _open_zstd(file: BinaryIO) -> Any:
-    import pyarrow as pa
-
-    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
 
 
 def _unpack_members(file: BinaryIO, new_member: Callable[[], Any]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 
 PREFIX = "hub:"
 _NAME = re.compile(r"hub:(?P<name>[^:@#]+)(?::(?P<config>[^@#]+))?(?:@(?P<revision>[^#]+))?(?:#(?P<split>.+))?")
@@ -38,12 +38,10 @@ def parse_hub_name(text: str) -> HubSet:
 
 
 def count_shards(data_set: HubSet) -> int:
-    """The number of shards, from the Hub."""
     return int(_stream(data_set).num_shards)
 
 
 def read_shard(data_set: HubSet, shard: int) -> Iterator[dict[str, Any]]:
-    """The rows of a shard in order."""
     stream = _stream(data_set)
     yield from stream.shard(num_shards=stream.num_shards, index=shard)
 
@@ -74,5 +72,4 @@ def _stream(data_set: HubSet) -> Any:
 
 
 def _hub_error(data_set: HubSet, what: str, error: Exception, advice: str) -> BadInput:
-    first_line = (str(error).splitlines() or [type(error).__name__])[0]
-    return BadInput(f"{data_set}: {what} ({first_line}); check {advice}")
+    return BadInput(f"{data_set}: {what} ({first_line(error)}); check {advice}")

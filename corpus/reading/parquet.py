@@ -63,7 +63,7 @@ def read_rows(
     try:
         for number in groups:
             group = file.metadata.row_group(number)
-            chunks = list(_chunks(group, columns))
+            chunks = [chunk for chunk in map(group.column, range(group.num_columns)) if _is_in(chunk, columns)]
             refuse_large_pages(chunks, source, name)
             size = sum(chunk.total_uncompressed_size for chunk in chunks)
             at_once = max(1, min(BATCH_ROWS, BATCH_BYTES * group.num_rows // max(1, size)))
@@ -73,11 +73,8 @@ def read_rows(
         raise DamagedFile(f"{name}: damaged Parquet file ({error})") from error
 
 
-def _chunks(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
-    for number in range(group.num_columns):
-        chunk = group.column(number)
-        if columns is None or chunk.path_in_schema.split(".")[0] in columns or chunk.path_in_schema in columns:
-            yield chunk
+def _is_in(chunk: Any, columns: Sequence[str] | None) -> bool:
+    return columns is None or chunk.path_in_schema.split(".")[0] in columns or chunk.path_in_schema in columns
 
 
 def _split_by_bytes(batch: pa.RecordBatch) -> Iterator[Rows]:

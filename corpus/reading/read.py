@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from corpus.documents.encoding import UTF8
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls, escape_json
 from corpus.documents.section import warn_once
@@ -30,13 +31,11 @@ from corpus.reading.containers import (
     UnreadableRecord,
     parse_json,
 )
-from corpus.reading.encoding import UTF8
 from corpus.reading.files import DamagedFile
 from corpus.reading.formats import ADAPTERS, SkippedRecord
 from corpus.reading.hub import HubSet, read_shard
-from corpus.reading.inputs import AUTO, Input
+from corpus.reading.inputs import AUTO, DAMAGED, Input, Unit, scan_unit
 from corpus.reading.parquet import Rows, as_bytes, cell_value, open_parquet, read_rows, stored_schema
-from corpus.reading.units import DAMAGED, Unit, scan_unit
 
 log = logging.getLogger(__name__)
 

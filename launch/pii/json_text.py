@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from corpus.documents.encoding import UNDECODED
 from corpus.reading.containers import NOT_AN_OBJECT, UnreadableRecord, parse_json
-from corpus.reading.encoding import UNDECODED
 from launch.pii.streams import UNDECODABLE, Line, ReportProblem
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, RecordWork, Work, escape_key, paths_below
 

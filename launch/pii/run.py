@@ -17,9 +17,9 @@ from itertools import chain, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from corpus.documents.encoding import AUTO, UTF8, decode_blocks
 from corpus.documents.errors import BadInput
 from corpus.reading.containers import UnreadableRecord, parse_json
-from corpus.reading.encoding import AUTO, UTF8, decode_blocks
 from corpus.reading.files import file_format, find_files, to_path
 from launch.pii.json_text import change_document, change_lines
 from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet

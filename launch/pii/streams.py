@@ -21,9 +21,9 @@ from typing import IO, Any, NamedTuple, cast
 import pyarrow as pa
 
 from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_file
+from corpus.documents.encoding import UNDECODED
 from corpus.documents.errors import BadInput
 from corpus.reading import containers
-from corpus.reading.encoding import UNDECODED
 from corpus.reading.files import PACKINGS, file_format, read_blocks, unpack
 
 STDIN = "standard input"

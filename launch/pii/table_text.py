@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
+from corpus.documents.encoding import UNDECODED
 from corpus.pii.detect import find_pii
 from corpus.reading import containers
 from corpus.reading.containers import TOO_LONG, UnreadableRecord
-from corpus.reading.encoding import UNDECODED
 from launch.pii.json_text import literal
 from launch.pii.streams import UNDECODABLE, ReportProblem
 from launch.pii.work import EVERYTHING, Hiding, Paths, RecordWork, Work, escape_key, nfc, paths_below

@@ -113,9 +113,8 @@ def search(
 def passages_of(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Ids and passages of text files (all formats of ``corpus.inputs``) and of folders with document shards."""
     from corpus.documents.shards import read_documents, shard_paths
-    from corpus.reading.inputs import find_inputs
+    from corpus.reading.inputs import find_inputs, plan_units
     from corpus.reading.read import RejectedRecord, read_unit
-    from corpus.reading.units import plan_units
     from corpus.sentences.split import split_sentences
 
     for source in sources:

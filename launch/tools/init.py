@@ -143,8 +143,8 @@ def find_texts_and_keys(text: str, folder: Path) -> tuple[dict[str, Any], int]:
 def _text_key(item: Input) -> str:
     """The key or column of a file's texts; "" for plain text."""
     from corpus.reading.containers import UnreadableRecord, parse_json
+    from corpus.reading.inputs import Unit, scan_unit
     from corpus.reading.parquet import open_parquet
-    from corpus.reading.units import Unit, scan_unit
 
     if item.container == "text":
         return ""

@@ -94,7 +94,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
 
 def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
     """Results in order, as many lines at a time as have come, at most ``LINES_AT_ONCE``; an official file at once."""
-    from corpus.reading.encoding import AUTO, decode_blocks
+    from corpus.documents.encoding import AUTO, decode_blocks
     from corpus.reading.files import file_format
     from finetune.inference.predict import predict_official, predict_texts
     from launch.pii.streams import line_blocks, peek, source_blocks

@@ -226,9 +226,8 @@ def extend_tokenizer(
 
 
 def _read_texts(file: Path) -> Iterator[str]:
-    from corpus.reading.inputs import find_inputs
+    from corpus.reading.inputs import find_inputs, plan_units
     from corpus.reading.read import RejectedRecord, read_unit
-    from corpus.reading.units import plan_units
 
     for unit in plan_units(find_inputs([str(file)], {}, "text"), whole_files=True):
         for record in read_unit(unit, Counter()):

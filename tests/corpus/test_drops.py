@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from corpus.drops import REASONS, REASONS_NAME, RENAMED_NAME, Comparisons, write_drops
+from corpus.assemble import REASONS, REASONS_NAME, RENAMED_NAME, Comparisons, write_drops
 from corpus.duplicates.exact import REPEATS_NAME
 from corpus.quality.toxicity import TOXIC_NAME
 from corpus.unit_files import LENGTHS_NAME

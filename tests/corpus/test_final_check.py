@@ -18,8 +18,7 @@ from corpus.card.samples import Sample
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import SCHEMA, read_documents, shard_paths
 from corpus.pii.detect import find_pii, find_pii_in_sentences
-from corpus.pii.document import DocumentHider
-from corpus.pii.hide import PiiHider
+from corpus.pii.hide import DocumentHider, PiiHider
 from corpus.reading.read import quarantine_line
 from tests.corpus.test_stage import Start, exit_codes
 

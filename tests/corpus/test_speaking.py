@@ -157,7 +157,7 @@ def test_utf_16_without_a_mark_is_recognised(tmp_path: Path, clean: Clean, encod
 def test_old_mac_line_ends_separate_documents(
     tmp_path: Path, clean: Clean, encoding: str, cut: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corpus.reading.units.UNIT_BYTES", cut)
+    monkeypatch.setattr("corpus.reading.inputs.UNIT_BYTES", cut)
     texts = [f"{n}번째 글은 하나의 문장이다." for n in "가나다라마"]
     (tmp_path / "a.txt").write_bytes("\r\r".join(texts).encode(encoding))
     (tmp_path / "b.txt").write_bytes("\r\n\r\n".join(f"또 {text}" for text in texts).encode(encoding))

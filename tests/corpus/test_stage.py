@@ -185,7 +185,7 @@ def test_bytes_do_not_depend_on_workers_or_batches(
 PROGRAM = """
 import json, os, signal, sys
 from pathlib import Path
-from corpus.reading import units
+from corpus.reading import inputs
 from corpus.config import CorpusConfig
 from corpus.reading.inputs import find_inputs
 from corpus.pii import key
@@ -209,7 +209,7 @@ def clean(out, texts, secret):
     os.replace = replace_or_die
     if secret is not None:
         key.random_secret = secret.encode
-    units.UNIT_BYTES = 2_000
+    inputs.UNIT_BYTES = 2_000
     quality = {"enabled": secret is None}
     config = CorpusConfig(inputs=texts, shard_documents=40, pii={"repeatable": secret is None}, quality=quality)
     run(config, CorpusInputs(find_inputs(texts, {}, "text"), []), Path(out), workers=1)

@@ -219,13 +219,13 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.replace.normal_forms": lambda text: _called("corpus.pii.replace.normal_forms")("EMAIL", text),
     "corpus.pii.replace: a long replacement": lambda text: _originals().occur_in("URL", text),
     "corpus.documents.encoding.decodes": lambda text: _called("corpus.documents.encoding.decodes")(_raw(text), "cp949"),
-    "corpus.reading.encoding.line_to_utf8": lambda text: _called("corpus.reading.encoding.line_to_utf8")(
+    "corpus.documents.encoding.line_to_utf8": lambda text: _called("corpus.documents.encoding.line_to_utf8")(
         _raw(text), "cp949"
     ),
     "corpus.documents.encoding.detect_encoding": lambda text: _called("corpus.documents.encoding.detect_encoding")(
         _raw(text)
     ),
-    "corpus.reading.encoding: cp949": lambda text: _called("corpus.documents.encoding.detect_encoding")(
+    "corpus.documents.encoding: cp949": lambda text: _called("corpus.documents.encoding.detect_encoding")(
         text.encode("cp949", "ignore")
     ),
     "finetune.tasks.ner.task.find_entities": lambda text: _called("finetune.tasks.ner.task.find_entities")(
@@ -240,6 +240,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.parquet.read_page_header": lambda text: _unless(
         ValueError, "corpus.reading.parquet.read_page_header", _raw(text)
     ),
+    "corpus.card.page.first_difference": lambda text: _called("corpus.card.page.first_difference")(text, text + "."),
     "corpus.card.page.excerpts": lambda text: _called("corpus.card.page.excerpts")(text, text[::-1]),
     "corpus.sentences.wrapping.find_wrapping": lambda text: _called("corpus.sentences.wrapping.find_wrapping")(
         _pieces(text)

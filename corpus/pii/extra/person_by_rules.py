@@ -284,4 +284,4 @@ def _draw_roman(rng: Random, value: str) -> str:
     return _ROMAN_WORD.sub(draw, value)
 
 
-PERSON = PiiType("PERSON", (), words("성명 이름 성함 고객명 예금주 수취인 담당자 신청인"), fake_name, "한보람")
+PERSON = PiiType("PERSON", (), fake_name, "한보람")

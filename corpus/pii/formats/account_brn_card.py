@@ -18,7 +18,7 @@ from corpus.pii.formats.shapes import (
     refill,
 )
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CLEAR, LABEL_WORDS, LIKELY, WEAK, Format, PiiType
+from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType
 
 # --- ACCOUNT
 
@@ -110,7 +110,6 @@ ACCOUNT = PiiType(
         Format(ACCOUNT_BARE, BY_LABEL, _is_account, digits=10),
         Format(ACCOUNT_PHONE, LIKELY, lambda match, label: label == "ACCOUNT", digits=11, leads="0"),
     ),
-    LABEL_WORDS["ACCOUNT"],
     # no unused account numbers are known, so the digits are random
     lambda rng, value: refill(value, draw_digits(rng, len(digits_of(value)))),
     "100-000-000000",
@@ -122,7 +121,6 @@ BRN = PiiType(
         Format(BUSINESS_ODD, BY_LABEL, _is_business, digits=10, has_checksum=True),
         Format(BUSINESS_BARE, WEAK, _is_business, digits=10, has_checksum=True),
     ),
-    LABEL_WORDS["BRN"],
     _fake_business,
     "999-99-99997",
 )
@@ -133,7 +131,6 @@ CARD = PiiType(
         Format(CARD_FIFTEEN, CLEAR + 2, _is_card, digits=15, has_checksum=True),
         Format(CARD_BARE, LIKELY, _is_card, digits=15, has_checksum=True),
     ),
-    LABEL_WORDS["CARD"],
     _fake_card,
     "9999-9999-9999-9995",
 )

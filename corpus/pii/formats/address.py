@@ -20,7 +20,7 @@ from corpus.pii.formats.regions import (
     STEM_PATTERN,
     TELLING_DISTRICT_PATTERN,
 )
-from corpus.pii.types import CERTAIN, CLEAR, LABEL_WORDS, LIKELY, Format, PiiType, Scope, words
+from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
 
 # after these, the number is a count: 강남대로 2시간, 별빛동 3만
 _NO_COUNT = (
@@ -263,10 +263,4 @@ _FORMATS = (
     Format(ROMAN_DOWN, CLEAR, scope=_ROMAN_SCOPE),
 )
 _WRITINGS = (*(form.pattern for form in _FORMATS), PLAIN)
-ADDRESS = PiiType(
-    "ADDRESS",
-    _FORMATS,
-    LABEL_WORDS["ADDRESS"],
-    _fake_address,
-    "서울특별시 종로구 윤슬나루로 1",
-)
+ADDRESS = PiiType("ADDRESS", _FORMATS, _fake_address, "서울특별시 종로구 윤슬나루로 1")

@@ -12,7 +12,7 @@ from ipaddress import AddressValueError, IPv6Address
 from random import Random
 
 from corpus.pii.formats.shapes import draw_user_name
-from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LABEL_WORDS, NOBODY, Format, PiiType, Scope
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, NOBODY, Format, PiiType, Scope
 
 DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"
 RESERVED_DOMAINS = ("example.com", "example.net", "example.org", "mail.example")
@@ -124,20 +124,13 @@ _AT = Scope("@", "", before=66, after=260, run=r"[A-Za-z0-9._%+\-]*+")
 _COLONS = Scope(":", "[0-9A-Fa-f:]", before=6, after=42)
 _MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![A-Za-z])| ?주소)", before=60, after=2_000)  # it may head a column
 
-EMAIL = PiiType(
-    "EMAIL",
-    (Format(EMAIL_PATTERN, CERTAIN, scope=_AT),),
-    LABEL_WORDS["EMAIL"],
-    fake_email,
-    "hong@example.com",
-)
+EMAIL = PiiType("EMAIL", (Format(EMAIL_PATTERN, CERTAIN, scope=_AT),), fake_email, "hong@example.com")
 IP = PiiType(
     "IP",
     (
         Format(IPV4, CLEAR, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
         Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
     ),
-    LABEL_WORDS["IP"],
     fake_ip,
     "240.1.2.3",
 )
@@ -151,7 +144,6 @@ MAC = PiiType(
         Format(MAC_BLANK, BY_LABEL, scope=_MAC_WORD),
         Format(MAC_BARE, BY_LABEL, scope=_MAC_WORD),
     ),
-    LABEL_WORDS["MAC"],
     fake_mac,
     "00-00-5E-00-53-00",
 )

@@ -92,7 +92,6 @@ MENTION = PiiType(
         Format(MENTION_HANGUL, BY_LABEL, scope=_AROUND_AT),
         Format(MENTION_HYPHEN, CERTAIN, _is_asked, scope=_AROUND_AT),
     ),
-    LABEL_WORDS["MENTION"],
     fake_mention,
     "@hong_0000",
 )

@@ -11,7 +11,7 @@ from random import Random
 from corpus.pii.formats.regions import REGIONS, SHORT_REGION_PATTERN
 from corpus.pii.formats.shapes import digits_of, draw_digits, looks_typed, refill
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LABEL_WORDS, LIKELY, WEAK, Format, PiiType, Scope, words
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope, words
 
 # --- PASSPORT
 
@@ -76,7 +76,6 @@ PASSPORT = PiiType(
         Format(PASSPORT_OLD, LIKELY, scope=_PASSPORT_SCOPE),
         Format(PASSPORT_ODD, BY_LABEL, scope=_PASSPORT_SCOPE),
     ),
-    LABEL_WORDS["PASSPORT"],
     _fake_passport,
     "M000A0000",
 )
@@ -94,7 +93,6 @@ DRIVER = PiiType(
         ),
         Format(LICENCE_OLD, CERTAIN, digits=10, leads=""),
     ),
-    LABEL_WORDS["DRIVER"],
     _fake_licence,
     "11-00-000000-00",
 )
@@ -104,7 +102,6 @@ HEALTH = PiiType(
         Format(HEALTH_HYPHEN, LIKELY, digits=11, leads="123456789"),
         Format(HEALTH_NUMBER, BY_LABEL, digits=11, leads="123456789"),
     ),
-    LABEL_WORDS["HEALTH"],
     lambda rng, value: refill(value, rng.choice("12345678") + draw_digits(rng, 10)),
     "1-0000000000",
 )

@@ -10,7 +10,7 @@ import re
 from random import Random
 
 from corpus.pii.formats.regions import COUNTY_STEM_PATTERN, DISTRICTS, REGIONS, SHORT_REGION_PATTERN
-from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LABEL_WORDS, LIKELY, Format, PiiType, Scope
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope
 
 _PRIVATE = "가나다라마거너더러머버서어저고노도로모보소오조구누두루무부수우주"
 _LETTERS = f"[{_PRIVATE}바사아자배하허호국합육해공]"
@@ -88,7 +88,6 @@ PLATE = PiiType(
         Format(REGIONAL, CERTAIN, scope=_SCOPE),
         Format(MOTORCYCLE, CERTAIN, scope=_SCOPE),
     ),
-    LABEL_WORDS["PLATE"],
     _fake_plate,
     "12가0000",
 )

@@ -11,7 +11,7 @@ from random import Random
 
 from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill, resident_check_digit
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LABEL_WORDS, LIKELY, OTHER, WEAK, Format, PiiType
+from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LIKELY, OTHER, WEAK, Format, PiiType
 
 
 def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
@@ -70,11 +70,5 @@ def _fake_registration(rng: Random, value: str) -> str:
     return refill(value, twelve + str(resident_check_digit(twelve, 11 if century in "1234" else 13)))
 
 
-RRN = PiiType(
-    "RRN",
-    _registration_formats("1-4"),
-    LABEL_WORDS["RRN"],
-    _fake_registration,
-    "000101-3970000",
-)
-FRN = PiiType("FRN", _registration_formats("5-8"), LABEL_WORDS["FRN"], _fake_registration, "000101-7970000")
+RRN = PiiType("RRN", _registration_formats("1-4"), _fake_registration, "000101-3970000")
+FRN = PiiType("FRN", _registration_formats("5-8"), _fake_registration, "000101-7970000")

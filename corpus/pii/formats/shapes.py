@@ -15,7 +15,7 @@ from random import Random
 
 from faker import Faker
 
-from corpus.pii.fold import fold_value
+from corpus.pii.fold import fold_disguises, fold_signs
 
 DIGIT = re.compile("[0-9]")
 _PIECE = re.compile("%[0-9A-Fa-f]{2}|[A-Za-z0-9가-힣]")
@@ -27,7 +27,7 @@ _SYLLABLES = "별꽃샘숲봄빛솔달숨꿈"
 
 def narrow(text: str) -> str:
     """A value in the plain form that patterns match: ASCII digits, hyphens and spaces."""
-    return text if text.isascii() and text.isalnum() else fold_value(text)
+    return text if text.isascii() and text.isalnum() else fold_disguises(fold_signs(text).text).text
 
 
 def widen_like(model: str, text: str) -> str:
@@ -42,12 +42,10 @@ def widen_like(model: str, text: str) -> str:
 
 
 def digits_of(value: str) -> str:
-    """The ASCII digits of a value."""
     return "".join(DIGIT.findall(value))
 
 
 def draw_digits(rng: Random, count: int) -> str:
-    """``count`` random digits."""
     return "".join(rng.choices(string.digits, k=count))
 
 
@@ -85,7 +83,6 @@ def draw_user_name(rng: Random) -> str:
 
 
 def draw_person_name(rng: Random) -> str:
-    """A Korean name in Hangul."""
     _faker().seed_instance(rng.getrandbits(64))
     return str(_faker().name())
 
@@ -103,7 +100,6 @@ def resident_check_digit(first_twelve: str, base: int = 11) -> int:
 
 
 def business_check_digit(first_nine: str) -> int:
-    """The check digit of a business registration number."""
     total = sum(weight * int(digit) for weight, digit in zip(_BUSINESS_WEIGHTS, first_nine, strict=True))
     return (10 - (total + int(first_nine[8]) * 5 // 10) % 10) % 10
 

@@ -10,7 +10,7 @@ import re
 from random import Random
 
 from corpus.pii.formats.shapes import digits_of, draw_digits, refill
-from corpus.pii.types import BY_LABEL, CLEAR, LABEL_WORDS, LIKELY, Format, PiiType, words
+from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
 
 # no letter before a number, except the last letter of a label: Tel010-…, HP010-…
 _LABEL_GLUED = (
@@ -117,7 +117,6 @@ TEL = PiiType(
         Format(BARE, CLEAR, digits=10, leads="0"),
         Format(NATIONWIDE, LIKELY, _is_not_a_span_of_years, leads="1"),
     ),
-    LABEL_WORDS["TEL"],
     fake_tel,
     "010-0000-0000",
 )

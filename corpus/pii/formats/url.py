@@ -11,7 +11,7 @@ from random import Random
 
 from corpus.pii.formats.email_ip_mac import DOMAIN_LABEL, RESERVED_DOMAINS
 from corpus.pii.formats.shapes import draw_user_name, scramble
-from corpus.pii.types import CERTAIN, LABEL_WORDS, Format, PiiType, Scope
+from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 
 _PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
 # in a list, these separate a URL from the next value
@@ -159,7 +159,6 @@ URL = PiiType(
         Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
         Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
     ),
-    LABEL_WORDS["URL"],
     fake_url,
     "http://www.example.com",
 )

@@ -19,8 +19,7 @@ from corpus.card.samples import (
     read_unit_samples,
     write_samples,
 )
-from corpus.pii.document import DocumentHider
-from corpus.pii.hide import PiiHider
+from corpus.pii.hide import DocumentHider, PiiHider
 from corpus.reading.read import Record
 
 PHONE, HEALTH = "010-0123-4567", "1-2345678901"

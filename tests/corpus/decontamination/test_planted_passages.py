@@ -15,7 +15,7 @@ from corpus.clean import _Cleaner
 from corpus.config import CorpusConfig
 from corpus.decontamination.benchmarks import find_benchmarks
 from corpus.decontamination.report import prepare_index
-from corpus.pii.document import DocumentHider
+from corpus.pii.hide import DocumentHider
 from corpus.reading.files import read_blocks
 from corpus.reading.read import Record
 from corpus.sentences.folding import fold

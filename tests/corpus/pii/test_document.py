@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.pii.document import DocumentHider
-from corpus.pii.hide import PiiHider
+from corpus.pii.hide import DocumentHider, PiiHider
 
 PHONE = "010-0123-4567"
 

@@ -18,10 +18,9 @@ import zstandard
 from corpus.reading import containers, files
 from corpus.reading import parquet as parquet_reading
 from corpus.reading.files import read_blocks
-from corpus.reading.inputs import find_inputs
+from corpus.reading.inputs import find_inputs, plan_units
 from corpus.reading.parquet import open_parquet, read_page_header, read_rows, row_bytes
 from corpus.reading.read import Record, RejectedRecord, read_unit
-from corpus.reading.units import plan_units
 
 READ = """
 import re, sys
@@ -29,7 +28,7 @@ from collections import Counter
 from pathlib import Path
 from corpus.reading.inputs import find_inputs
 from corpus.reading.read import RejectedRecord, read_unit
-from corpus.reading.units import plan_units
+from corpus.reading.inputs import plan_units
 found = Counter()
 for unit in plan_units(find_inputs(sys.argv[1:], {}, "text")):
     for record in read_unit(unit, Counter(), 3):

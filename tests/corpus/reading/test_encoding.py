@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from corpus.documents.encoding import detect_encoding
+from corpus.documents.encoding import UNDECODED, decode_blocks, detect_encoding
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents, shard_paths
-from corpus.reading import units
-from corpus.reading.encoding import UNDECODED, decode_blocks
-from corpus.reading.inputs import find_inputs
+from corpus.reading import inputs
+from corpus.reading.inputs import find_inputs, plan_units
 from corpus.reading.read import Record, RejectedRecord, mask_record, read_unit
-from corpus.reading.units import plan_units
 
 Clean = Callable[..., dict[str, Any]]
 KOREAN = "가온시 도서관이 새 강좌를 연다. 시민은 누구나 들을 수 있고, 신청은 이번 주 금요일까지 받는다.\n"
@@ -113,8 +111,8 @@ def test_records_are_those_of_utf8_for_any_size_of_unit(
         lines = [json.dumps({"text": text}, ensure_ascii=False) for text in texts]
     (tmp_path / f"a.{kind}").write_bytes("\n".join(lines).encode(encoding))
     for size in (1 << 24, 500, 33):
-        monkeypatch.setattr(units, "UNIT_BYTES", size)
-        monkeypatch.setattr(units, "SMALL_BYTES", size)
+        monkeypatch.setattr(inputs, "UNIT_BYTES", size)
+        monkeypatch.setattr(inputs, "SMALL_BYTES", size)
         assert texts_of(tmp_path / f"a.{kind}") == texts
         assert texts_of(tmp_path / f"a.{kind}", encoding) == texts
 

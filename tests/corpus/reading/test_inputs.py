@@ -18,12 +18,11 @@ import pytest
 from corpus.config import SourceConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents, shard_paths
-from corpus.reading import units
+from corpus.reading import inputs
 from corpus.reading.files import to_path
 from corpus.reading.hub import HubSet, parse_hub_name
-from corpus.reading.inputs import Input, find_inputs, input_state
+from corpus.reading.inputs import Input, find_inputs, input_state, plan_units
 from corpus.reading.read import Record, read_unit
-from corpus.reading.units import plan_units
 
 Clean = Callable[..., dict[str, Any]]
 
@@ -109,7 +108,7 @@ def test_names_of_data_sets_hold_configuration_revision_and_split() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_urls_are_read_like_files(tmp_path: Path, clean: Clean, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
-    monkeypatch.setattr(units, "UNIT_BYTES", 200)
+    monkeypatch.setattr(inputs, "UNIT_BYTES", 200)
     folder = tmp_path / "texts"
     folder.mkdir()
     for name in "ab":

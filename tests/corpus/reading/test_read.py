@@ -18,11 +18,10 @@ import pytest
 import zstandard
 
 from corpus.documents.errors import BadInput
-from corpus.reading import containers, files, units
+from corpus.reading import containers, files, inputs
 from corpus.reading.files import find_texts, name_files
-from corpus.reading.inputs import Input
+from corpus.reading.inputs import Input, Unit, plan_units
 from corpus.reading.read import ALWAYS_ALLOWED, Record, RejectedRecord, check_rejected_share, mask_record, read_unit
-from corpus.reading.units import Unit, plan_units
 
 TEXTS = ["아침에 비가 왔다.", "버스가 늦었다.\n그래서 걸었다.", "저녁에는 갰다."]
 JSONL = "".join(json.dumps({"text": text, "id": n}) + "\n" for n, text in enumerate(TEXTS)).encode()
@@ -153,7 +152,7 @@ def test_units_of_any_size_give_the_same_records(tmp_path: Path, monkeypatch: py
     path.write_text("\n".join(lines) + "\n", "utf-8")
     whole = read_all(path)
     for size in (1, 100, 999):
-        monkeypatch.setattr(units, "UNIT_BYTES", size)
+        monkeypatch.setattr(inputs, "UNIT_BYTES", size)
         assert len(list(plan_units([Input(path, path.name)]))) > 1
         assert read_all(path) == whole
     assert len(list(plan_units([Input(path, path.name)], whole_files=True))) == 1
@@ -162,7 +161,7 @@ def test_units_of_any_size_give_the_same_records(tmp_path: Path, monkeypatch: py
 def test_large_parquet_files_are_cut_at_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"text": [f"{n}번째 글." for n in range(30)]}), tmp_path / "a.parquet", row_group_size=10)
     whole = read_all(tmp_path / "a.parquet")
-    monkeypatch.setattr(units, "UNIT_BYTES", 1)
+    monkeypatch.setattr(inputs, "UNIT_BYTES", 1)
     assert len(list(plan_units([Input(tmp_path / "a.parquet", "a.parquet")]))) == 3
     assert read_all(tmp_path / "a.parquet") == whole
 

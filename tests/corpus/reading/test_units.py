@@ -21,9 +21,8 @@ from corpus import clean as cleaning
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.documents.units import map_units
 from corpus.duplicates import exact
-from corpus.reading import containers, units
-from corpus.reading.inputs import Input, find_inputs
-from corpus.reading.units import plan_units
+from corpus.reading import containers, inputs
+from corpus.reading.inputs import Input, find_inputs, plan_units
 
 Clean = Callable[..., dict[str, Any]]
 STORIES = [
@@ -79,8 +78,8 @@ def test_bytes_do_not_depend_on_units_workers_ranges_or_batches(
     }  # fmt: skip
     clean(*files, out="whole", **settings)
     assert len(shard_paths(tmp_path / "whole" / "documents")) > 2
-    monkeypatch.setattr(units, "UNIT_BYTES", 1_500)
-    monkeypatch.setattr(units, "SMALL_BYTES", 1)
+    monkeypatch.setattr(inputs, "UNIT_BYTES", 1_500)
+    monkeypatch.setattr(inputs, "SMALL_BYTES", 1)
     assert len(list(plan_units(find_inputs([str(path) for path in files], {}, "text")))) > 20
     clean(*files, out="three", workers=3, **settings)
     monkeypatch.setattr(exact, "RANGE_PRINTS", 40)
@@ -91,8 +90,8 @@ def test_bytes_do_not_depend_on_units_workers_ranges_or_batches(
 
 
 def test_a_large_packed_file_is_cut_while_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "UNIT_BYTES", 1_000)
-    monkeypatch.setattr(units, "SMALL_BYTES", 1)
+    monkeypatch.setattr(inputs, "UNIT_BYTES", 1_000)
+    monkeypatch.setattr(inputs, "SMALL_BYTES", 1)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(lines_of(STORIES)))
     planned = list(plan_units([Input(path, path.name)]))
@@ -158,7 +157,7 @@ def test_a_bomb_costs_megabytes_not_the_machine(tmp_path: Path, monkeypatch: pyt
     bomb = tmp_path / "a.jsonl.gz"
     bomb.write_bytes(gzip.compress(bytes(300 << 20), 1))
     tracemalloc.start()
-    [item] = list(units.scan_unit(units.Unit(Input(bomb, bomb.name)), Counter()))
+    [item] = list(inputs.scan_unit(inputs.Unit(Input(bomb, bomb.name)), Counter()))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert item.problem == "record_too_long" and peak < 40 << 20
@@ -167,7 +166,7 @@ def test_a_bomb_costs_megabytes_not_the_machine(tmp_path: Path, monkeypatch: pyt
 def test_lines_in_the_quarantine_count_from_the_start_of_the_file(
     tmp_path: Path, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(units, "UNIT_BYTES", 300)
+    monkeypatch.setattr(inputs, "UNIT_BYTES", 300)
     lines = [json.dumps({"text": f"{n}번 글이다."}, ensure_ascii=False) for n in range(60)]
     for n in (7, 31, 59):
         lines[n] = "{"
