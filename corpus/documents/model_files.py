@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from safetensors import safe_open
 
 from corpus.documents.atomic_files import read_json_object
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -107,6 +107,33 @@ def check_weight_index(path: Path, name: str) -> list[str]:
                 "are never loaded, so save the model again as safetensors"
             )
     return files
+
+
+def load_classifier(kind: Any, model: str | Path, name: str, what: str) -> tuple[Any, Any]:
+    """The model of class ``kind`` in a folder or on the Hub, and its tokenizer; ``name`` and ``what`` are for messages.
+
+    Raises:
+        BadInput: it cannot be loaded, or some of its weights are missing.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        with quiet_transformers():
+            loaded, report = kind.from_pretrained(
+                model, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+    except Exception as error:  # the libraries raise any error for unreadable files
+        raise BadInput(
+            f"{name}: no {what} could be loaded ({first_line(error)}); expected a trained classifier with "
+            "config.json, model.safetensors and a tokenizer"
+        ) from error
+    if missing := sorted(report["missing_keys"]):
+        raise BadInput(
+            f"{name}: the weights {', '.join(missing[:3])} are missing, so results would be random; name a "
+            "trained classifier"
+        )
+    return loaded, tokenizer
 
 
 def max_model_tokens(config: PretrainedConfig, limit: int) -> int:

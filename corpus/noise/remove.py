@@ -12,11 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from corpus.documents.errors import BadInput
-from corpus.noise.markup import HASHTAG_SIGN, LAYOUT_RULES, MARKUP_RULES
-from corpus.noise.news import NEWS_RULES
-from corpus.noise.rule import LINE_HEAD, ODD_CHARACTER, NoiseRule
-
-NOISE_RULES = MARKUP_RULES + NEWS_RULES + LAYOUT_RULES
+from corpus.noise.rules import HASHTAG_SIGN, LINE_HEAD, NOISE_RULES, ODD_CHARACTER, NoiseRule
 
 
 @lru_cache

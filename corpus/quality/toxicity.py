@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpus.config import ToxicityConfig
-from corpus.documents.errors import BadInput, first_line
+from corpus.documents import model_files
+from corpus.documents.errors import BadInput
 from corpus.documents.model_files import INDEX_NAME, check_weight_index, max_model_tokens, refuse_links
 from corpus.unit_files import DOCUMENTS_NAME
 
@@ -74,28 +75,15 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
             a threshold.
     """
     import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoModelForSequenceClassification
 
     name = config.model
     if (folder := Path(name)).is_dir():  # transformers would follow an index to a pickle file
         refuse_links(folder)
         if (folder / INDEX_NAME).is_file():
             check_weight_index(folder / INDEX_NAME, f"corpus.toxicity.model {name}")
-    try:
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            name, use_safetensors=True, trust_remote_code=False, output_loading_info=True
-        )
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    except Exception as error:  # the libraries raise any error for unreadable files
-        raise BadInput(
-            f"corpus.toxicity.model {name}: no classifier could be loaded ({first_line(error)}); expected a folder or "
-            "Hub model with config.json, model.safetensors and a tokenizer"
-        ) from error
-    if missing := sorted(report["missing_keys"]):
-        raise BadInput(
-            f"corpus.toxicity.model {name}: the weights {', '.join(missing[:3])} are missing, so scores would be "
-            "random; name a model that was trained as a sequence classifier"
-        )
+    place = f"corpus.toxicity.model {name}"
+    model, tokenizer = model_files.load_classifier(AutoModelForSequenceClassification, name, place, "classifier")
     labels = tuple(model.config.id2label[number] for number in range(model.config.num_labels))
     _check_labels(config, labels)
     max_tokens = min(MAX_TOKENS, max_model_tokens(model.config, tokenizer.model_max_length))

@@ -21,7 +21,7 @@ import numpy as np
 
 from corpus.documents.accelerator import DeviceName, find_device
 from corpus.documents.errors import BadInput, first_line
-from corpus.documents.model_files import check_model_files, check_sizes, max_model_tokens, quiet_transformers
+from corpus.documents.model_files import check_model_files, check_sizes, load_classifier, max_model_tokens
 from corpus.pii.types import ALL_TYPES
 from corpus.sentences.split import split_sentences
 
@@ -265,37 +265,25 @@ def load_tagger(
 @lru_cache(maxsize=1)
 def _load(folder: Path, threshold: float, device: torch.device, name: str, state: Any) -> NameTagger:
     """``state`` is part of the cache key, for models saved in the same folder."""
-    from transformers import AutoModelForTokenClassification, AutoTokenizer
+    from transformers import AutoModelForTokenClassification
 
+    model, tokenizer = load_classifier(AutoModelForTokenClassification, folder, name, "model for names")
     try:
-        with quiet_transformers():
-            model, report = AutoModelForTokenClassification.from_pretrained(
-                folder, use_safetensors=True, trust_remote_code=False, output_loading_info=True
-            )
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        columns = _columns(model.config.id2label, report["missing_keys"])
+        columns = _columns(model.config.id2label)
         _check_tokenizer(tokenizer, model)
         return NameTagger(model.float().to(device).eval(), tokenizer, columns, threshold)
     except BadInput as error:
         raise BadInput(f"{name}: {error}") from None
-    except Exception as error:  # the libraries raise what they like for files they cannot read
-        raise BadInput(
-            f"{name}: no model for names could be loaded ({first_line(error)}); expected a folder with config.json, "
-            "model.safetensors and a fast tokenizer, fine-tuned for KLUE-NER"
-        ) from None
+    except Exception as error:
+        raise BadInput(f"{name}: the model cannot be used ({first_line(error)}); fine-tune it for KLUE-NER") from None
 
 
-def _columns(labels: dict[int, str], missing: Iterable[str]) -> tuple[int, int]:
+def _columns(labels: dict[int, str]) -> tuple[int, int]:
     numbers = {label: number for number, label in labels.items()}
     if not {BEGIN, INSIDE} <= numbers.keys():
         raise BadInput(
             f"labels {BEGIN} and {INSIDE} are missing (found: {', '.join(map(str, numbers))[:100]}); use a model "
             "fine-tuned for KLUE-NER"
-        )
-    if absent := sorted(missing):
-        raise BadInput(
-            f"the weights {', '.join(absent[:3])} are missing, so results would be random; use a model fine-tuned for "
-            "KLUE-NER"
         )
     return numbers[BEGIN], numbers[INSIDE]
 

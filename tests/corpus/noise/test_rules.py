@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from corpus.documents.errors import BadInput
 from corpus.noise.remove import NOISE_RULES, remove_noise, rules_except
-from corpus.noise.rule import LINE_HEAD, ODD_CHARACTER
+from corpus.noise.rules import LINE_HEAD, ODD_CHARACTER
 
 # what outlets put around the one sentence of an article; all invented
 ARTICLES = """
