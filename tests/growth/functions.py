@@ -52,7 +52,7 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.sample\..*": OWN,
     r"launch\.pii\.(?:run\.(?:plan_jobs|process)|work\.read_protection)": NAMES,
     r"launch\.pii\.streams\.explain_problem|launch\.pii\.streams\.print_note": "our own messages",
-    r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rule\.line\w*_rule": OWN,
+    r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rules\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
     r"finetune\.embed\.(?:embedder\.build_net|export\.export_embedder)": NAMES,
     r"finetune\.generative\.client\.ask\.check_cut": NAMES,
