@@ -59,7 +59,7 @@ def test_a_text_of_personal_sentences_alone_is_dropped_to_nothing() -> None:
 def test_text_without_personal_data_comes_back_as_it_is(mode: Mode) -> None:
     text = " 맑다.\n\n 10시에 만나자. "
     assert hidden(mode, text) == text
-    assert PiiHider(mode).hide_in_sentences(["맑다."], "d") == (["맑다."], [[]], [[]])
+    assert PiiHider(mode).hide_in_sentences(["맑다."], "d")[:3] == (["맑다."], [[]], [[]])
 
 
 def test_sentences_come_back_one_for_one() -> None:
