@@ -96,7 +96,7 @@ def _texts(example: Example) -> list[str]:
     return [text for text in example.inputs.values() if isinstance(text, str)]
 
 
-def _naive_bayes(
+def naive_bayes(
     golds: Sequence[Any], features: Sequence[Sequence[str]]
 ) -> Callable[[Sequence[str]], dict[Any, float]]:
     """Multinomial naive Bayes with add-one smoothing: features of a text to the log probability of each label."""
@@ -120,7 +120,7 @@ def _naive_bayes(
 
 def _predict_label(features_of: Callable[[Example], list[str]]) -> Predict:
     def predict(task: Task, training: Examples, scored: Examples) -> list[Prediction]:
-        score = _naive_bayes([e.gold for e in training], [features_of(e) for e in training])
+        score = naive_bayes([e.gold for e in training], [features_of(e) for e in training])
         return [Prediction(max((of := score(features_of(example))), key=of.__getitem__)) for example in scored]
 
     return predict
@@ -137,7 +137,7 @@ def _predict_choice(task: Task, training: Examples, scored: Examples) -> list[Pr
     """The answer that most resembles right answers."""
     names = (task.custom or {})["choices"]
     answers = [(bigrams(e.inputs[name]), name == e.gold) for e in training for name in names]
-    score = _naive_bayes([is_right for _, is_right in answers], [pairs for pairs, _ in answers])
+    score = naive_bayes([is_right for _, is_right in answers], [pairs for pairs, _ in answers])
 
     def lead(text: str) -> float:
         of = score(bigrams(text))

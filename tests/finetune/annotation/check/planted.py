@@ -120,7 +120,7 @@ def copy_with_other_label(place: Place) -> str | None:
         return place.add(label=choose(sorted({r["label"] for r in place.records} - {item["label"]})))
     if "gold_label" in item:
         return place.add(gold_label=choose([label for label in NLI_LABELS if label != item["gold_label"]]))
-    words = [match for match in re.finditer(r"\w{2,}", item["context"])]
+    words = list(re.finditer(r"\w{2,}", item["context"]))
     if not item["answers"] or len(words) < 9:
         return None
     word = choose(words[:4] if item["answers"][0]["answer_start"] > words[4].start() else words[-4:])
@@ -321,7 +321,7 @@ DAMAGE = (
 
 
 def plant_all(copies: dict[str, Splits], count: int, seed: int) -> list[tuple[str, Damage, str]]:
-    """Plant ``count`` of each kind, in turn over its tasks, each in another item of dev; task, kind and guid of each."""
+    """Plant ``count`` of each kind, in turn over its tasks, each in another item of dev; returns task, kind, guid."""
     chance, planted = random.Random(seed), list[tuple[str, Damage, str]]()
     untouched = {task: chance.sample(splits["dev"], len(splits["dev"])) for task, splits in copies.items()}
     for damage in DAMAGE:
@@ -332,7 +332,7 @@ def plant_all(copies: dict[str, Splits], count: int, seed: int) -> list[tuple[st
             while guid is None:
                 item = untouched[task].pop()
                 before = deepcopy(item)
-                new = f"{chance.randrange(10**5):05}" if task == "ynat" else f"{task}-copy-{len(planted)}"
+                new = str(90_000 + len(planted)) if task == "ynat" else f"{task}-copy-{len(planted)}"
                 place = Place(copies[task]["dev"], copies[task]["train"], item, chance, new)
                 guid = damage.plant[task](place)
                 if guid is None:
