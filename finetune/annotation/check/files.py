@@ -1,20 +1,21 @@
-"""Find the files of a benchmark and read them: official KLUE files, KoBEST, KorNLI, KorSTS, SQuAD, custom tasks, CoNLL.
+"""Find the files of benchmarks and read them: official KLUE files, KoBEST, KorNLI, KorSTS, SQuAD, custom tasks, CoNLL.
 
-The content decides how a file is read; its name gives the split and, without it, the benchmark (``sts-dev.tsv``). Files
-of one benchmark are compared with one another.
+The content decides how a file is read; its name gives the split and, without it, the benchmark (``sts-dev.tsv``).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from corpus.documents.errors import BadInput
+from finetune.annotation.check import records as klue
 from finetune.annotation.check.items import Dataset, File, Item
-from finetune.annotation.check.records import RECORDS, find_columns, read_dialogue, read_question, read_record, table_item
+from finetune.annotation.check.tables import COLUMNS, find_columns, read_row
 from finetune.annotation.check.tagged import read_conll, read_tagged, read_tree
+from finetune.custom_config import CustomColumns
 from finetune.data.custom_files import TABLES, WORDS, Record, holds_words, kind_of_file, read_lines, read_table
 from finetune.data.files import read_blocks, read_json
 from finetune.task_names import TASK_NAMES
@@ -31,7 +32,6 @@ NO_DATA = re.compile(
     r"(?:ontology|relation_list|source|manifest|scores|settings|excluded|statistics|items|votes|gold|dropped|adjudicate|"
     r"predictions|.*sample_10|README.*|requirements)\.\w+"
 )  # in folders: files about a benchmark, and the steps of `malmoi benchmark` before its splits
-WORD_NAMES = ("tokens", "words", "text", "sentence", "label", "title", "document", "sentence1", "question", "guid")
 
 
 def read_datasets(paths: Sequence[Path]) -> tuple[list[Dataset], dict[str, str]]:
@@ -41,112 +41,98 @@ def read_datasets(paths: Sequence[Path]) -> tuple[list[Dataset], dict[str, str]]
     """
     groups, skipped = dict[str, list[File]](), dict[str, str]()
     for path in paths:
-        found = _files_in(path) if path.is_dir() else [path]
-        reasons = dict[str, str]()
-        for file in found:
+        before = sum(map(len, groups.values()))
+        for file in _files_in(path) if path.is_dir() else [path]:
             try:
                 name, read = read_file(file)
+                groups.setdefault(name, []).append(read)
             except BadInput as error:
-                if file in paths:
+                if file == path:
                     raise
-                reasons[str(file)] = str(error)
-                continue
-            groups.setdefault(name, []).append(read)
-        if len(reasons) == len(found):
-            first = next(iter(reasons.values()), "expected .json, .jsonl, .csv, .tsv or CoNLL files, plain, .gz or .zst")
+                skipped[str(file)] = str(error)
+        if sum(map(len, groups.values())) == before:
+            first = next(iter(skipped.values()), "expected .json, .jsonl, .csv, .tsv or CoNLL files")
             raise BadInput(f"{path}: no file of a benchmark here ({first})")
-        skipped |= reasons
     return [Dataset(name, _in_order(files)) for name, files in groups.items()], skipped
 
 
 def _files_in(folder: Path) -> list[Path]:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and kind_of_file(path) in {*TABLES, *WORDS}]
-    hidden = [path for path in files if any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    return [path for path in files if path not in hidden and not NO_DATA.fullmatch(_plain(path))]
+    return [
+        path for path in files if "/." not in f"/{path.relative_to(folder)}" and not NO_DATA.fullmatch(_plain(path))
+    ]
 
 
 def _plain(path: Path) -> str:
-    return re.sub(r"\.(gz|zst)$", "", path.name, flags=re.IGNORECASE)
+    return re.sub(r"\.(?:gz|zst)$", "", path.name, flags=re.IGNORECASE)
 
 
 def _in_order(files: list[File]) -> list[File]:
-    """Train first. Splits of one name get numbers: their files are compared, too."""
+    """Train first. Splits of one name get numbers, so that their files are compared, too."""
     ordered = sorted(files, key=lambda file: ORDER.index(file.split) if file.split in ORDER else len(ORDER))
-    seen = dict[str, int]()
+    seen = Counter[str]()
     for place, file in enumerate(ordered):
-        seen[file.split] = seen.get(file.split, 0) + 1
+        seen[file.split] += 1
         if seen[file.split] > 1:
             name = f"{file.split} {seen[file.split]}"
-            items = [Item(i.guid, name, i.texts, i.gold, i.exact, i.problems, i.cells, i.about) for i in file.items]
-            ordered[place] = file._replace(split=name, items=items)
+            ordered[place] = file._replace(split=name, items=[item._replace(split=name) for item in file.items])
     return ordered
 
 
 def read_file(path: Path) -> tuple[str, File]:
     """Name of the benchmark, and the file; ``BadInput`` if it cannot be read."""
-    plain = _plain(path)
-    task = next((name for name in TASK_NAMES if plain.startswith(f"{name}-v")), "")
-    match = SPLIT.search(Path(plain).stem)
-    split = match[1].lower() if match else Path(plain).stem
-    file = _read(path, task, split)
+    stem = Path(_plain(path)).stem
+    task = next((name for name in TASK_NAMES if stem.startswith(f"{name}-v")), "")
+    match = SPLIT.search(stem)
+    split = match[1].lower() if match else stem
+    file = _read_json(path, task, split) if kind_of_file(path) == ".json" else _read_lines(path, task, split)
     if not file.items:
         raise BadInput(f"{path}: no items in it")
-    stem = SPLIT.sub("", Path(plain).stem).strip("._-")
-    return file.task or (stem if match and stem else path.absolute().parent.name), file
+    rest = SPLIT.sub("", stem).strip("._-")
+    return file.task or (rest if match and rest else path.absolute().parent.name), file
 
 
-def _read(path: Path, task: str, split: str) -> File:
+def _read_lines(path: Path, task: str, split: str) -> File:
     kind = kind_of_file(path)
-    if kind == ".json":
-        return _read_json(path, task, split)
-    if kind in (".jsonl", ".ndjson", ".csv"):
-        return _as_table(path, split, read_table(path, []))
     first = next((line for line in read_lines(path) if line.strip()), "")
-    if first.startswith("## "):
+    if kind not in (".jsonl", ".ndjson", ".csv") and first.startswith("## "):
         blocks = read_blocks(path)
-        if len(blocks[0].lines[0][1].split("\t")) >= 4:
+        if blocks[0].lines[0][1].count("\t") >= 3:
             return File(path, split, "tree", "klue-dp", [read_tree(block, split) for block in blocks])
         return File(path, split, "tagging", "klue-ner", [read_tagged(block, split) for block in blocks])
     if kind == ".tsv" and task and first.count("\t") == 1:  # guid and text, unlabelled
-        rows = [line.split("\t", 1) for line in read_lines(path) if line.count("\t") == 1]
-        items = [Item(guid, split, {_text_name(task): text}) for guid, text in rows if guid != "guid"]
-        return File(path, split, KINDS[task], task, items)
-    if holds_words(path, [*WORD_NAMES, *(name.upper() for name in WORD_NAMES), *(n.title() for n in WORD_NAMES)]):
-        return File(path, split, "tagging", "", read_conll(path, split), columns={"kind": "tagging"})
+        name = klue.RECORDS[task][0][0] if task in klue.RECORDS else "text"
+        rows = [line.split("\t") for line in read_lines(path) if line.count("\t") == 1]
+        return File(
+            path, split, KINDS[task], task, [Item(guid, split, {name: text}) for guid, text in rows if guid != "guid"]
+        )
+    known = {name for cell in first.split("\t") for name in [cell] if cell.lower() in COLUMNS}
+    if holds_words(path, [*known]):
+        columns = CustomColumns(kind="tagging")
+        return File(path, split, "tagging", "", read_conll(path, split), columns=columns)
     return _as_table(path, split, read_table(path, []))
-
-
-def _text_name(task: str) -> str:
-    return RECORDS[task][0][0] if task in RECORDS else "text"
-
-
-def _as_table(path: Path, split: str, records: list[Record]) -> File:
-    columns = find_columns(records, path)
-    items = [table_item(columns, record, split, record.line) for record in records]
-    fields = frozenset(key for record in records for key in record.values)
-    return File(path, split, columns.kind, "", items, fields, columns.as_custom())
 
 
 def _read_json(path: Path, task: str, split: str) -> File:
     content = read_json(path)
-    if isinstance(content, Mapping) and isinstance(content.get("data"), list):
-        content = content["data"] if _has(content["data"], "question") else content
-    if isinstance(content, Mapping):
-        questions = questions_of(content, path)
-        return File(path, split, "span", "klue-mrc", [read_question(question, text, split) for text, question in questions])
-    records: list[Any] = content if isinstance(content, list) else []
-    if not records or not all(isinstance(record, Mapping) for record in records):
+    rows = content.get("data") if isinstance(content, Mapping) else content
+    if isinstance(content, Mapping) and not (isinstance(rows, list) and rows and "question" in rows[0]):
+        questions = [klue.read_question(question, context, split) for context, question in questions_of(content, path)]
+        return File(path, split, "span", "klue-mrc", questions)
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"{path}: expected a list of objects, or data[].paragraphs[].qas[]")
-    if "dialogue" in records[0]:
+    if "dialogue" in rows[0]:
         place = find_ontology(path)
         ontology = read_ontology(place) if place else {}
-        return File(path, split, "state", "wos", [read_dialogue(record, ontology, split) for record in records])
-    task = task or ("klue-re" if "subject_entity" in records[0] else "")
-    if task in RECORDS:
-        fields = frozenset(key for record in records for key in record)
-        return File(path, split, KINDS[task], task, [read_record(task, record, split) for record in records], fields)
-    return _as_table(path, split, [Record(f"{path}, record {n}", n, record) for n, record in enumerate(records, 1)])
+        return File(path, split, "state", "wos", [klue.read_dialogue(row, ontology, split) for row in rows])
+    task = task or ("klue-re" if "subject_entity" in rows[0] else "")
+    if task in klue.RECORDS:
+        fields = frozenset(key for row in rows for key in row)
+        return File(path, split, KINDS[task], task, [klue.read_record(task, row, split) for row in rows], fields)
+    return _as_table(path, split, [Record(f"{path}, record {n}", n, row) for n, row in enumerate(rows, 1)])
 
 
-def _has(rows: Sequence[Any], key: str) -> bool:
-    return bool(rows) and isinstance(rows[0], Mapping) and key in rows[0]
+def _as_table(path: Path, split: str, records: list[Record]) -> File:
+    columns = find_columns(records, path)
+    items = [read_row(columns, record, split) for record in records]
+    return File(path, split, columns.kind, "", items, frozenset(key for r in records for key in r.values), columns)

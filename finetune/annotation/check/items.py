@@ -1,20 +1,21 @@
-"""What the checks of a benchmark look at: items with texts and a label, and the table of all checks.
+"""What the checks look at: items with texts and a label, and the table of all checks.
 
-Files are read leniently: what a record has wrong becomes a problem of its item, not an error of the program.
+Files are read leniently: what is wrong with a record becomes a problem of its item, not an error of the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+from finetune.custom_config import CustomColumns
 
 Level = Literal["error", "remark"]
 Problem = tuple[str, str]  # name of the check, what is wrong
 CHECKS: Mapping[str, tuple[Level, str]] = {  # an error is wrong in the item itself; a remark is something to look at
     "empty": ("error", "A text or a label is empty."),
-    "id": ("error", "Two items of a split have the same id."),
+    "id": ("error", "Two items of a split have one id."),
     "label": ("error", "The label is not one of the task, or out of its range."),
     "duplicate": ("error", "The same input and label twice in a split."),
     "conflict": ("error", "The same input with different labels."),
@@ -38,42 +39,36 @@ CHECKS: Mapping[str, tuple[Level, str]] = {  # an error is wrong in the item its
     "ontology": ("remark", "A value that the ontology lacks."),
     "label-error": ("remark", "Out of fold, a counting model is sure of another label."),
     "one-side": ("remark", "One text alone predicts the label much better than the best constant."),
+    "spelling": ("remark", "Labels that differ only in case."),
     "fields": ("remark", "Splits have different fields."),
     "refused": ("remark", "`malmoi finetune` refuses a file as it is."),
     "leak": ("remark", "A sentence of the item occurs in the corpus."),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """An item of a benchmark.
 
-    Attributes:
+    Fields:
         texts: input texts by field, as in the file.
         gold: the label in comparable form; None if the file has none.
         exact: what else belongs to the input, such as spans.
-        cells: cells that a spreadsheet keeps alone, such as the words of a tree, with the same as the text has it.
-        about: author's label and the like.
+        cells: cells that a spreadsheet keeps alone, such as the words of a tree, each with its form in the text.
+        author: the label that the author of the item meant.
     """
 
     guid: str
     split: str
     texts: Mapping[str, str]
     gold: Any = None
-    exact: tuple[Any, ...] = ()
     problems: Sequence[Problem] = ()
     cells: Sequence[tuple[str, str]] = ()
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def first_text(self) -> str:
-        """The first text, which items of a set share."""
-        return next(iter(self.texts.values()))
+    exact: tuple[Any, ...] = ()
+    author: str | None = None
 
 
 class File(NamedTuple):
-    """A file that was read; ``kind``: of task; ``task``: name of the KLUE task, "" for others; ``columns``: for
-    ``CustomTask``; ``fields``: names of the fields of its records."""
+    """A file that was read; ``task``: name of the KLUE task, or "" and ``columns`` of a custom task."""
 
     path: Path
     split: str
@@ -81,7 +76,7 @@ class File(NamedTuple):
     task: str
     items: list[Item]
     fields: frozenset[str] = frozenset()
-    columns: Mapping[str, Any] = {}
+    columns: CustomColumns | None = None
 
 
 class Dataset(NamedTuple):
@@ -100,22 +95,20 @@ class Dataset(NamedTuple):
         """Of all files."""
         return [item for file in self.files for item in file.items]
 
+    def group_of(self, item: Item) -> str:
+        """The text that items of one set share: premise, passage, or the only text."""
+        return (
+            item.texts["context"]
+            if self.kind == "span" and "context" in item.texts
+            else next(iter(item.texts.values()))
+        )
+
 
 class Finding(NamedTuple):
-    """A problem of an item; ``other``: the item of which it is a copy. The guid is "" for a whole split."""
+    """A problem of an item, or of a whole split (guid ""); ``other``: the item of which it is a copy."""
 
     check: str
     split: str
     guid: str
     message: str
     other: str = ""
-
-    @property
-    def level(self) -> Level:
-        """Error or remark."""
-        return CHECKS[self.check][0]
-
-
-def problems_of(items: Iterable[Item]) -> list[Finding]:
-    """What was found while the items were read."""
-    return [Finding(check, item.split, item.guid, text) for item in items for check, text in item.problems]

@@ -327,16 +327,25 @@ def plant_all(copies: dict[str, Splits], count: int, seed: int) -> list[tuple[st
     for damage in DAMAGE:
         tasks = list(damage.plant)
         for number in range(count):
-            task = tasks[number % len(tasks)]
-            guid = None
-            while guid is None:
-                item = untouched[task].pop()
-                before = deepcopy(item)
-                new = str(90_000 + len(planted)) if task == "ynat" else f"{task}-copy-{len(planted)}"
-                place = Place(copies[task]["dev"], copies[task]["train"], item, chance, new)
-                guid = damage.plant[task](place)
-                if guid is None:
-                    item.clear()
-                    item.update(before)
-            planted.append((task, damage, guid))
+            order = [*tasks[number % len(tasks) :], *tasks[: number % len(tasks)]]  # the next one where none fits
+            planted.append(
+                next(one for task in order if (one := _plant(damage, task, copies[task], untouched[task], chance)))
+            )
     return planted
+
+
+def _plant(
+    damage: Damage, task: str, splits: Splits, untouched: list[Record], chance: random.Random
+) -> tuple[str, Damage, str] | None:
+    """Plant it into the first untouched item that can have it; None if there is none."""
+    new = f"{chance.randrange(10**9)}"
+    new = f"9{len(splits['dev']):04}" if task == "ynat" else f"{task}-copy-{new}"
+    for place, item in enumerate(untouched):
+        before = deepcopy(item)
+        guid = damage.plant[task](Place(splits["dev"], splits["train"], item, chance, new))
+        if guid is not None:
+            del untouched[place]
+            return task, damage, guid
+        item.clear()
+        item.update(before)
+    return None
