@@ -9,6 +9,7 @@ import typer
 
 from launch.console import PlainConsole, Table, number_table, print_json, print_table, set_up_console
 from launch.errors import require
+from launch.tools.check_benchmark import check_benchmark
 
 ABOUT = """Build a benchmark from your own text and annotators, as KLUE was built, or check any benchmark.
 
@@ -21,6 +22,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Format = Literal["votes", "klue", "conllu", "wos"]
 
 benchmark_app = typer.Typer(no_args_is_help=True, help=ABOUT)
+benchmark_app.command("check")(check_benchmark)
 
 
 @benchmark_app.command("take-in")
