@@ -27,6 +27,7 @@ from corpus.pii.replace import Originals
 from corpus.pii.types import ALL_TYPES
 from corpus.reading.containers import SCANNERS, UnreadableRecord
 from corpus.reading.read import mask_record
+from finetune.annotation.check.items import Item
 from finetune.examples import Example
 from finetune.generative.kr_eval import metrics as kr_metrics
 from finetune.generative.prompts import PROMPTS
@@ -278,6 +279,27 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.hide: sentences dropped": partial(_hide_in_sentences, "drop"),
     "corpus.documents.atomic_files.parse_json": partial(
         _unless, ValueError, "corpus.documents.atomic_files.parse_json"
+    ),
+    "finetune.annotation.check.cells.damage_of_cell": lambda text: _called(
+        "finetune.annotation.check.cells.damage_of_cell"
+    )(text, text[1:]),
+    "finetune.annotation.check.cells: all damage": lambda text: list(
+        _called("finetune.annotation.check.cells.check_texts")([Item("1", "dev", {"text": text})])
+    ),
+    "finetune.annotation.check.copies.are_within": lambda text: _called("finetune.annotation.check.copies.are_within")(
+        text, text[1:], 9
+    ),
+    "finetune.annotation.check.records.check_answers": lambda text: _called(
+        "finetune.annotation.check.records.check_answers"
+    )(text, [text[:9]], [3]),
+    "finetune.annotation.check.tagged.check_spans": lambda text: _called(
+        "finetune.annotation.check.tagged.check_spans"
+    )(text, [[0, 1, "PS"]]),
+    "finetune.annotation.check.tagged.check_edges": lambda text: list(
+        _called("finetune.annotation.check.tagged.check_edges")(text, [(0, 9)])
+    ),
+    "finetune.annotation.check.tagged.entities_of": lambda text: list(
+        _called("finetune.annotation.check.tagged.entities_of")(text)
     ),
     "launch.plain_yaml.parse_yaml": partial(_unless, ValueError, "launch.plain_yaml.parse_yaml"),
     "launch.pii.json_text.change_document": _walk_broken,

@@ -27,7 +27,7 @@ Folded = tuple[str, ...]  # the texts of an item without spaces and signs
 
 def check_copies(dataset: Dataset) -> Iterator[Finding]:
     """Duplicates, conflicts, overlaps and near duplicates; each names an earlier item that is alike."""
-    items = [item for item in dataset.items if all(text.strip() for text in item.texts.values())]
+    items = [item for file in dataset.files for item in file.items if all(text.strip() for text in item.texts.values())]
     by_input: dict[Any, list[Item]] = defaultdict(list)
     for item in items:
         texts = [normalize("NFC", text).strip() for text in item.texts.values()]

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.annotation.check import records as klue
-from finetune.annotation.check.items import Dataset, File, Item
+from finetune.annotation.check.items import Dataset, File
 from finetune.annotation.check.tables import COLUMNS, find_columns, read_row
 from finetune.annotation.check.tagged import read_conll, read_tagged, read_tree
 from finetune.custom_config import CustomColumns
@@ -20,17 +21,12 @@ from finetune.data.custom_files import TABLES, WORDS, Record, holds_words, kind_
 from finetune.data.files import read_blocks, read_json
 from finetune.task_names import TASK_NAMES
 from finetune.tasks.mrc.reader import questions_of
-from finetune.tasks.wos.ontology import find_ontology, read_ontology
 
 SPLIT = re.compile(r"(?:^|[._-])(train|dev|valid|validation|test)(?=[._-]|$)", re.IGNORECASE)
 ORDER = ("train", "dev", "valid", "validation", "test")
-KINDS = {
-    "ynat": "label", "klue-sts": "similarity", "klue-nli": "pair", "klue-ner": "tagging", "klue-re": "relation",
-    "klue-dp": "tree", "klue-mrc": "span", "wos": "state",
-}  # fmt: skip
 NO_DATA = re.compile(
     r"(?:ontology|relation_list|source|manifest|scores|settings|excluded|statistics|items|votes|gold|dropped|adjudicate|"
-    r"predictions|.*sample_10|README.*|requirements)\.\w+"
+    r"predictions|.*sample_10|README.*|requirements)\.[\w.]+"
 )  # in folders: files about a benchmark, and the steps of `malmoi benchmark` before its splits
 
 
@@ -39,13 +35,13 @@ def read_datasets(paths: Sequence[Path]) -> tuple[list[Dataset], dict[str, str]]
 
     BadInput: a named file cannot be read, or a folder has no file of a benchmark.
     """
-    groups, skipped = dict[str, list[File]](), dict[str, str]()
+    groups, skipped = dict[tuple[str, str, str], list[File]](), dict[str, str]()
     for path in paths:
         before = sum(map(len, groups.values()))
         for file in _files_in(path) if path.is_dir() else [path]:
             try:
                 name, read = read_file(file)
-                groups.setdefault(name, []).append(read)
+                groups.setdefault((name, read.kind, read.task or str(file.parent)), []).append(read)
             except BadInput as error:
                 if file == path:
                     raise
@@ -53,18 +49,13 @@ def read_datasets(paths: Sequence[Path]) -> tuple[list[Dataset], dict[str, str]]
         if sum(map(len, groups.values())) == before:
             first = next(iter(skipped.values()), "expected .json, .jsonl, .csv, .tsv or CoNLL files")
             raise BadInput(f"{path}: no file of a benchmark here ({first})")
-    return [Dataset(name, _in_order(files)) for name, files in groups.items()], skipped
+    return [Dataset(name, _in_order(files)) for (name, *_), files in groups.items()], skipped
 
 
 def _files_in(folder: Path) -> list[Path]:
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and kind_of_file(path) in {*TABLES, *WORDS}]
-    return [
-        path for path in files if "/." not in f"/{path.relative_to(folder)}" and not NO_DATA.fullmatch(_plain(path))
-    ]
-
-
-def _plain(path: Path) -> str:
-    return re.sub(r"\.(?:gz|zst)$", "", path.name, flags=re.IGNORECASE)
+    paths = [path for path in sorted(folder.rglob("*")) if "/." not in f"/{path.relative_to(folder)}"]
+    data = [path for path in paths if kind_of_file(path) in {*TABLES, *WORDS} and not NO_DATA.fullmatch(path.name)]
+    return [path for path in data if path.is_file()]
 
 
 def _in_order(files: list[File]) -> list[File]:
@@ -81,7 +72,7 @@ def _in_order(files: list[File]) -> list[File]:
 
 def read_file(path: Path) -> tuple[str, File]:
     """Name of the benchmark, and the file; ``BadInput`` if it cannot be read."""
-    stem = Path(_plain(path)).stem
+    stem = Path(re.sub(r"\.(?:gz|zst)$", "", path.name, flags=re.IGNORECASE)).stem
     task = next((name for name in TASK_NAMES if stem.startswith(f"{name}-v")), "")
     match = SPLIT.search(stem)
     split = match[1].lower() if match else stem
@@ -100,16 +91,8 @@ def _read_lines(path: Path, task: str, split: str) -> File:
         if blocks[0].lines[0][1].count("\t") >= 3:
             return File(path, split, "tree", "klue-dp", [read_tree(block, split) for block in blocks])
         return File(path, split, "tagging", "klue-ner", [read_tagged(block, split) for block in blocks])
-    if kind == ".tsv" and task and first.count("\t") == 1:  # guid and text, unlabelled
-        name = klue.RECORDS[task][0][0] if task in klue.RECORDS else "text"
-        rows = [line.split("\t") for line in read_lines(path) if line.count("\t") == 1]
-        return File(
-            path, split, KINDS[task], task, [Item(guid, split, {name: text}) for guid, text in rows if guid != "guid"]
-        )
-    known = {name for cell in first.split("\t") for name in [cell] if cell.lower() in COLUMNS}
-    if holds_words(path, [*known]):
-        columns = CustomColumns(kind="tagging")
-        return File(path, split, "tagging", "", read_conll(path, split), columns=columns)
+    if holds_words(path, [cell for cell in first.split("\t") if cell.lower() in COLUMNS]):
+        return File(path, split, "tagging", "", read_conll(path, split), columns=CustomColumns(kind="tagging"))
     return _as_table(path, split, read_table(path, []))
 
 
@@ -122,17 +105,17 @@ def _read_json(path: Path, task: str, split: str) -> File:
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"{path}: expected a list of objects, or data[].paragraphs[].qas[]")
     if "dialogue" in rows[0]:
-        place = find_ontology(path)
-        ontology = read_ontology(place) if place else {}
-        return File(path, split, "state", "wos", [klue.read_dialogue(row, ontology, split) for row in rows])
+        return File(path, split, "state", "wos", [klue.read_dialogue(row, split) for row in rows])
     task = task or ("klue-re" if "subject_entity" in rows[0] else "")
     if task in klue.RECORDS:
-        fields = frozenset(key for row in rows for key in row)
-        return File(path, split, KINDS[task], task, [klue.read_record(task, row, split) for row in rows], fields)
+        items = [klue.read_record(row, task, split) for row in rows]
+        return File(path, split, klue.RECORDS[task].kind, task, items, frozenset(chain.from_iterable(rows)))
     return _as_table(path, split, [Record(f"{path}, record {n}", n, row) for n, row in enumerate(rows, 1)])
 
 
 def _as_table(path: Path, split: str, records: list[Record]) -> File:
     columns = find_columns(records, path)
     items = [read_row(columns, record, split) for record in records]
-    return File(path, split, columns.kind, "", items, frozenset(key for r in records for key in r.values), columns)
+    return File(
+        path, split, columns.kind, "", items, frozenset(chain.from_iterable(r.values for r in records)), columns
+    )

@@ -36,7 +36,6 @@ CHECKS: Mapping[str, tuple[Level, str]] = {  # an error is wrong in the item its
     "set-size": ("remark", "More items share a first text than is usual in the split."),
     "length": ("remark", "A premise outside the 20 to 90 characters of KLUE-NLI."),
     "author": ("remark", "The label is not the one the author meant."),
-    "ontology": ("remark", "A value that the ontology lacks."),
     "label-error": ("remark", "Out of fold, a counting model is sure of another label."),
     "one-side": ("remark", "One text alone predicts the label much better than the best constant."),
     "spelling": ("remark", "Labels that differ only in case."),
@@ -89,11 +88,6 @@ class Dataset(NamedTuple):
     def kind(self) -> str:
         """Of the task: label, pair, similarity, choice, tagging, span, relation, tree or state."""
         return self.files[0].kind
-
-    @property
-    def items(self) -> list[Item]:
-        """Of all files."""
-        return [item for file in self.files for item in file.items]
 
     def group_of(self, item: Item) -> str:
         """The text that items of one set share: premise, passage, or the only text."""

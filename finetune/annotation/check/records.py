@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from finetune.annotation.check.items import Item, Problem
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
 from finetune.tasks.sts.task import MAX_SIMILARITY, SIMILAR_FROM
-from finetune.tasks.wos.ontology import Ontology, find_slot, squeeze
+from finetune.tasks.wos.ontology import find_slot
 from finetune.tasks.ynat.task import YNAT_LABELS
 
 NUMBER_TOKEN = re.compile(r"[\d.,/%-]+")
@@ -34,9 +34,9 @@ def number_in(value: Any) -> float | None:
         return None
 
 
-def read_record(task: str, record: Record, split: str) -> Item:
+def read_record(record: Record, task: str, split: str) -> Item:
     """A record of KLUE's YNAT, STS, NLI or RE."""
-    fields, key, check = RECORDS[task]
+    _, fields, key, check = RECORDS[task]
     texts, guid = {name: text_in(record.get(name)) for name in fields}, text_in(record.get("guid"))
     if key not in record:
         return Item(guid, split, texts)
@@ -47,7 +47,7 @@ def read_record(task: str, record: Record, split: str) -> Item:
         gold = number_in(gold.get("real-label")) if isinstance(gold, Mapping) else None
     spans = [_span(record, side) for side in ("subject_entity", "object_entity")] if task == "klue-re" else []
     cells = [(word, there) for _, _, word, there in spans]
-    return Item(guid, split, texts, gold, problems, cells, tuple(span[:2] for span in spans), record.get("author"))
+    return Item(guid, split, texts, gold, problems, cells, tuple(str(span[:2]) for span in spans), record.get("author"))
 
 
 def _span(record: Record, side: str) -> tuple[Any, Any, str, str]:
@@ -103,12 +103,21 @@ def _check_similarity(record: Record) -> Iterator[Problem]:
         yield "votes", f"fewer than 5 votes, or a standard deviation above 2: {votes}"
 
 
-RECORDS: Mapping[str, tuple[tuple[str, ...], str, Callable[[Record], Iterator[Problem]]]] = {
-    "ynat": (("title",), "label", lambda record: _check_label(YNAT_LABELS, record["label"])),
-    "klue-sts": (("sentence1", "sentence2"), "labels", _check_similarity),
-    "klue-nli": (("premise", "hypothesis"), "gold_label", _check_inference),
-    "klue-re": (("sentence",), "label", _check_relation),
-}  # texts, label and further checks of the tasks with one record per item
+class Layout(NamedTuple):
+    """A task with one record per item: its kind, the fields of texts and label, and its own checks."""
+
+    kind: str
+    texts: tuple[str, ...]
+    label: str
+    check: Callable[[Record], Iterator[Problem]]
+
+
+RECORDS: Mapping[str, Layout] = {
+    "ynat": Layout("label", ("title",), "label", lambda record: _check_label(YNAT_LABELS, record["label"])),
+    "klue-sts": Layout("similarity", ("sentence1", "sentence2"), "labels", _check_similarity),
+    "klue-nli": Layout("pair", ("premise", "hypothesis"), "gold_label", _check_inference),
+    "klue-re": Layout("relation", ("sentence",), "label", _check_relation),
+}
 
 
 def check_answers(
@@ -144,28 +153,19 @@ def read_question(question: Record, context: str, split: str) -> Item:
     return Item(guid, split, texts, gold, problems, cells)
 
 
-def read_dialogue(record: Record, ontology: Ontology, split: str) -> Item:
+def read_dialogue(record: Record, split: str) -> Item:
     """A dialogue of WoS."""
     turns = [turn for turn in record.get("dialogue") or () if isinstance(turn, Mapping)]
-    problems, states = list[Problem](), list[Any]()
+    problems, states = list[Problem](), [turn["state"] for turn in turns if "state" in turn]
     for number, turn in enumerate(turns):
         if turn.get("role") != ("sys" if number % 2 else "user"):
             problems.append(("state", f"turn {number} is of {turn.get('role')!r}; user and sys take turns"))
         if not text_in(turn.get("text")).strip():
             problems.append(("empty", f"turn {number} is empty"))
-        if "state" in turn:
-            states.append(tuple(turn["state"]) if isinstance(turn["state"], list) else turn["state"])
-            problems += _check_state(turn["state"], ontology, f"turn {number}")
+        entries = turn.get("state") if isinstance(turn.get("state"), list) else []
+        found = [(entry, find_slot(entry)) for entry in entries or ()]
+        problems += [("state", f"turn {number}: {entry!r:.60} has no known slot") for entry, slot in found if not slot]
+        counts = Counter(slot[0] for _, slot in found if slot)
+        problems += [("state", f"turn {number}: two values of {name}") for name, count in counts.items() if count > 1]
     texts = {"dialogue": "\n".join(text_in(turn.get("text")) for turn in turns)}
-    return Item(text_in(record.get("guid")), split, texts, tuple(states) or None, list(dict.fromkeys(problems)))
-
-
-def _check_state(state: Any, ontology: Ontology, where: str) -> Iterator[Problem]:
-    entries = state if isinstance(state, list) else [state]
-    found = list(zip(entries, map(find_slot, entries), strict=True))
-    yield from (("state", f"{where}: {entry!r:.60} is not domain-slot-value") for entry, slot in found if slot is None)
-    counts = Counter(slot[0] for _, slot in found if slot)
-    yield from (("state", f"{where}: two values of {name}") for name, count in counts.items() if count > 1)
-    for entry, slot in found:
-        if slot and ontology and squeeze(slot[1]) not in ontology[slot[0]]:
-            yield "ontology", str(entry)
+    return Item(text_in(record.get("guid")), split, texts, states or None, problems)

@@ -13,7 +13,7 @@ from typing import Any
 from finetune.annotation.check.cells import check_ids, check_texts
 from finetune.annotation.check.copies import check_copies, check_sets, check_shared_texts
 from finetune.annotation.check.files import read_datasets
-from finetune.annotation.check.items import CHECKS, Dataset, File, Finding, Item
+from finetune.annotation.check.items import CHECKS, Dataset, File, Finding
 from finetune.annotation.check.models import check_label_errors, check_one_side, score_baselines
 
 FindLeaks = Callable[[Sequence[str]], Iterable[tuple[int, str, float]]]  # texts to number, document, share of the text
@@ -42,7 +42,7 @@ def _check_dataset(dataset: Dataset, find_leaks: FindLeaks | None) -> dict[str, 
     figures, refused = score_baselines(dataset)
     one_side, leads = check_one_side(dataset)
     note, label_errors = check_label_errors(dataset)
-    leaks = _check_leaks(dataset.items, find_leaks) if find_leaks else ()
+    leaks = _check_leaks(dataset, find_leaks) if find_leaks else ()
     findings = [*check_items(dataset), *larger, *_compare_splits(dataset), *refused, *leads, *label_errors, *leaks]
     counts, items = Counter(f.check for f in findings), Counter(f.check for f in {f[:3]: f for f in findings}.values())
     authors = [(file.split, [item for item in file.items if item.author]) for file in dataset.files]
@@ -95,11 +95,10 @@ def _compare_splits(dataset: Dataset) -> Iterator[Finding]:
             yield Finding("fields", file.split, "", message)
 
 
-def _check_leaks(items: Sequence[Item], find_leaks: FindLeaks) -> Iterator[Finding]:
-    texts = [(item, text) for item in items for text in item.texts.values()]
-    found = {
-        texts[number][0]: (number, document, share) for number, document, share in find_leaks([t for _, t in texts])
-    }
-    for item, (number, document, share) in found.items():
-        message = f"{100 * share:.0f} % of a sentence is in document {document}: {texts[number][1][:120]}"
-        yield Finding("leak", item.split, item.guid, message)
+def _check_leaks(dataset: Dataset, find_leaks: FindLeaks) -> Iterator[Finding]:
+    texts = [(item, text) for file in dataset.files for item in file.items for text in item.texts.values()]
+    found = dict[tuple[str, str], Finding]()
+    for number, document, share in find_leaks([text for _, text in texts]):
+        (item, text), name = texts[number], f"{100 * share:.0f} % of a sentence is in document {document}"
+        found.setdefault((item.split, item.guid), Finding("leak", item.split, item.guid, f"{name}: {text[:120]}"))
+    yield from found.values()

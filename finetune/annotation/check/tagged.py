@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.errors import BadInput
 from finetune.annotation.check.cells import damage_of_cell
 from finetune.annotation.check.items import Item, Problem
 from finetune.data.custom_files import read_words
@@ -92,6 +93,8 @@ def check_edges(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[Problem
 def read_conll(path: Path, split: str) -> list[Item]:
     """Sentences of a CoNLL file. In a file where most entities begin with I- (IOB1), that is no error."""
     sentences, items = read_words(path), list[Item]()
+    if not any(any(s.tags) for s in sentences):
+        raise BadInput(f"{path}: no tags in it; expected a word and its tag on each line")
     firsts = [tag[0] for s in sentences for before, tag in pairwise(["O", *s.tags]) if tag[2:] and before == "O"]
     for s in sentences:
         problems = list(check_tags(s.tags)) if any(s.tags) else []

@@ -19,6 +19,7 @@ from finetune.data.files import read_blocks, read_json
 
 Record = dict[str, Any]
 Splits = dict[str, list[Record]]  # train and dev of one task
+NAMES = {"ynat": "topics", **{task: f"klue-{task}-v1.1" for task in ("nli", "ner", "mrc", "dp")}}  # folders
 NLI_LABELS = ("entailment", "contradiction", "neutral")
 DATES = ("03월 04일", "4-Mar", "Mar-04", "2021-03-04 00:00:00")  # what "3-4" becomes
 CELLS = ("#NAME?", "########", "#VALUE!", "#REF!", "#N/A", "#DIV/0!")
@@ -56,14 +57,7 @@ def _read_tagged(header: str, lines: Iterable[tuple[int, str]]) -> Record:
 
 def write_copy(folder: Path, task: str, splits: Splits) -> None:
     """Write all splits in the format of the task."""
-    names = {
-        "ynat": "topics",
-        "nli": "klue-nli-v1.1",
-        "ner": "klue-ner-v1.1",
-        "mrc": "klue-mrc-v1.1",
-        "dp": "klue-dp-v1.1",
-    }
-    home = folder / names[task]
+    home = folder / NAMES[task]
     home.mkdir(parents=True, exist_ok=True)
     for split, records in splits.items():
         if task == "ynat":
@@ -76,10 +70,10 @@ def write_copy(folder: Path, task: str, splits: Splits) -> None:
                 "\n".join([f"## {r['guid']}\t{r['sentence']}", *("\t".join(row) for row in r["rows"]), ""])
                 for r in records
             )
-            (home / f"{names[task]}_{split}.tsv").write_text(text + "\n", "utf-8")
+            (home / f"{NAMES[task]}_{split}.tsv").write_text(text + "\n", "utf-8")
         else:
             content: Any = records if task == "nli" else {"version": "1.1", "data": [_as_article(r) for r in records]}
-            (home / f"{names[task]}_{split}.json").write_text(json.dumps(content, ensure_ascii=False), "utf-8")
+            (home / f"{NAMES[task]}_{split}.json").write_text(json.dumps(content, ensure_ascii=False), "utf-8")
 
 
 def _as_article(record: Record) -> Record:

@@ -12,7 +12,7 @@ import pytest
 from finetune.annotation.check.files import read_datasets
 from finetune.annotation.check.run import check_items
 from launch.sample.unpack import read_archive
-from tests.finetune.annotation.check.planted import DAMAGE, Splits, plant_all, read_copy, write_copy
+from tests.finetune.annotation.check.planted import DAMAGE, NAMES, Splits, plant_all, read_copy, write_copy
 
 OFFICIAL = {
     "nli": "klue-nli-v1.1",
@@ -54,15 +54,7 @@ def measure(
     clean: dict[str, float] = {}
     for task, splits in copies.items():
         write_copy(folder, task, splits)
-        (dataset,), _ = read_datasets(
-            [
-                next(
-                    (folder / name)
-                    for name in ("topics", OFFICIAL[task])
-                    if (folder / name).is_dir() and (name == "topics") == (task == "ynat")
-                )
-            ]
-        )
+        (dataset,), _ = read_datasets([folder / NAMES[task]])
         touched = {guid for own, _, guid in planted if own == task}
         wrong = set[str]()
         checks: dict[str, set[str]] = {}
@@ -73,7 +65,7 @@ def measure(
             if finding.level == "error" and not touched & {finding.guid, copy_of}:
                 wrong.add(f"{finding.split} {finding.guid}")
         found[task] = checks
-        clean[task] = 100 * len(wrong) / (len(dataset.items) - len(touched))
+        clean[task] = 100 * len(wrong) / (sum(len(file.items) for file in dataset.files) - len(touched))
     shares = {}
     for damage in DAMAGE:
         own = [(task, guid) for task, kind, guid in planted if kind.kind == damage.kind]
@@ -101,8 +93,9 @@ def test_planted_damage_is_found(sample: dict[str, Splits], tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_nearly_all_damage_in_real_files_is_found(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    topics = "data/klue/derived/ynat-v1.1/ynat-v1.1"
     places: dict[str, tuple[Any, str]] = {
-        "ynat": ("data/klue/derived/ynat-v1.1/ynat-v1.1_train.json.zst", "data/klue/derived/ynat-v1.1/ynat-v1.1_dev.json.zst"),
+        "ynat": (f"{topics}_train.json.zst", f"{topics}_dev.json.zst"),
         "nli": (None, "data/klue/official/klue-nli-v1.1/klue-nli-v1.1_dev.json.zst"),
         "ner": (None, "data/klue/official/klue-ner-v1.1/klue-ner-v1.1_dev.tsv.zst"),
         "mrc": (None, "data/klue/derived/klue-mrc-v1.1/klue-mrc-v1.1_dev.json.zst"),
@@ -110,6 +103,5 @@ def test_nearly_all_damage_in_real_files_is_found(shared: Callable[[str], Path],
     }  # fmt: skip
     copies = {task: read_splits(task, train and shared(train), shared(dev)) for task, (train, dev) in places.items()}
     shares, clean = measure(copies, tmp_path, 50, seed=1)
-    print(shares, clean)
     assert min(shares.values()) >= 95, shares
     assert max(clean.values()) <= 1, clean

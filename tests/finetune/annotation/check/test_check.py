@@ -1,0 +1,212 @@
+"""The checks of benchmarks: files of other projects, KLUE's known problems, label errors, leaks, the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, write_shard
+from finetune.annotation.check.copies import are_within, near_pairs
+from finetune.annotation.check.files import read_datasets
+from finetune.annotation.check.models import confident_errors
+from finetune.annotation.check.run import check, check_items
+from launch.cli import app
+
+LETTERS = st.text("가나다라", max_size=9)
+SCORES = "id\tscore\tsentence1\tsentence2\n" + "".join(f"{n}\t{n / 9}\t가 {n}\t나 {n}\n" for n in range(20))
+PAIRS = "sentence1\tsentence2\tgold_label\n비가 온다\t하늘이 맑다\tcontradiction\n눈이 내린다\t겨울이 왔다\tneutral\n"
+
+
+def found(*paths: Path) -> dict[str, set[str]]:
+    """The items with findings, by check, of one benchmark."""
+    (benchmark,) = check(paths)["benchmarks"]
+    checks: dict[str, set[str]] = {}
+    for finding in benchmark["findings"]:
+        checks.setdefault(finding["check"], set()).add(finding["guid"])
+    return checks
+
+
+def write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("xnli.dev.ko.tsv", PAIRS, "pair"),
+        ("dev.tsv", "ID\tsentence\tquestion\t1\t2\tAnswer\n1\t비가 왔다.\t결과\t젖었다.\t말랐다.\t1\n", "choice"),
+        ("sts-dev.tsv", SCORES, "similarity"),
+        ("ratings_test.txt.tsv", "id\tdocument\tlabel\n1\t재미있다\t1\n2\t지루하다\t0\n", "label"),
+        ("dev.conll", "서울 B-LC\n간다 O\n\n민수 B-PS\n", "tagging"),
+        ("dev.jsonl", '{"text": "서울에 간다", "spans": [[0, 2, "LC"]]}\n', "tagging"),
+        ("own.csv", "문장,분류,메모\n오늘은 맑다,,가\n내일은 흐리다,,나\n", "pair"),
+    ],
+)  # fmt: skip
+def test_files_of_other_projects_are_recognized(tmp_path: Path, name: str, content: str, kind: str) -> None:
+    assert check([write(tmp_path / name, content)])["benchmarks"][0]["kind"] == kind
+
+
+def test_questions_answers_and_offsets_of_tables(tmp_path: Path) -> None:
+    rows = [
+        {"question": f"{n}번 질문", "context": f"{n}번 글은 {n}쪽이다.", "answer": f"{n}쪽", "start": 6}
+        for n in range(20)
+    ]
+    assert found(write(tmp_path / "dev.json", rows[:10])) == {"refused": {""}} or "offset" not in found(
+        tmp_path / "dev.json"
+    )
+    rows[3]["start"] = 1
+    assert "4" in found(write(tmp_path / "dev.json", rows))["offset"]
+
+
+def test_votes_and_authors_of_inference(tmp_path: Path) -> None:
+    votes = dict.fromkeys(("author", "label2", "label3", "label4", "label5"), "neutral")
+    record = {
+        "premise": "비가 오는 날에는 길이 미끄럽다고 한다.",
+        "hypothesis": "길이 젖었다.",
+        "gold_label": "neutral",
+        **votes,
+    }
+    records = [
+        {"guid": "a", **record},
+        {"guid": "b", **record, "hypothesis": "눈이 온다.", "gold_label": "entailment"},
+        {"guid": "c", **record, "hypothesis": "해가 뜬다.", "gold_label": "maybe"},
+    ]
+    checks = found(write(tmp_path / "klue-nli-v1.1_dev.json", records))
+    assert checks["votes"] == {"b", "c"} == checks["author"] and checks["label"] == {"c"}
+
+
+def test_entities_that_are_elsewhere(tmp_path: Path) -> None:
+    def record(guid: str, start: int, word: str) -> dict[str, Any]:
+        subject = {"word": word, "start_idx": start, "end_idx": start + 1, "type": "PER"}
+        other = {"word": "서울", "start_idx": 4, "end_idx": 5, "type": "LOC"}
+        return {
+            "guid": guid,
+            "sentence": f"민수는 서울에 산다 {guid}.",
+            "subject_entity": subject,
+            "object_entity": other,
+            "label": "no_relation",
+        }
+
+    records = [record("a", 0, "민수"), record("b", 1, "민수"), record("c", 99, "민수"), record("d", 2, "는 ")]
+    checks = found(write(tmp_path / "klue-re-v1.1_dev.json", records))
+    assert checks["offset"] == {"b", "c"} and checks["tags"] == {"d"}
+
+
+def test_dialogues_with_two_values_and_unknown_slots(tmp_path: Path) -> None:
+    def dialogue(guid: str, *state: str) -> dict[str, Any]:
+        return {"guid": guid, "dialogue": [{"role": "user", "text": f"{guid} 찾아 주세요", "state": list(state)}]}
+
+    records = [
+        dialogue("a", "식당-지역-서울 동쪽"),
+        dialogue("b", "식당-지역-서울", "식당-지역-부산"),
+        dialogue("c", "병원-지역-서울"),
+    ]
+    assert found(write(tmp_path / "wos-v1.1_dev.json", records))["state"] == {"b", "c"}
+
+
+def test_a_changed_letter_with_another_label_is_no_copy(tmp_path: Path) -> None:
+    rows = (
+        "text,label",
+        "호텔에는 넓은 수영장이 있다,네",
+        "호텔에는 넓은 수영장이 없다,아니요",
+        "호텔에는 넓은 수영장이 있었다,네",
+    )
+    assert found(write(tmp_path / "dev.csv", "\n".join(rows)))["near-duplicate"] == {"4"}
+
+
+@given(LETTERS, LETTERS, st.integers(0, 4))
+def test_edit_distance_equals_the_whole_table(one: str, other: str, limit: int) -> None:
+    table = [[max(i, j) if not i * j else 0 for j in range(len(other) + 1)] for i in range(len(one) + 1)]
+    for i, a in enumerate(one, 1):
+        for j, b in enumerate(other, 1):
+            table[i][j] = min(table[i - 1][j] + 1, table[i][j - 1] + 1, table[i - 1][j - 1] + (a != b))
+    assert are_within(one, other, limit) == (table[-1][-1] <= limit)
+
+
+@given(st.lists(st.text("가나다라마바사", min_size=12, max_size=24), min_size=2, max_size=8, unique=True))
+def test_no_near_pair_is_missed(texts: list[str]) -> None:
+    near = {m for n, one in enumerate(texts) for m, other in enumerate(texts)
+            if n < m and are_within(one, other, int(0.1 * max(map(len, (one, other)))))}  # fmt: skip
+    assert {second for _, second in near_pairs([(text,) for text in texts])} == near
+
+
+def test_label_errors_equal_cleanlab() -> None:
+    """``find_label_issues(gold, p, filter_by="confident_learning", return_indices_ranked_by="self_confidence")``."""
+    chance = np.random.default_rng(0)
+    gold_N = chance.integers(0, 3, 40)
+    p_NK = (
+        chance.dirichlet([1, 1, 1], 40) * 0.4
+        + 0.6 * np.eye(3)[np.where(chance.random(40) < 0.25, (gold_N + 1) % 3, gold_N)]
+    )
+    assert [place for place, _ in confident_errors(gold_N, p_NK)] == CLEANLAB
+
+
+CLEANLAB: list[int] = []
+
+
+def test_sentences_of_a_corpus_leak(tmp_path: Path) -> None:
+    sentence = "도서관은 매주 월요일마다 문을 닫고 책을 정리한다."
+    write_shard(tmp_path / "documents" / "shard-00000.parquet", [Document("d1", "news", ("다른 문장이다.", sentence))])
+    own = write(
+        tmp_path / "dev.csv", f"id,text,label\n1,{sentence},가\n2,박물관은 날마다 아침 일찍 문을 연다고 한다.,나\n"
+    )
+    printed = CliRunner().invoke(
+        app, ["benchmark", "check", str(own), "--corpus", str(tmp_path / "documents"), "--json"]
+    )
+    findings = json.loads(printed.stdout)["benchmarks"][0]["findings"]
+    assert [finding["guid"] for finding in findings if finding["check"] == "leak"] == ["1"]
+
+
+def test_the_command_prints_tables_and_writes_a_page(tmp_path: Path) -> None:
+    write(tmp_path / "own" / "train.csv", "id,text,label\n1,비가 <b>온다</b>,가\n2,비가 <b>온다</b>,나\n")
+    write(tmp_path / "own" / "dev.csv", "id,text,label\n1,눈이 온다,가\n2,눈이 온다,가\n")
+    write(tmp_path / "own" / "notes.json", "{}")
+    printed = CliRunner().invoke(
+        app, ["benchmark", "check", str(tmp_path / "own"), "--html", str(tmp_path / "page.html")]
+    )
+    assert printed.exit_code == 0, printed.output
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert all(word in printed.stdout for word in ("conflict", "duplicate", "markup", "notes.json"))
+    assert "&lt;b&gt;" in page and "<b>온다" not in page
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    for path in (
+        tmp_path / "none.json",
+        write(tmp_path / "dev.json", "[1"),
+        write(tmp_path / "empty" / "a.md", "x").parent,
+    ):
+        with pytest.raises(BadInput):
+            check([path])
+
+
+def test_known_problems_of_klue_are_found(shared: Callable[[str], Path]) -> None:
+    official = shared("data/klue/official")
+    datasets = [read_datasets([official / f"klue-{task}-v1.1"])[0][0] for task in ("ner", "dp")]
+    tagged, trees = (list(check_items(dataset)) for dataset in datasets)
+    brackets = {finding.guid[16:21] for finding in tagged if finding.check == "brackets"}
+    assert brackets == {"01115", "01174", "02824", "03610", "03639"}  # KLUE#39
+    words = [finding.guid[15:20] for finding in trees if finding.check in ("spreadsheet", "word")]
+    assert sorted(words) == ["00173", "00252", "00252", "00280", "00702", "00730", "00887"]  # KLUE#36
+
+
+@pytest.mark.slow
+def test_known_problems_of_inference_are_found(shared: Callable[[str], Path]) -> None:
+    (benchmark,) = check([shared("data/klue/official/klue-nli-v1.1")])["benchmarks"]
+    of = {c["check"]: [f for f in benchmark["findings"] if f["check"] == c["check"]] for c in benchmark["counts"]}
+    assert [f["guid"][-5:] for f in of["duplicate"]] == ["00778", "14311"]  # KLUE#42
+    assert len(of["set-size"]) == 2 and len(of["length"]) == 12 and len(of["fields"]) == 1  # KLUE#41
+    assert "dev: 1,000 sets of items with the same first text: 1,000 of 3" in benchmark["facts"]
+    assert "dev: the author's label in 3,000 of 3,000" in benchmark["facts"]
+    assert "train: the author's label in 24,139 of 24,998" in benchmark["facts"]
