@@ -128,11 +128,12 @@ def confident_errors(gold_N: NDArray[np.int64], probability_NK: NDArray[np.float
     """Numbers of suspected items and their probable label, by the probability of their own label, the lowest first.
 
     A label is probable for an item if its probability reaches the mean over the items that have this label; of several,
-    the likeliest counts, and the item is suspected if that is not its own.
+    the likeliest counts. The item is suspected if that is not its own, and its own is not the likeliest of all.
     """
     bar_K = np.array([probability_NK[gold_N == k, k].mean() for k in range(probability_NK.shape[1])])
     confident_NK = np.where(probability_NK >= bar_K - 1e-6, probability_NK, -1.0)
     best_N, own_N = confident_NK.argmax(axis=1), probability_NK[np.arange(len(gold_N)), gold_N]
-    suspected = np.flatnonzero((confident_NK.max(axis=1) >= 0) & (best_N != gold_N))
+    is_doubted_N = (best_N != gold_N) & (probability_NK.argmax(axis=1) != gold_N)
+    suspected = np.flatnonzero((confident_NK.max(axis=1) >= 0) & is_doubted_N)
     for place in suspected[np.argsort(own_N[suspected], kind="stable")].tolist():
         yield place, int(best_N[place])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from finetune.annotation.check.files import read_datasets
+from finetune.annotation.check.items import CHECKS
 from finetune.annotation.check.run import check_items
 from launch.sample.unpack import read_archive
 from tests.finetune.annotation.check.planted import DAMAGE, NAMES, Splits, plant_all, read_copy, write_copy
@@ -62,7 +63,7 @@ def measure(
             copy_of = finding.other.split(" ")[-1]
             for guid in (finding.guid, copy_of):
                 checks.setdefault(guid, set()).add(finding.check)
-            if finding.level == "error" and not touched & {finding.guid, copy_of}:
+            if CHECKS[finding.check][0] == "error" and not touched & {finding.guid, copy_of}:
                 wrong.add(f"{finding.split} {finding.guid}")
         found[task] = checks
         clean[task] = 100 * len(wrong) / (sum(len(file.items) for file in dataset.files) - len(touched))
