@@ -93,11 +93,12 @@ def _facts(benchmark: dict[str, Any]) -> Iterator[str]:
 def _baselines(benchmark: dict[str, Any]) -> Iterator[Table]:
     if not (found := benchmark["baselines"]):
         return
-    cells = [[found[name].get(metric) for name in ("constant", "counting")] for metric in found["constant"]]
+    kinds = {"constant": "best constant", **({"counting": "counting"} if found["counting"] else {})}
+    cells = [[found[name].get(metric) for name in kinds] for metric in found["constant"]]
     shown = [["–" if value is None else f"{value:.2f}" for value in pair] for pair in cells]
     rows = [[metric, *pair] for metric, pair in zip(found["constant"], shown, strict=True)]
-    note = f"counting: {found['counting_by']}, trained on {found['trained on']}" if found["trained on"] else ""
-    yield number_table(f"Baselines on {found['scored']}", ["metric", "best constant", "counting"], rows, note)
+    note = f"counting: {found['counting_by']}, trained on {found['trained on']}" if found["counting"] else ""
+    yield number_table(f"Baselines on {found['scored']}", ["metric", *kinds.values()], rows, note)
 
 
 def render_page(result: dict[str, Any]) -> str:

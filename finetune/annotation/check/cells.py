@@ -24,7 +24,7 @@ NUMBER = re.compile(r"([-+]?)(\d+)(?:\.(\d+))?(%?)")
 DATE_SOURCE = re.compile(r"\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{1,4})?")
 TAGS = "a|b|br|p|i|u|s|em|strong|font|span|div|img|ref|sub|sup|small|big|li|ul|ol|td|tr|th|table|h[1-6]|nowiki"
 MARKUP = re.compile(
-    rf"</?(?:{TAGS})(?:\s[^<>]{{0,200}})?/?>|&(?:amp|lt|gt|quot|apos|nbsp|middot|hellip|#\d{{2,6}}|#x[0-9a-f]{{2,6}});"
+    rf"</?(?:{TAGS})(?:\s[a-z-]{{1,20}}=[^<>]{{0,200}})?\s?/?>|&(?:amp|lt|gt|quot|apos|nbsp|middot|hellip|#\d{{2,6}}|#x[0-9a-f]{{2,6}});"
     r"|\[\[|\]\]|\{\{|\}\}|'''|\\[nrt\"]|\\u[0-9a-f]{4}",
     re.IGNORECASE,
 )
