@@ -64,9 +64,10 @@ def _compare(item: Item, before: Sequence[Item]) -> Iterator[Finding]:
 
 
 def _conflict(one: Item, other: Item) -> bool:
-    if isinstance(one.gold, float) and isinstance(other.gold, float):
-        return abs(one.gold - other.gold) > FAR
-    return None not in (one.gold, other.gold) and bool(one.gold != other.gold)
+    is_score = isinstance(one.gold, float) and isinstance(other.gold, float)
+    return (
+        abs(one.gold - other.gold) > FAR if is_score else one.gold != other.gold and None not in (one.gold, other.gold)
+    )
 
 
 def _is_contrast(one: Item, other: Item) -> bool:
@@ -145,7 +146,7 @@ def check_shared_texts(dataset: Dataset) -> Iterator[Finding]:
     names = [name for name in dataset.files[0].items[0].texts if name not in choices]
     seen = dict[tuple[str, str], Item]()
     for file in dataset.files if len(names) > 1 or dataset.kind in ("relation", "choice") else ():
-        texts = [(name, text, item) for item in file.items for name, text in item.texts.items() if name in names]
+        texts = [(n, text, item) for item in file.items for n, text in item.texts.items() if n in names]
         for name, text, item in texts:
             if (other := seen.get((name, text))) and len(text) >= SHORTEST:
                 yield Finding("shared-text", item.split, item.guid, f"{name}: {text[:120]}", _name(other))

@@ -46,8 +46,8 @@ def score_baselines(dataset: Dataset) -> tuple[dict[str, Any] | None, list[Findi
             own = CustomTask.model_validate({**columns, "train": str(train.path), "dev": str(scored.path)})
             task = custom_task(define(dataset.name, own), files=own.files)
         assert task is not None
-        training = task.read(train.path) if train is not scored else []
-        found = baselines(task, training, [example for example in task.read(scored.path) if example.gold is not None])
+        training, examples = task.read(train.path) if train is not scored else [], task.read(scored.path)
+        found = baselines(task, *([e for e in part if e.gold is not None] for part in (training, examples)))
     except BadInput as error:
         return None, [Finding("refused", scored.split, "", str(error))]
     return {"scored": scored.split, "trained on": train.split if training else "", **found}, []

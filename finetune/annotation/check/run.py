@@ -74,20 +74,16 @@ def _describe(file: File) -> dict[str, Any]:
     labels = Counter(item.gold for item in file.items if isinstance(item.gold, str))
     shown = dict(sorted(labels.items())) if len(labels) <= MAX_LABELS else {}
     labelled = sum(item.gold is not None for item in file.items)
-    return {
-        "split": file.split,
-        "file": file.path.name,
-        "items": len(file.items),
-        "labelled": labelled,
-        "labels": shown,
-    }
+    facts = {"split": file.split, "file": file.path.name, "items": len(file.items)}
+    return {**facts, "labelled": labelled, "labels": shown}
 
 
 def _compare_splits(dataset: Dataset) -> Iterator[Finding]:
     first = dataset.files[0]
     for file in dataset.files:
-        labels = {item.gold for item in file.items if isinstance(item.gold, str)}
-        if alike := sorted(label for label in labels if any(label != o and label.lower() == o.lower() for o in labels)):
+        labels = sorted({item.gold for item in file.items if isinstance(item.gold, str)})
+        spellings = Counter(label.lower() for label in labels)
+        if alike := [label for label in labels if spellings[label.lower()] > 1]:
             yield Finding("spelling", file.split, "", ", ".join(alike[:MAX_LABELS]))
         if first.fields and file.fields and first.fields != file.fields:
             sides = (first.split, first.fields - file.fields), (file.split, file.fields - first.fields)
