@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
-from finetune.annotation.check.copies import are_within, near_pairs
+from finetune.annotation.check.copies import are_within, check_sets, near_pairs
 from finetune.annotation.check.files import read_datasets
 from finetune.annotation.check.models import confident_errors
 from finetune.annotation.check.run import check, check_items
@@ -203,10 +203,12 @@ def test_known_problems_of_klue_are_found(shared: Callable[[str], Path]) -> None
 
 @pytest.mark.slow
 def test_known_problems_of_inference_are_found(shared: Callable[[str], Path]) -> None:
-    (benchmark,) = check([shared("data/klue/official/klue-nli-v1.1")])["benchmarks"]
-    of = {c["check"]: [f for f in benchmark["findings"] if f["check"] == c["check"]] for c in benchmark["counts"]}
-    assert [f["guid"][-5:] for f in of["duplicate"]] == ["00778", "14311"]  # KLUE#42
-    assert len(of["set-size"]) == 2 and len(of["length"]) == 12 and len(of["fields"]) == 1  # KLUE#41
-    assert "dev: 1,000 sets of items with the same first text: 1,000 of 3" in benchmark["facts"]
-    assert "dev: the author's label in 3,000 of 3,000" in benchmark["facts"]
-    assert "train: the author's label in 24,139 of 24,998" in benchmark["facts"]
+    (dataset,), _ = read_datasets([shared("data/klue/official/klue-nli-v1.1")])
+    found = list(check_items(dataset))
+    assert [f.guid[-5:] for f in found if f.check == "duplicate"] == ["00778", "14311"]  # KLUE#42
+    assert sum(f.check == "length" for f in found) == 12 and not any(f.check == "votes" for f in found)
+    assert sum(f.check == "author" and f.split == "dev" for f in found) == 0
+    assert sum(f.check == "author" for f in found) == 24_998 - 24_139
+    facts, larger = check_sets(dataset)
+    assert facts[1] == "dev: 1,000 sets of items with the same first text: 1,000 of 3"
+    assert [finding.message.split(",")[0] for finding in larger] == ["6 items share it"] * 2
