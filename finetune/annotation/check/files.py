@@ -99,8 +99,13 @@ def _read_lines(path: Path, task: str, split: str) -> File:
 def _read_json(path: Path, task: str, split: str) -> File:
     content = read_json(path)
     rows = content.get("data") if isinstance(content, Mapping) else content
-    if isinstance(content, Mapping) and not (isinstance(rows, list) and rows and "question" in rows[0]):
-        questions = [klue.read_question(question, context, split) for context, question in questions_of(content, path)]
+    if isinstance(content, Mapping) and not any(
+        isinstance(row, Mapping) and "question" in row for row in klue.list_in(rows)[:1]
+    ):
+        found = [
+            (question, context) for context, question in questions_of(content, path) if isinstance(question, Mapping)
+        ]
+        questions = [klue.read_question(question, context, split) for question, context in found]
         return File(path, split, "span", "klue-mrc", questions)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"{path}: expected a list of objects, or data[].paragraphs[].qas[]")

@@ -34,6 +34,11 @@ def number_in(value: Any) -> float | None:
         return None
 
 
+def list_in(value: Any) -> list[Any]:
+    """A value if it is a list, otherwise an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def read_record(record: Record, task: str, split: str) -> Item:
     """A record of KLUE's YNAT, STS, NLI or RE."""
     _, fields, key, check = RECORDS[task]
@@ -93,7 +98,8 @@ def _check_similarity(record: Record) -> Iterator[Problem]:
     if real is None or not 0 <= real <= MAX_SIMILARITY:
         yield "label", f"real-label is {labels.get('real-label')!r:.40}, not 0 to 5"
         return
-    votes = [*map(float, found["annotations"])] if isinstance(found, Mapping) and found.get("annotations") else []
+    listed = list_in(found.get("annotations") if isinstance(found, Mapping) else None)
+    votes = [vote for vote in map(number_in, listed) if vote is not None]
     rounded = number_in(labels.get("label"))
     if labels.get("binary-label") not in (None, int(real >= SIMILAR_FROM)) or abs((rounded or 0.0) - real) > 0.0501:
         yield "votes", f"label {rounded} or binary-label {labels.get('binary-label')}, but real-label {real:.2f}"
@@ -145,7 +151,7 @@ def read_question(question: Record, context: str, split: str) -> Item:
     guid, answers = text_in(question.get("guid", question.get("id"))), question.get("answers")
     if answers is None:
         return Item(guid, split, texts)
-    found = [answer for answer in answers if isinstance(answer, Mapping)]
+    found = [answer for answer in list_in(answers) if isinstance(answer, Mapping)]
     starts = [answer.get("answer_start") for answer in found]
     gold, problems, cells = check_answers(context, [text_in(answer.get("text")) for answer in found], starts)
     if question.get("is_impossible") is not None and bool(question["is_impossible"]) == bool(found):
@@ -155,15 +161,14 @@ def read_question(question: Record, context: str, split: str) -> Item:
 
 def read_dialogue(record: Record, split: str) -> Item:
     """A dialogue of WoS."""
-    turns = [turn for turn in record.get("dialogue") or () if isinstance(turn, Mapping)]
+    turns = [turn for turn in list_in(record.get("dialogue")) if isinstance(turn, Mapping)]
     problems, states = list[Problem](), [turn["state"] for turn in turns if "state" in turn]
     for number, turn in enumerate(turns):
         if turn.get("role") != ("sys" if number % 2 else "user"):
             problems.append(("state", f"turn {number} is of {turn.get('role')!r}; user and sys take turns"))
         if not text_in(turn.get("text")).strip():
             problems.append(("empty", f"turn {number} is empty"))
-        entries = turn.get("state") if isinstance(turn.get("state"), list) else []
-        found = [(entry, find_slot(entry)) for entry in entries or ()]
+        found = [(entry, find_slot(entry)) for entry in list_in(turn.get("state"))]
         problems += [("state", f"turn {number}: {entry!r:.60} has no known slot") for entry, slot in found if not slot]
         counts = Counter(slot[0] for _, slot in found if slot)
         problems += [("state", f"turn {number}: two values of {name}") for name, count in counts.items() if count > 1]
