@@ -25,9 +25,8 @@ from finetune.tasks.mrc.reader import questions_of
 SPLIT = re.compile(r"(?:^|[._-])(train|dev|valid|validation|test)(?=[._-]|$)", re.IGNORECASE)
 ORDER = ("train", "dev", "valid", "validation", "test")
 NO_DATA = re.compile(
-    r"(?:ontology|relation_list|source|manifest|scores|settings|excluded|statistics|items|votes|gold|dropped|adjudicate|"
-    r"predictions|.*sample_10|README.*|requirements)\.[\w.]+"
-)  # in folders: files about a benchmark, and the steps of `malmoi benchmark` before its splits
+    r"(?:ontology|relation_list|source|manifest|scores|settings|statistics|predictions|.*sample_10|README.*)\.[\w.]+"
+)  # files about a benchmark
 
 
 def read_datasets(paths: Sequence[Path]) -> tuple[list[Dataset], dict[str, str]]:
@@ -53,6 +52,8 @@ def read_datasets(paths: Sequence[Path]) -> tuple[list[Dataset], dict[str, str]]
 
 
 def _files_in(folder: Path) -> list[Path]:
+    if (folder / "benchmark.yaml").is_file():  # made by `malmoi benchmark`; the other files belong to its steps
+        folder = folder / "data"
     paths = [path for path in sorted(folder.rglob("*")) if "/." not in f"/{path.relative_to(folder)}"]
     data = [path for path in paths if kind_of_file(path) in {*TABLES, *WORDS} and not NO_DATA.fullmatch(path.name)]
     return [path for path in data if path.is_file()]
@@ -80,7 +81,8 @@ def read_file(path: Path) -> tuple[str, File]:
     if not file.items:
         raise BadInput(f"{path}: no items in it")
     rest = SPLIT.sub("", stem).strip("._-")
-    return file.task or (rest if match and rest else path.absolute().parent.name), file
+    folder = path.absolute().parent
+    return file.task or (rest if match and rest else folder.parent.name if folder.name == "data" else folder.name), file
 
 
 def _read_lines(path: Path, task: str, split: str) -> File:

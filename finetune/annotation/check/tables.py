@@ -43,7 +43,7 @@ def find_columns(records: Sequence[Record], path: Path) -> CustomColumns:
     guid = guid if guid and len(set(cells[guid])) > UNIQUE_SHARE * len(records) else None
     choices = tuple(name for name in columns if CHOICE.fullmatch(name))
     rest = [name for name in columns if name not in (guid, gold, *choices)]
-    texts = [name for name in rest if name.lower() in TEXTS]
+    texts = ["marked"] if "marked" in rest else [name for name in rest if name.lower() in TEXTS]
     texts = texts or [name for name in rest if 2 * sum(map(bool, map(HANGUL.search, cells[name]))) >= len(records)]
     if not texts:
         raise BadInput(f"{path}: no texts found in the columns {', '.join(columns)}; name one text or sentence1")

@@ -181,6 +181,20 @@ def test_the_command_prints_tables_and_writes_a_page(tmp_path: Path) -> None:
     assert "&lt;b&gt;" in page and "<b>온다" not in page
 
 
+def test_a_folder_of_malmoi_benchmark_is_one_benchmark(tmp_path: Path) -> None:
+    row = {"guid": "1", "text": "이순신은 조선의 장군", "label": "직업", "votes": 3}
+    for number, split in enumerate(("train", "dev")):
+        rows = [
+            {**row, "guid": f"{split}{n}", "marked": f"<subject:PER>이순신</subject>은 {number}{n}"} for n in range(3)
+        ]
+        write(tmp_path / "topics" / "data" / f"{split}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    write(tmp_path / "topics" / "items.jsonl", "{}")
+    write(tmp_path / "topics" / "benchmark.yaml", "name: topics")
+    result = check([tmp_path / "topics"])
+    assert [(b["name"], len(b["splits"])) for b in result["benchmarks"]] == [("topics", 2)] and not result["skipped"]
+    assert not {finding["check"] for finding in result["benchmarks"][0]["findings"]} & {"duplicate", "overlap"}
+
+
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     for path in (
         tmp_path / "none.json",
