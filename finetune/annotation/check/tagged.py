@@ -109,8 +109,8 @@ def check_spans(text: str, spans: Any) -> tuple[Any, list[Problem]]:
     """Gold and problems of ``[start, end, label]`` lists or objects in a text."""
     problems, gold = list[Problem](), list[tuple[int, int, str]]()
     for span in spans if isinstance(spans, list) else []:
-        parts = [span.get(key) for key in ("start", "end", "label")] if isinstance(span, Mapping) else [*span, 0, 0, 0]
-        begin, end, label = parts[:3]
+        parts = [span.get(key) for key in ("start", "end", "label")] if isinstance(span, Mapping) else span
+        begin, end, label = parts[:3] if isinstance(parts, list) and len(parts) > 2 else [None] * 3
         if not (isinstance(begin, int) and isinstance(end, int) and 0 <= begin < end <= len(text)):
             problems.append(("offset", f"span {span!r:.60} is empty or outside the text of {len(text)} characters"))
         elif isinstance(span, Mapping) and span.get("text") not in (None, text[begin:end]):
