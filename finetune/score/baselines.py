@@ -96,9 +96,7 @@ def _texts(example: Example) -> list[str]:
     return [text for text in example.inputs.values() if isinstance(text, str)]
 
 
-def naive_bayes(
-    golds: Sequence[Any], features: Sequence[Sequence[str]]
-) -> Callable[[Sequence[str]], dict[Any, float]]:
+def naive_bayes(golds: Sequence[Any], features: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], dict[Any, float]]:
     """Multinomial naive Bayes with add-one smoothing: features of a text to the log probability of each label."""
     counts: dict[str, Counter[Any]] = defaultdict(Counter)
     totals, priors = Counter[Any](), Counter(golds)
