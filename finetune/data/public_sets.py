@@ -29,7 +29,7 @@ from finetune.examples import Example
 
 COLUMN = re.compile(r"\{([^{}]+)\}")
 LETTERS = "ABCDEFGHIJ"
-NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")
+NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,20})?")
 
 
 @dataclass(frozen=True)
