@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from corpus.documents.section import Section
 
@@ -17,6 +17,18 @@ from corpus.documents.section import Section
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 Name = Annotated[str, Field(pattern=r"^[\w.,:=/@+-]*$")]
 Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+OptionValue = Literal[True] | Annotated[str, Field(pattern=r"^[\w.,:=/@+&|*()\[\]!%-]*$")]
+OWN_OPTIONS = frozenset({"array", "dependency", "job-name", "nodes", "ntasks", "ntasks-per-node", "output", "wrap"})
+
+
+def _check_options(options: dict[str, Any]) -> dict[str, Any]:
+    if own := sorted(OWN_OPTIONS & options.keys()):
+        raise ValueError(f"{', '.join(own)}: set by malmoi; remove it from the options")
+    return options
+
+
+# of sbatch, by name; true: an option without a value; empty: malmoi's own value is removed
+Options = Annotated[dict[Option, OptionValue], AfterValidator(_check_options)]
 
 
 class SlurmConfig(Section):
@@ -28,7 +40,10 @@ class SlurmConfig(Section):
 
     hours: float = Field(24.0, gt=0, description="Time limit of one task, in hours.")
     setup: Line = Field("", description="Shell command on each node before Python starts, such as `module load gcc`.")
-    options: dict[Option, Name] = Field({}, description="Other options of sbatch: {partition: cpu, account: nlp}.")
+    options: Options = Field({}, description="Other options of sbatch: {partition: cpu, account: nlp}.")
+    stages: dict[Literal["corpus", "tokenizer", "pack", "finetune"], Options] = Field(
+        {}, description="Options of single stages, which replace those above: {finetune: {gres: 'gpu:a100:1'}}."
+    )
 
 
 class LaunchConfig(Section):
@@ -51,6 +66,11 @@ class LaunchConfig(Section):
         "auto",
         description="Language of report and corpus card; auto: Korean for a Korean locale, else English.",
     )
+
+    def for_stage(self, stage: Literal["corpus", "tokenizer", "pack", "finetune"]) -> LaunchConfig:
+        """The same with ``slurm.options`` of one stage."""
+        options = self.slurm.options | self.slurm.stages.get(stage, {})
+        return self.model_copy(update={"slurm": self.slurm.model_copy(update={"options": options})})
 
     def resolve_language(self) -> str:
         """``en`` or ``ko``."""

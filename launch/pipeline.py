@@ -75,7 +75,7 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     names = [str(klue_folder(name, recipe, run)) for name in benchmark_names(recipe)]
     benchmarks = find_benchmarks(names) if names else []
     inputs = stage.CorpusInputs(raw_inputs(recipe, run), benchmarks, custom_texts(recipe))
-    mapper, language = engine_mapper(recipe.launch), recipe.launch.resolve_language()
+    mapper, language = engine_mapper(recipe.launch.for_stage("corpus")), recipe.launch.resolve_language()
     return stage.run(recipe.corpus, inputs, out, workers=recipe.workers, map_units=mapper, language=language)
 
 
@@ -86,7 +86,8 @@ def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from launch.executors.mapper import engine_mapper
     from tokenizer import run as stage
 
-    resources: dict[str, Any] = {"workers": recipe.workers, "map_units": engine_mapper(recipe.launch)}
+    mapper = engine_mapper(recipe.launch.for_stage("tokenizer"))
+    resources: dict[str, Any] = {"workers": recipe.workers, "map_units": mapper}
     if recipe.pretrain.init_from is not None:
         return extend_adopted(recipe.pretrain, run / "corpus", out, size, **resources)
     return stage.run(recipe.tokenizer, stage.TokenizerInputs(run / "corpus"), out, **resources)
@@ -97,7 +98,8 @@ def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from pretrain.pack import run as stage
 
     inputs = stage.PackInputs(corpus=run / "corpus", tokenizer=run / "tokenizer")
-    return stage.run(recipe.pack, inputs, out, workers=recipe.workers, map_units=engine_mapper(recipe.launch))
+    mapper = engine_mapper(recipe.launch.for_stage("pack"))
+    return stage.run(recipe.pack, inputs, out, workers=recipe.workers, map_units=mapper)
 
 
 def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -129,7 +131,7 @@ def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from finetune import run as stage
     from launch.executors.mapper import engine_cluster
 
-    cluster = engine_cluster(recipe.launch)
+    cluster = engine_cluster(recipe.launch.for_stage("finetune"))
     return _finetune(recipe, run, partial(stage.run, out=out, workers=recipe.workers, cluster=cluster))
 
 

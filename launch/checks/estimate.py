@@ -37,11 +37,10 @@ from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed
 from pretrain.metrics.device_speed import (
     CPU_FLOPS,
     CPU_SHARE,
-    MFU,
     UNKNOWN_GPU_FLOPS,
     Speed,
     cpu_speed,
-    peak_flops,
+    gpu_speed,
 )
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
@@ -64,7 +63,7 @@ SAMPLE_TOKENS, TOKENS_PER_EXAMPLE = 5e4, 60
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """``memory``: bytes of host memory; ``gpu``: peak FLOP/s of one, None without; ``cores`` and ``devices`` in use.
+    """``memory``: bytes of host memory; ``gpu``: useful FLOP/s of one, None without; ``cores`` and ``devices`` in use.
 
     ``precision``: resolved for this machine; ``core_flops``: of one core in fine-tuning; ``can_measure``: whether the
     speed of pretraining is measured on this machine.
@@ -81,7 +80,7 @@ class Machine:
     @property
     def device_flops(self) -> float:
         """Operations per second of one GPU or core in fine-tuning."""
-        return self.gpu * MFU if self.gpu else self.core_flops
+        return self.gpu or self.core_flops
 
     def training_speed(self, config: PretrainConfig, vocab_size: int) -> Speed:
         """Speed of pretraining; on a CPU it is measured with a few steps, if possible."""
@@ -117,8 +116,8 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     device = torch.device("cuda", 0) if has_gpu else torch.device("cpu")
     precision = choose_precision(asked, "pretrain.engine.precision", device).precision
     if has_gpu:
-        peak = peak_flops(torch.cuda.get_device_name(0), precision)
-        return Machine(cores, memory, peak or UNKNOWN_GPU_FLOPS, world_size(), precision)
+        speed = gpu_speed(torch.cuda.get_device_name(0), precision) or Speed(UNKNOWN_GPU_FLOPS)
+        return Machine(cores, memory, speed.flops, world_size(), precision)
     reached = matmul_flops_per_second("cpu", "bf16" if precision == "bf16" else "fp32")
     return Machine(cores, memory, None, world_size(), precision, CPU_SHARE * reached, can_measure=True)
 

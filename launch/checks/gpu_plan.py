@@ -1,7 +1,7 @@
 """``malmoi pretrain RECIPE --dry-run --gpus 8xa100-80``: days and memory on GPUs that are not at hand, without torch.
 
 Operations and memory are counted from the recipe (``flops_per_token``, ``needed_memory``). The share of a GPU's peak
-that is useful work is an assumption (``MFU_RANGE``). Networks, checkpoints and failures are not included.
+that is useful work is that of published trainings (``mfu_range``). Networks, checkpoints and failures are not included.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from launch.errors import LaunchError
 from launch.numbers import duration
 from launch.recipe import Recipe
 from pretrain.engine.memory import GIB, Needed, needed_memory
-from pretrain.metrics.device_speed import MFU_RANGE, peak_flops
+from pretrain.metrics.device_speed import mfu_range, peak_flops
 from pretrain.model.sizes import count_parameters
 
 GPUS = {  # name: its name in torch, GiB of memory by NVIDIA's datasheet
@@ -90,7 +90,8 @@ def plan_on_gpus(recipe: Recipe, gpus: str) -> GpuPlan:
         raise LaunchError(f"pretrain.engine.precision=bf16: {gpu} has no bf16; use auto or fp16")
     precision = precision if precision != "auto" else "bf16" if has_bf16 else "fp16"
     peak = count * (peak_flops(GPUS[gpu][0], precision) or 0.0)
-    return GpuPlan(recipe, gpu, count, precision, tuple(planned_flops(recipe) / (peak * mfu) for mfu in MFU_RANGE))
+    shares = mfu_range(GPUS[gpu][0])
+    return GpuPlan(recipe, gpu, count, precision, tuple(planned_flops(recipe) / (peak * share) for share in shares))
 
 
 def show_gpu_plan(plan: GpuPlan) -> None:
@@ -100,7 +101,7 @@ def show_gpu_plan(plan: GpuPlan) -> None:
         f"{plan.recipe.name}: {plan.parameters / 1e6:.2f} M parameters; {config.steps:,} steps of "
         f"{config.global_batch:,} rows, {tokens:.3g} tokens".replace("e+", "e")
     )
-    shares = " and ".join(f"{share:.0%}" for share in MFU_RANGE)
+    shares = " and ".join(f"{share:.0%}" for share in mfu_range(GPUS[plan.gpu][0]))
     speeds = " and ".join(f"{tokens / seconds / 1e6:,.2f}" for seconds in plan.seconds)
     console.print(
         f"time on {plan.devices} x {plan.gpu} in {plan.precision}, at {shares} of the peak: "

@@ -8,6 +8,7 @@ below check what they write unquoted.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shlex
 import shutil
@@ -28,9 +29,11 @@ from launch.errors import LaunchError, require
 from launch.pipeline import STAGES, VERBS
 from launch.recipe import Recipe, load_recipe, locate_recipe, shipped_recipes
 
+log = logging.getLogger(__name__)
+
 CLUSTER_VERBS = ("corpus", "tokenizer", "pack", "pretrain", "finetune", "report")  # in the order of a run
 FOLDER_NAME = "launch"  # in the run's folder: scripts, manifests and logs
-UNSAFE_IN_DIRECTIVES = re.compile(r"[^\w./+,:@=%-]")
+UNSAFE_IN_DIRECTIVES = re.compile(r"[^\w./+,:@=%&|*()\[\]!-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,13 @@ def check_launch(launch: Launch) -> None:
         raise LaunchError(format_problems(launch.recipe.name, problems))
 
 
+def warn_of_unused(launch: Launch, tasks: Sequence[str], reason: str) -> None:
+    """Log which options of sbatch are not used."""
+    options = [f"{name}.options.{key}" for name in tasks for key in getattr(launch.site, name).options]
+    if options:
+        log.warning("not used: %s (%s)", ", ".join(options), reason)
+
+
 def environment_binaries() -> str:
     """The folder of the commands malmoi, torchrun and deepspeed of this environment."""
     return str(Path(sys.executable).parent)
@@ -175,6 +185,7 @@ def render(template: str, **values: Any) -> str:
         "words": lambda words: Plain(shlex.join(words)),
         "comment": lambda text: Plain(" ".join(escape_controls(str(text)).split())),  # on one line
         "directive": _directive,
+        "plain": Plain,
         "mapping": lambda values: Plain(json.dumps(values)),  # JSON is also YAML
     }
     return environment.get_template(template).render(**values)

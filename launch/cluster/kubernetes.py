@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from launch.cluster.jobs import Launch, render
-from launch.cluster.site import FinetuneTask, PretrainTask
+from launch.cluster.jobs import Launch, render, warn_of_unused
+from launch.cluster.site import FinetuneTask, PodSecurity, PretrainTask, Task
 from launch.errors import LaunchError
 
 PORT = 29500
@@ -28,12 +28,12 @@ def kubernetes_files(launch: Launch) -> dict[str, str]:
         LaunchError: the site lacks image, claim or shared folder, or a path is outside the shared folder.
     """
     _check(launch)
+    warn_of_unused(launch, ("prepare", "pretrain", "finetune"), "only Slurm has them")
     jobs = [_pods(launch, verb) for verb in launch.verbs]
-    return {
-        "jobset.yaml": render(
-            "jobset.yaml.j2", launch=launch, name=dns_name(launch.recipe.name), jobs=jobs, caches=CACHES
-        )
-    }
+    values: dict[str, Any] = {"name": dns_name(launch.recipe.name), "jobs": jobs, "caches": CACHES}
+    own = launch.site.k8s.security_context.items()
+    values["security"] = {name: value for name, value in own if name not in get_args(PodSecurity)}  # of the container
+    return {"jobset.yaml": render("jobset.yaml.j2", launch=launch, **values)}
 
 
 def dns_name(name: str) -> str:
@@ -82,7 +82,23 @@ def _pods(launch: Launch, verb: str) -> dict[str, Any]:
     limits = {key: value for key, value in requests.items() if key == "memory"} | gpus
     escaped = {name: _literal(value) for name, value in variables.items()}
     what = {"verb": verb, "pods": pods, "command": list(map(_literal, words)), "variables": escaped}
+    what["pod"] = _pod_fields(launch, task)
     return what | {"requests": requests | gpus, "limits": limits}
+
+
+def _pod_fields(launch: Launch, task: Task) -> dict[str, Any]:
+    """Fields of a pod by the site's keys, without those that are not set."""
+    k8s = launch.site.k8s
+    fields = {
+        "nodeSelector": k8s.node_selector | task.node_selector,
+        "tolerations": [{key: value for key, value in dict(one).items() if value} for one in k8s.tolerations],
+        "imagePullSecrets": [{"name": k8s.pull_secret}] if k8s.pull_secret else [],
+        "serviceAccountName": k8s.service_account,
+        "securityContext": {
+            name: value for name, value in k8s.security_context.items() if name in get_args(PodSecurity)
+        },
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _literal(text: str) -> str:

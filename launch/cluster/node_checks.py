@@ -25,7 +25,7 @@ from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, Table, print_table
 from launch.errors import LaunchError
 from launch.manifest import installed_version
-from pretrain.engine.world import LAUNCHER_VARIABLES, name_interface, wait_for_device
+from pretrain.engine.world import LAUNCHER_VARIABLES, name_interface, own_device, wait_for_device
 
 STORE_SECONDS = 60.0
 VISIBLE_SECONDS = 30.0  # until all must see a file that one has written; NFS caches names for that long
@@ -139,16 +139,11 @@ def describe_process(runs: Path, folder_error: str = "") -> Record:
 
 def _device() -> str:
     """Name of the device that this process would train on, or "not usable" and the reason."""
-    import torch
-
     try:
         kind = find_device("auto", "pretrain.engine.device").type
+        return "cpu" if kind == "cpu" else device_name(own_device(kind, int(os.environ.get("LOCAL_RANK", "0"))))
     except BadInput as error:
         return f"not usable ({error})"
-    number, count = int(os.environ.get("LOCAL_RANK", "0")), torch.accelerator.device_count()
-    if kind != "cpu" and number >= count:
-        return f"not usable (process {number + 1} of this machine, but torch sees only {count} devices)"
-    return "cpu" if kind == "cpu" else device_name(torch.device(kind, number))
 
 
 def _all_reduce_in_time(store: SharedStore) -> Record:
@@ -166,12 +161,10 @@ def _time_all_reduce(store: SharedStore) -> Record:
     import torch.distributed as dist
 
     accelerator = torch.accelerator.current_accelerator(check_available=True)
-    number = int(os.environ["LOCAL_RANK"])
-    device = torch.device(accelerator.type, number) if accelerator else torch.device("cpu")
-    backend, limit = dist.get_default_backend_for_device(device), timedelta(seconds=COLLECTIVE_SECONDS)
+    backend, limit = "gloo", timedelta(seconds=COLLECTIVE_SECONDS)
     try:
-        if accelerator:
-            torch.accelerator.set_device_index(number)
+        device = own_device(accelerator.type, int(os.environ["LOCAL_RANK"])) if accelerator else torch.device("cpu")
+        backend = dist.get_default_backend_for_device(device)
         prefixed = dist.PrefixStore("all-reduce", store.store)
         dist.init_process_group(backend, store=prefixed, rank=store.rank, world_size=store.size, timeout=limit)
         values, durations = torch.ones(REDUCE_BYTES // 4, device=device), []
@@ -185,7 +178,7 @@ def _time_all_reduce(store: SharedStore) -> Record:
         if float(values.min()) != store.size or float(values.max()) != store.size:
             return {"backend": backend, "error": f"the sum of ones over {store.size} processes is wrong"}
         dist.destroy_process_group()
-    except (RuntimeError, LaunchError) as problem:
+    except (RuntimeError, LaunchError, BadInput) as problem:
         return {"backend": backend, "error": str(problem).strip().splitlines()[0][:300]}
     return {"backend": backend, "seconds": min(durations[1:])}
 

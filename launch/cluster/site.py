@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from corpus.documents.section import Section
-from launch.config import Line, Name, Option
+from launch.config import Line, Name, Options
 from launch.errors import LaunchError
 from launch.recipe import read_mapping, validated
 
@@ -22,8 +22,13 @@ File = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]+$")]
 Module = Annotated[str, Field(pattern=r"^\w[\w.,:=/@+-]*$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Interface = Annotated[str, Field(pattern=r"^[\w=^][\w.,:-]*$|^$")]
-Host = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*@)?[A-Za-z0-9._:-]*$")]
+Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]
+Host = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9._:-]*$")]
 Label = Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)?$")]
+Labels = dict[
+    Annotated[str, Field(pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")],
+    Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")],
+]
 Resource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")]
 
 
@@ -35,6 +40,8 @@ class Task(Section):
     gpus: int = Field(0, ge=0, description="GPUs.")
     memory_gb: int | None = Field(None, ge=1, description="GiB of host memory; null: the cluster's default.")
     hours: float = Field(24.0, gt=0, description="Time limit; the job is requeued and resumes after it.")
+    options: Options = Field({}, description="Other options of sbatch: {gres: 'gpu:a100:8', constraint: a100&nvlink}.")
+    node_selector: Labels = Field({}, description="Kubernetes: labels of its nodes, with those of k8s.node_selector.")
 
 
 class PretrainTask(Task, frozen=True, extra="forbid"):
@@ -77,7 +84,28 @@ class SlurmSite(Section):
     account: Name = Field("", description="Account; empty: the user's default.")
     partition: Name = Field("", description="Partition; empty: the cluster's default.")
     qos: Name = Field("", description="Quality of service; empty: the cluster's default.")
-    options: dict[Option, Name] = Field({}, description="Other options of sbatch: {constraint: a100}.")
+    options: Options = Field({}, description="Other options of sbatch, for every stage: {export: NONE}.")
+
+
+class Toleration(Section):
+    """A taint of nodes that pods accept."""
+
+    key: str = Field("", pattern=r"^[A-Za-z0-9./_-]*$", description="Key of the taint; empty: any.")
+    operator: Literal["Equal", "Exists"] = Field("Equal", description="Exists: with any value.")
+    value: str = Field("", pattern=r"^[A-Za-z0-9._-]*$", description="Value of the taint.")
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
+        "", description="Effect of the taint; empty: any."
+    )
+
+
+PodSecurity = Literal[
+    "fsGroup", "fsGroupChangePolicy", "seLinuxChangePolicy", "supplementalGroups", "supplementalGroupsPolicy",
+    "sysctls",
+]  # fmt: skip
+ContainerSecurity = Literal[  # those that a pod has, too, are set for the container
+    "allowPrivilegeEscalation", "appArmorProfile", "capabilities", "privileged", "procMount",
+    "readOnlyRootFilesystem", "runAsGroup", "runAsNonRoot", "runAsUser", "seLinuxOptions", "seccompProfile",
+]  # fmt: skip
 
 
 class KubernetesSite(Section):
@@ -87,13 +115,49 @@ class KubernetesSite(Section):
     claim: Label = Field("", description="PersistentVolumeClaim (ReadWriteMany) to mount at shared.")
     gpu: Resource = Field("nvidia.com/gpu", description="Name of the GPU resource.")
     restarts: int = Field(20, ge=0, description="Maximum restarts of the run after failures.")
+    queue: Label = Field("", description="Local queue of Kueue; empty: no queue.")
+    node_selector: Labels = Field({}, description="Labels of the nodes of all stages.")
+    tolerations: list[Toleration] = Field([], description="Taints of nodes that pods accept.")
+    pull_secret: Label = Field("", description="Secret of the registry of container.image.")
+    service_account: Label = Field("", description="Service account of the pods; empty: the namespace's default.")
+    security_context: dict[PodSecurity | ContainerSecurity, Any] = Field(
+        {}, description="Kubernetes' securityContext: {runAsUser: 1000, fsGroup: 1000, runAsNonRoot: true}."
+    )
 
 
 class HostsSite(Section):
     """Machines that ssh reaches without a password."""
 
-    names: list[Host] = Field([], description="Hosts in rank order; the first one also runs the other stages.")
+    names: list[Host] = Field(
+        [], description="Hosts in rank order, such as gpu1, me@gpu2 or gpu3:2222; the first one also runs other stages."
+    )
+    addresses: dict[Address, Address] = Field(
+        {}, description="Addresses of hosts whose names only ssh resolves: {gpu1: 10.0.0.1}."
+    )
     elastic: bool = Field(False, description="Let torchrun continue with the remaining hosts when one is lost.")
+
+    @model_validator(mode="after")
+    def _check_addresses(self) -> HostsSite:
+        if unknown := self.addresses.keys() - {_split_host(name)[0] for name in self.names}:
+            raise ValueError(f"addresses: {', '.join(sorted(unknown))} not in names")
+        return self
+
+    def address(self, name: str) -> str:
+        """Where the other hosts reach one of ``names``."""
+        host, _ = _split_host(name)
+        return self.addresses.get(host, host)
+
+    @staticmethod
+    def target(name: str) -> str:
+        """One of ``names`` as ssh takes it."""
+        return f"ssh://{name}" if _split_host(name)[1] else name
+
+
+def _split_host(name: str) -> tuple[str, str]:
+    """Host and port of ``[user@]host[:port]``; an IPv6 address, which has several colons, has no port."""
+    host = name.rpartition("@")[2]
+    name, _, port = host.partition(":")
+    return (name, port) if host.count(":") == 1 else (host, "")
 
 
 class Site(Section):

@@ -8,21 +8,26 @@ checkpoint is requeued.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
-from launch.cluster.jobs import Launch, environment_binaries, render
+from launch.cluster.jobs import Launch, environment_binaries, render, warn_of_unused
 from launch.cluster.site import FinetuneTask, PretrainTask, Task
 from launch.errors import LaunchError
-from launch.executors.slurm import time_limit
+from launch.executors.slurm import directives, time_limit
 
 SIGNAL_SECONDS = 300  # before the time limit; Slurm may send it a minute early
 MAX_HANGS = 3  # of pretraining after one checkpoint; more need a person
 MAX_RESTARTS = 50  # of a stage that reached its time limit; each resumes from the finished units
+PER_NODE = "gpus-per-node"
+GPUS = re.compile(r"gpu(?::[A-Za-z][\w.-]*)?(?::(\d+))?(?:\(.*\))?")  # of gres: gpu, gpu:8, gpu:a100:8
 ALL = "all"  # the job that runs every stage
 
 
 def slurm_files(launch: Launch, *, one_job: bool = False) -> dict[str, str]:
     """Texts by file name; ``submit.sh`` submits the others in order."""
+    if one_job:
+        warn_of_unused(launch, ("prepare", "finetune"), "--one-job uses those of pretrain")
     jobs = {ALL: launch.verbs} if one_job else {verb: (verb,) for verb in launch.verbs}
     files = {f"{job}.sbatch": _job(launch, job, verbs) for job, verbs in jobs.items()}
     return files | {"submit.sh": render("submit.sh.j2", launch=launch, jobs=list(jobs))}
@@ -46,7 +51,7 @@ def _job(launch: Launch, job: str, verbs: Sequence[str]) -> str:
 def _directives(launch: Launch, job: str, task: Task) -> list[str]:
     slurm, minutes = launch.site.slurm, math.ceil(task.hours * 60)
     is_array = job != ALL and isinstance(task, FinetuneTask)
-    options: dict[str, object] = {
+    defaults: dict[str, object] = {
         "job-name": f"{launch.recipe.name}-{job}",
         "output": f"{launch.folder}/logs/{job}-{'%A_%a' if is_array else '%j'}.log",
         "open-mode": "append",
@@ -62,8 +67,25 @@ def _directives(launch: Launch, job: str, task: Task) -> list[str]:
         "time": time_limit(task.hours),
         "signal": f"USR1@{min(SIGNAL_SECONDS, minutes * 60 // 3)}",
     }
-    options |= slurm.options
-    return [f"--{name}={value}" for name, value in options.items() if value != ""] + ["--requeue"]
+    given = slurm.options | task.options
+    _check_gpus(launch, task, given)
+    known = {
+        name: value for name, value in defaults.items() if value != "" and not (name == "gres" and PER_NODE in given)
+    }
+    return [*directives(known | given), "--requeue"]
+
+
+def _check_gpus(launch: Launch, task: Task, options: Mapping[str, object]) -> None:
+    """``LaunchError`` if the options ask for another number of GPUs than the site's key."""
+    name = next(name for name in ("pretrain", "finetune", "prepare") if getattr(launch.site, name) is task)
+    for option, prefix in (("gres", ""), (PER_NODE, "gpu:")):
+        parts = [prefix + part for part in str(options.get(option, "")).split(",") if part]
+        count = sum(int(match[1] or 1) for part in parts if (match := GPUS.fullmatch(part)))
+        if count and count != task.gpus:
+            raise LaunchError(
+                f"{option}={options[option]}: {count} GPUs, but {name}.gpus is {task.gpus}; give both the same number "
+                f"in site.yaml, and set {option} only in the options of stages that need it"
+            )
 
 
 def container_prefix(launch: Launch) -> list[str]:

@@ -1,8 +1,8 @@
 """Run a stage on a cluster: its units (``engine_mapper``) or the queue of fine-tuning jobs (``engine_cluster``).
 
 Files and counts are those of ``corpus.documents.units.map_units`` on one machine. The unit folders record what is
-finished, so a resumed run counts right and the engine may change in between. Cost: two starts of Python per task, and a
-failed unit is reported only when the job has ended.
+finished, so a resumed run counts right and the engine may change in between. Tasks that are killed, as for a lack of
+memory, are tried again. Cost: two starts of Python per task, and a failed unit is reported only when the job has ended.
 """
 
 from __future__ import annotations
@@ -97,12 +97,14 @@ def map_on_cluster(
     if len(missing) < len(units):
         log.info("%s: %d of %d were finished earlier", title, len(units) - len(missing), len(units))
     if missing:
-        EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
+        losses = EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
         if missing := missing_units(folder, len(units)):
             failures = [failure for failure in read_failures(home) if failure.number in missing]
             if for_user := next((failure for failure in failures if failure.is_for_user), None):
                 raise BadInput(for_user.message)
-            reason = f"unit {failures[0].number}: {failures[0].message}" if failures else "no task reported a reason"
+            reasons = [f"unit {failure.number}: {failure.message}" for failure in failures]
+            reasons += [f"task {rank}: {loss}" for rank, loss in losses.items()]
+            reason = next(iter(reasons), "no task reported a reason")
             raise LaunchError(
                 f"{len(missing)} of {len(units)} units are missing ({reason}); logs: {home / LOGS_NAME}; "
                 "run the same command again to repeat only these"
@@ -126,8 +128,8 @@ def run_tasks(
         shutil.rmtree(units, ignore_errors=True)
     units.mkdir(parents=True, exist_ok=True)
     packed = partial(_unpack, work=pickle.dumps(work))  # so that the process that starts a task need not import torch
-    EXECUTE[config.engine](config, Plan(packed, numbers, numbers, units, Path.cwd()), home)
-    failures = {failure.number: failure.message for failure in read_failures(home)}
+    losses = EXECUTE[config.engine](config, Plan(packed, numbers, numbers, units, Path.cwd()), home)
+    failures = losses | {failure.number: failure.message for failure in read_failures(home)}
     failed = [number for number in numbers if number not in finished_units(units)]
     problems = [
         f"task {number}: {failures.get(number, 'reported no reason')} (logs: {home / LOGS_NAME})" for number in failed

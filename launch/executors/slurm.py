@@ -1,7 +1,8 @@
 """Slurm: submit one job array, then wait until it has left the queue.
 
 The job's name holds the digest of the plan, so a command that was stopped and started again finds its own job and
-waits for it instead of submitting a second one. Cost: one ``squeue`` call every few seconds.
+waits for it instead of submitting a second one. The batch script tries a killed task again; a task that Slurm itself
+has ended is reported at the next look. Cost: one ``squeue`` call every few seconds.
 """
 
 from __future__ import annotations
@@ -14,19 +15,36 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from corpus.documents.atomic_files import atomic_write
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
-from launch.executors.task import LOGS_NAME, Plan, finished_units, write_plan
+from launch.executors.task import (
+    KILLED,
+    LOGS_NAME,
+    MAX_ATTEMPTS,
+    MEMORY_ADVICE,
+    Plan,
+    finished_units,
+    read_failures,
+    write_plan,
+)
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 10.0
 VISIBLE_SECONDS = 90.0  # network file systems show new names after up to a minute
 UNREACHABLE_SECONDS = 1_800.0  # how long the controller may not answer
+FAILED_SECONDS = 15.0  # how long reasons of failed tasks may take to become visible
+ENDED = {  # states of ended tasks, with what to do; the others are those of tasks in the queue
+    "COMPLETED": "",
+    "FAILED": f"see its log; a killed task: {MEMORY_ADVICE}",
+    "OUT_OF_MEMORY": "raise launch.mem_gb_per_cpu",
+    "TIMEOUT": "raise launch.slurm.hours",
+    **dict.fromkeys(("BOOT_FAIL", "CANCELLED", "DEADLINE", "NODE_FAIL", "PREEMPTED"), "run the same command again"),
+}
 UNSAFE = re.compile(r"[^\w./+,:@=-]")  # characters with a meaning in a batch script
 
 
@@ -39,8 +57,11 @@ def check_slurm() -> None:
         raise LaunchError("launch.engine=slurm cannot start inside a task of a job array; run malmoi on a login node")
 
 
-def execute_on_slurm(config: LaunchConfig, plan: Plan, home: Path) -> None:
-    """Submit a job array, or find the one of a command that was stopped, and wait for it."""
+def execute_on_slurm(config: LaunchConfig, plan: Plan, home: Path) -> dict[int, str]:
+    """Submit a job array, or find the one of a command that was stopped, and wait for it.
+
+    Returns why, for each task that did not complete.
+    """
     name = job_name(home)
     if is_queued(name):
         log.info("job %s is already in the queue; waiting for it", name)
@@ -48,7 +69,9 @@ def execute_on_slurm(config: LaunchConfig, plan: Plan, home: Path) -> None:
         write_plan(home, plan)
         submit(home, min(config.tasks, len(plan.missing)), config)
     try:
-        wait(name, lambda: finished_units(plan.folder).issuperset(plan.missing))
+        return wait(
+            name, lambda: finished_units(plan.folder).issuperset(plan.missing), lambda: bool(read_failures(home))
+        )
     except KeyboardInterrupt:
         log.warning(
             "job %s keeps running; the same command waits for it again, `scancel --name=%s` cancels it", name, name
@@ -75,21 +98,38 @@ def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
         "cpus-per-task": config.cpus_per_task,
         "mem-per-cpu": f"{config.mem_gb_per_cpu}G",
         "time": time_limit(config.slurm.hours),
-        **({"gpus": config.gpus_per_task} if config.gpus_per_task else {}),
+        **({"gpus": config.gpus_per_task} if config.gpus_per_task and "gres" not in config.slurm.options else {}),
         **config.slurm.options,
     }
-    lines = ["#!/bin/bash", *(f"#SBATCH --{name}={value}" for name, value in options.items()), "#SBATCH --requeue"]
+    lines = ["#!/bin/bash", *(f"#SBATCH {directive}" for directive in directives(options)), "#SBATCH --requeue"]
     lines += [config.slurm.setup] if config.slurm.setup else []
     lines += [
         f"export PATH={binaries}:$PATH",
         'export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"',  # srun does not take it from sbatch
-        f"srun python -m launch.executors.task {home} $SLURM_ARRAY_TASK_ID {tasks}",
+        f"for attempt in {' '.join(map(str, range(1, MAX_ATTEMPTS + 1)))}; do",
+        f"    srun --export=ALL python -m launch.executors.task {home} $SLURM_ARRAY_TASK_ID {tasks} && exit",
+        "    status=$?",
+        f"    [ $status -eq {KILLED} ] || exit $status",
+        f'    echo "attempt $attempt of {MAX_ATTEMPTS}: the task was killed, {MEMORY_ADVICE}"',
+        "done",
+        "exit $status",
     ]
     script = home / "job.sbatch"
     atomic_write(script, "\n".join(lines) + "\n")
     (home / LOGS_NAME).mkdir(exist_ok=True)
     if code := subprocess.run(["sbatch", str(script)], check=False).returncode:
         raise LaunchError(f"sbatch rejected {script} with status {code}; its message is above")
+
+
+def directives(options: Mapping[str, object]) -> list[str]:
+    """Options of sbatch; true: without a value. One that a setting has emptied is left out, and the log names it.
+
+    >>> directives({"constraint": "a100&nvlink", "exclusive": True})
+    ['--constraint=a100&nvlink', '--exclusive']
+    """
+    if dropped := [name for name, value in options.items() if value == ""]:
+        log.info("sbatch options left out, because a setting is empty: %s", ", ".join(dropped))
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items() if value != ""]
 
 
 def time_limit(hours: float) -> str:
@@ -104,34 +144,52 @@ def time_limit(hours: float) -> str:
 
 def is_queued(name: str) -> bool:
     """Whether a job of that name is pending or running."""
-    return bool(_queue(name))
+    return any(state not in ENDED for state, _ in _tasks(name).values())
 
 
-def wait(name: str, is_done: Callable[[], bool]) -> None:
-    """Return when the job has left the queue and its files are visible, or all files have been visible for a while."""
+def wait(name: str, is_done: Callable[[], bool], has_failed: Callable[[], bool]) -> dict[int, str]:
+    """Return when the job has left the queue and its files are visible, or all files have been visible for a while.
+
+    The result has a reason for each task that did not complete; it is also logged as soon as Slurm reports it.
+    """
     logged: Counter[str] = Counter()
+    losses: dict[int, str] = {}
     done_since: float | None = None
-    while states := _queue(name):
+    while states := _queue(name, losses):
         if states != logged:
             log.info("%s: %s", name, ", ".join(f"{n} {state}" for state, n in sorted(states.items())))
             logged = states
         done_since = (done_since or time.monotonic()) if is_done() else None
         if done_since is not None and time.monotonic() - done_since > VISIBLE_SECONDS:
             log.warning("%s: all units are finished; `scancel --name=%s` cancels the rest of the job", name, name)
-            return
+            return losses
         time.sleep(POLL_SECONDS)
-    deadline = time.monotonic() + VISIBLE_SECONDS
-    while not is_done() and time.monotonic() < deadline:
-        time.sleep(min(POLL_SECONDS, VISIBLE_SECONDS))
+    patience = min(FAILED_SECONDS, VISIBLE_SECONDS) if losses else VISIBLE_SECONDS
+    deadline = time.monotonic() + patience
+    while not is_done() and not (losses and has_failed()) and time.monotonic() < deadline:
+        time.sleep(min(POLL_SECONDS, patience))
+    return losses
 
 
-def _queue(name: str) -> Counter[str]:
-    """States and reasons of the tasks in the queue, such as "PENDING (Priority)"; retries until Slurm answers."""
-    command = ["squeue", "--noheader", f"--name={name}", "--format=%T (%r)"]
+def _queue(name: str, losses: dict[int, str]) -> Counter[str]:
+    """States and reasons of the tasks in the queue, such as "PENDING (Priority)"; adds tasks that failed to losses."""
+    tasks = _tasks(name)
+    for number, (state, _) in tasks.items():
+        if ENDED.get(state) and number not in losses:
+            losses[number] = f"Slurm ended it as {state} ({ENDED[state]})"
+            log.warning("%s: task %d: %s", name, number, losses[number])
+    return Counter(f"{state} ({reason})" for state, reason in tasks.values() if state not in ENDED)
+
+
+def _tasks(name: str) -> dict[int, tuple[str, str]]:
+    """State and reason of each task of the newest job of that name that Slurm still knows; asks until it answers."""
+    command = ["squeue", "--noheader", "--array", "--states=all", f"--name={name}", "--format=%F %K %T %r"]
     no_answer_since = time.monotonic()
     while (answer := subprocess.run(command, capture_output=True, text=True)).returncode:
         log.warning("squeue: %s", answer.stderr.strip() or f"status {answer.returncode}")
         if time.monotonic() - no_answer_since > UNREACHABLE_SECONDS:
             raise LaunchError(f"squeue does not answer; job {name} keeps running; the same command waits for it again")
         time.sleep(POLL_SECONDS)
-    return Counter(line.strip() for line in answer.stdout.splitlines() if line.strip())
+    lines = [line.split(maxsplit=3) for line in answer.stdout.splitlines() if line.strip()]
+    newest = max((int(job) for job, *_ in lines), default=0)
+    return {int(number): (state, reason) for job, number, state, reason in lines if int(job) == newest}

@@ -43,7 +43,14 @@ PLAN_NAME = "plan.pickle"
 FAILURES_NAME, LOGS_NAME = "failures", "logs"
 WORK = "work"  # last argument of the process that does the work
 FAILED = 3  # exit status: a failure file says why
+KILLED = 128 + signal.SIGKILL  # exit status of a task whose work was killed, as shells and srun report it
+MAX_ATTEMPTS = 3  # of a task that is killed: its first and its retries, each in new processes
+MEMORY_ADVICE = "usually too little memory: raise launch.mem_gb_per_cpu"
 FRAMES_SHOWN = 6
+
+
+class TaskKilled(LaunchError):
+    """The process that does the work was killed; the task may be tried again."""
 
 
 class Plan(NamedTuple):
@@ -166,7 +173,12 @@ def read_counts(folder: Path, units: int) -> list[dict[str, Any]]:
 
 
 def start_task(home: Path, rank: int, tasks: int) -> None:
-    """Run the task in its own process and wait for it; ``LaunchError`` if units are left; a file holds the reason."""
+    """Run the task in its own process and wait for it.
+
+    Raises:
+        TaskKilled: the process was killed.
+        LaunchError: units are left for another reason. In both cases, a file holds the reason.
+    """
     plan = read_plan(home)
     if not plan.directory.is_dir():
         raise LaunchError(f"{plan.directory}: not on this node; start malmoi in a folder that every node sees")
@@ -181,11 +193,12 @@ def start_task(home: Path, rank: int, tasks: int) -> None:
     unfinished = next((number for number in plan.missing[rank::tasks] if not _is_finished(plan, number)), None)
     if unfinished is None:
         return
+    is_killed = status == -signal.SIGKILL
     if status != FAILED:
-        hint = " (usually too little memory: raise launch.mem_gb_per_cpu)" if status == -signal.SIGKILL else ""
+        hint = f" ({MEMORY_ADVICE})" if is_killed else ""
         ended = f"status {status}" if status >= 0 else signal.Signals(-status).name + hint
         write_failure(home, Failure(unfinished, False, f"its process ended with {ended}"))
-    raise LaunchError(f"task {rank} of {tasks} failed; the reason is in {home}")
+    raise (TaskKilled if is_killed else LaunchError)(f"task {rank} of {tasks} failed; the reason is in {home}")
 
 
 def run_task(home: Path, rank: int, tasks: int) -> int:
@@ -240,7 +253,7 @@ def main(arguments: Sequence[str]) -> int:
         start_task(Path(home), int(rank), int(tasks))
     except LaunchError as error:
         log.error("%s", error)
-        return 1
+        return KILLED if isinstance(error, TaskKilled) else 1
     return 0
 
 

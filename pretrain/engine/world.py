@@ -127,7 +127,7 @@ def join_world(requested: DeviceName = "auto", hang_minutes: float = 0.0) -> Ite
     launched = len(given) == len(LAUNCHER_VARIABLES)
     device = find_device(requested, "pretrain.engine.device")
     if device.type != "cpu":
-        device = _own_device(device.type, int(os.environ["LOCAL_RANK"]) if launched else 0)
+        device = own_device(device.type, int(os.environ["LOCAL_RANK"]) if launched else 0)
     elif launched and "OMP_NUM_THREADS" not in os.environ:
         # deepspeed, unlike torchrun, sets no number of threads
         processes = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ["WORLD_SIZE"]
@@ -179,8 +179,11 @@ def explained_loss(world: World) -> Iterator[None]:
         ) from error
 
 
-def _own_device(kind: str, number: int) -> torch.device:
-    """The device of process ``number`` of this machine: that of its number, or the only one that it sees."""
+def own_device(kind: str, number: int) -> torch.device:
+    """The device of process ``number`` of this machine: that of its number, or the only one that it sees.
+
+    ``BadInput`` if there is none.
+    """
     devices = torch.accelerator.device_count()
     if devices == 1:  # srun --gpus-per-task=1 shows each process its own device
         return torch.device(kind, 0)

@@ -66,9 +66,9 @@ def deepspeed_group(world: World) -> Iterator[None]:
     """The process group of DeepSpeed, without its shared-memory collective for CPUs, which needs a compiler."""
     if world.device.type == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")  # avoids a warning about missing GPUs
-    is_alone, linear = "LOCAL_RANK" not in os.environ, nn.functional.linear
-    if is_alone:
-        os.environ["LOCAL_RANK"] = "0"  # DeepSpeed reads it; removed below, as other libraries would assume a launcher
+    given, linear = os.environ.get("LOCAL_RANK"), nn.functional.linear
+    if given is None or world.device.type == "cuda":  # DeepSpeed reads its device from it, whatever else is visible
+        os.environ["LOCAL_RANK"] = str(world.device.index or 0)
     try:
         if not dist.is_initialized():
             dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -83,8 +83,10 @@ def deepspeed_group(world: World) -> Iterator[None]:
     finally:
         deepspeed.comm.destroy_process_group()  # the group of torch and those that DeepSpeed derived from it
         nn.functional.linear = linear  # ZeRO 3 leaves its own version there, which rounds differently
-        if is_alone:
-            os.environ.pop("LOCAL_RANK", None)
+        if given is None:
+            os.environ.pop("LOCAL_RANK", None)  # other libraries would assume a launcher
+        else:
+            os.environ["LOCAL_RANK"] = given
 
 
 class ZeroEngine:

@@ -2,14 +2,18 @@
 
 | device | operations per second | source |
 |---|---|---|
-| known GPU | peak of its datasheet x ``MFU`` | ``PEAK_TFLOPS``; usual MFU of small models on one GPU |
-| other GPU | ``UNKNOWN_GPU_FLOPS`` x ``MFU`` | a GPU of the middle range |
+| V100 | peak x 25 to 40 % | NVIDIA DeepLearningExamples: BERT-large 43 % |
+| A100 | peak x 25 to 40 % | MosaicML examples: BERT-base 24 %; NVIDIA DeepLearningExamples: BERT-large 45 % |
+| Hopper and newer | peak x 25 to 30 % | ModernBERT-base on H100 25 % (arXiv 2412.13663); AzNeoBERT on H200 24 to 27 % |
+| other known GPU | peak x 25 to 40 % | as A100 |
+| unknown GPU | ``UNKNOWN_GPU_FLOPS`` | a GPU of the middle range |
 | CPU | measured: training steps of a model with the widths of the recipe (``cpu_speed``) | this machine |
 | CPU, fine-tuning | matrix products of one core x ``CPU_SHARE`` | measured for the demo on two cores |
 
 On a CPU, a step has a fixed part (the update of the weights and the overhead of each operation) and a part that grows
-with the tokens, so both are measured. On a GPU, the MFU contains both. The model is exact to about 25 % on a quiet
-machine. Everything except ``cpu_speed`` works without torch.
+with the tokens, so both are measured. On a GPU, the share of the peak (MFU) contains both; plans show both ends of its
+range, single estimates use the middle. The model is exact to about 25 % on a quiet machine. Peaks are those of
+NVIDIA's datasheets (``PEAK_TFLOPS``). Everything except ``cpu_speed`` works without torch.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 import re
 import time
 from functools import lru_cache
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from pretrain.batching.masking import most_predictions
@@ -51,9 +56,9 @@ PEAK_TFLOPS: dict[str, tuple[float, float, float | None]] = {
     r"RTX 5090": (104.8, 209.5, 209.5),
 }
 PRECISIONS = ("fp32", "fp16", "bf16")
-MFU = 0.4  # share of the peak that is useful work, of a small model on one GPU
-MFU_RANGE = (0.25, MFU)  # of large models on many GPUs; ModernBERT's published hours are at .25 (arXiv 2412.13663)
-UNKNOWN_GPU_FLOPS = 60e12
+MFU_RANGE, MFU_RANGE_OF_HOPPER = (0.25, 0.40), (0.25, 0.30)
+HOPPER_AND_NEWER = re.compile(r"G?[HB]\d+\b.*")
+UNKNOWN_GPU_FLOPS = 20e12  # of useful work
 CPU_FLOPS = 40e9  # of one core, if torch is not installed
 CPU_SHARE = 0.4  # of the speed of a core's matrix products, in fine-tuning
 PROBE_LAYERS, PROBE_FLOPS, PROBE_ROUNDS = 3, 6e10, 5  # FLOP of one pass: less than a second of a core
@@ -73,7 +78,12 @@ class Speed(NamedTuple):
 def gpu_speed(device_name: str, precision: str, devices: int = 1) -> Speed | None:
     """Speed of GPUs, None if their peak is not known."""
     peak = peak_flops(device_name, precision)
-    return None if peak is None else Speed(devices * MFU * peak)
+    return None if peak is None else Speed(devices * fmean(mfu_range(device_name)) * peak)
+
+
+def mfu_range(device_name: str) -> tuple[float, float]:
+    """Lowest and highest share of a GPU's peak that encoders usually reach in training."""
+    return MFU_RANGE_OF_HOPPER if HOPPER_AND_NEWER.fullmatch(_model_name(device_name)) else MFU_RANGE
 
 
 def cpu_speed(config: PretrainConfig, vocab_size: int, processes: int = 1) -> Speed:
@@ -91,10 +101,14 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 
     None if it is not known, as for CPUs and slices of a GPU.
     """
-    name = re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
+    name = _model_name(device_name)
     peaks = next((peaks for pattern, peaks in PEAK_TFLOPS.items() if re.fullmatch(pattern, name)), (None,) * 3)
     peak = peaks[PRECISIONS.index(precision)]
     return None if peak is None else peak * 1e12
+
+
+def _model_name(device_name: str) -> str:
+    return re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
 
 
 def _probe(config: PretrainConfig, vocab_size: int) -> tuple[PretrainConfig, int]:

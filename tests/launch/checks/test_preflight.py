@@ -24,7 +24,7 @@ from launch.recipe import load_recipe
 from pretrain.metrics.device_speed import Speed
 
 LAPTOP = Machine(cores=2, memory=8 * GIB, gpu=None, devices=1)
-CLUSTER = Machine(cores=64, memory=512 * GIB, gpu=989e12, devices=8)
+CLUSTER = Machine(cores=64, memory=512 * GIB, gpu=272e12, devices=8)
 
 
 def problems_of(

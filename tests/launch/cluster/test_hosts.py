@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from launch.cluster.hosts import hosts_files
 from launch.cluster.jobs import plan_launch
@@ -32,6 +33,27 @@ def site_of(**settings: object) -> Site:
 def test_the_hostfile_has_a_slot_for_each_process(tmp_path: Path) -> None:
     files = hosts_files(plan_launch("smoke", [], site_of(pretrain={"gpus": 4}), tmp_path))
     assert files["hostfile"] == "gpu1 slots=4\nme@gpu2 slots=4\n"
+
+
+@pytest.mark.parametrize("elastic", [False, True])
+def test_ports_are_for_ssh_only_and_addresses_for_names_that_do_not_resolve(elastic: bool, tmp_path: Path) -> None:
+    names = ["gpu1:2222", "me@gpu2", "me@gpu3:2223", "fd00::4"]
+    hosts = {"names": names, "addresses": {"gpu1": "10.0.0.1", "gpu3": "10.0.0.3"}, "elastic": elastic}
+    launch = plan_launch("smoke", [], site_of(hosts=hosts, pretrain={"gpus": 0}), tmp_path / "runs", ["pretrain"])
+    (launch.folder / "logs").mkdir(parents=True)
+    for name, text in hosts_files(launch).items():
+        (launch.folder / name).write_text(text)
+    (tmp_path / "bin").mkdir()
+    ssh = '#!/bin/bash\nwhile [[ $1 == -* ]]; do shift 2; done\necho "$@" >> "$CALLS"\n'
+    (tmp_path / "bin" / "ssh").write_text(ssh)
+    (tmp_path / "bin" / "ssh").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls")}
+    subprocess.run(["bash", str(launch.folder / "run.sh")], check=True, env=environment, capture_output=True)
+    calls = [line.split() for line in (tmp_path / "calls").read_text().splitlines() if "node.sh" in line]
+    targets = ["ssh://gpu1:2222", "me@gpu2", "ssh://me@gpu3:2223", "fd00::4"]
+    addresses = ["10.0.0.1", "gpu2", "10.0.0.3", "fd00::4"]
+    ends = [[f"{rank}", "4", "10.0.0.1", address] for rank, address in enumerate(addresses)]
+    assert sorted((call[0], call[-4:]) for call in calls) == sorted(zip(targets, ends, strict=True))
 
 
 @pytest.mark.parametrize("launcher", SETTINGS)
@@ -65,11 +87,17 @@ def test_values_are_single_words_in_the_commands_of_hosts(value: str, launcher: 
             {"hosts": {"names": ["a"], "elastic": True}, "launcher": "deepspeed"},
             "hosts.elastic needs launcher: torchrun",
         ),
+        ({"hosts": {"names": ["a:22"]}, "launcher": "deepspeed"}, "a:22: launcher: deepspeed takes no ports"),
     ],
 )
 def test_contradicting_settings_are_reported(settings: dict, message: str, tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match=message):
         hosts_files(plan_launch("smoke", [], site_of(**settings), tmp_path))
+
+
+def test_an_address_of_an_unknown_host_is_refused() -> None:
+    with pytest.raises(ValidationError, match="gpu9 not in names"):
+        site_of(hosts={"names": ["gpu1:22"], "addresses": {"gpu9": "10.0.0.9"}})
 
 
 @pytest.fixture(scope="module")

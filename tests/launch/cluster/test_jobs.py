@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -39,7 +40,12 @@ def fake_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    (folder / "scontrol").write_text("#!/bin/bash\necho first-host\necho second-host\n")
+    (folder / "scontrol").write_text(
+        '#!/bin/bash\n[ "$2" = hostnames ] && printf "first-host\nsecond-host\n"\n'
+        '[ "$2" = node ] && echo "NodeName=$3 Arch=x86_64" && echo "   NodeAddr=10.0.0.${#3} NodeHostName=$3"\n'
+    )
+    (folder / "getent").write_text('#!/bin/bash\n[ "$RESOLVES" = yes ]\n')
+    (folder / "getent").chmod(0o755)
     (folder / "scontrol").chmod(0o755)
     monkeypatch.setattr("launch.cluster.slurm.environment_binaries", lambda: str(folder))
     return folder
@@ -51,6 +57,7 @@ def run_script(text: str, folder: Path, **variables: str) -> list[list[str]]:
     calls.unlink(missing_ok=True)
     slurm = {"SLURM_JOB_ID": "7", "SLURM_NNODES": "2", "SLURM_NODEID": "0", "SLURMD_NODENAME": "first-host"}
     slurm |= {"SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "first-host,second-host", "CALLS": str(calls)}
+    slurm |= {"RESOLVES": "yes"}
     environment = os.environ | slurm | variables
     done = subprocess.run(["bash"], input=text, text=True, env=environment, capture_output=True, cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -114,6 +121,67 @@ def test_pretraining_meets_at_the_first_host(tmp_path: Path, fake_commands: Path
     assert {"#SBATCH --nodes=2", "#SBATCH --gres=gpu:4", "#SBATCH --requeue", "#SBATCH --signal=USR1@300"} <= set(
         script.splitlines()
     )
+
+
+def test_names_that_do_not_resolve_are_replaced_by_the_addresses_that_slurm_has(
+    tmp_path: Path, fake_commands: Path
+) -> None:
+    script = slurm_files(plan_launch("smoke", [], Site(), tmp_path / "runs"))["pretrain.sbatch"]
+    (call,) = run_script(script, tmp_path, SLURMD_NODENAME="second-host", RESOLVES="no")
+    assert {"--rdzv-endpoint=10.0.0.10:20007", "--local-addr=10.0.0.11"} <= set(call)
+
+
+def directives_of(folder: Path, site: dict[str, Any], **how: bool) -> dict[str, set[str]]:
+    files = slurm_files(plan_launch("smoke", [], Site(**site), folder / "runs"), **how)
+    lines = {name: set(text.splitlines()) for name, text in files.items() if name.endswith(".sbatch")}
+    return {
+        name.removesuffix(".sbatch"): {line for line in found if "#SBATCH" in line} for name, found in lines.items()
+    }
+
+
+def test_each_stage_has_its_own_options(tmp_path: Path) -> None:
+    pretrain = {"gres": "gpu:a100:8", "constraint": "a100&nvlink", "qos": "long", "exclusive": True}
+    site = {
+        "slurm": {"account": "nlp", "options": {"export": "NONE", "account": "all"}},
+        "prepare": {"options": {"qos": "cpu", "account": "text"}},
+        "pretrain": {"gpus": 8, "options": pretrain},
+        "finetune": {"gpus": 1, "options": {"gres": "gpu:a100:1", "mem": ""}, "memory_gb": 9},
+    }
+    found = directives_of(tmp_path, site)
+    for verb in ("corpus", "tokenizer", "pack", "report"):
+        assert {"#SBATCH --qos=cpu", "#SBATCH --account=text", "#SBATCH --export=NONE"} <= found[verb]
+        assert not any("gres" in line for line in found[verb])
+    wanted = {"gres=gpu:a100:8", "constraint=a100&nvlink", "qos=long", "exclusive", "account=all", "export=NONE"}
+    assert {f"#SBATCH --{option}" for option in wanted} <= found["pretrain"]
+    assert "#SBATCH --gres=gpu:a100:1" in found["finetune"]
+
+
+def test_options_that_are_not_used_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    directives_of(tmp_path, {"finetune": {"options": {"mem": "", "nice": "5"}}}, one_job=True)
+    assert "not used: finetune.options.mem, finetune.options.nice (--one-job uses those of pretrain)" in caplog.messages
+    directives_of(tmp_path, {"pretrain": {"options": {"mem": ""}}})
+    assert "sbatch options left out, because a setting is empty: mem" in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("site", "message"),
+    [
+        ({"slurm": {"options": {"gres": "gpu:a100:8"}}}, "gres=gpu:a100:8: 8 GPUs, but prepare.gpus is 0"),
+        ({"pretrain": {"gpus": 4, "options": {"gres": "gpu:8,nvme:100"}}}, "8 GPUs, but pretrain.gpus is 4"),
+        ({"finetune": {"options": {"gpus-per-node": "a100:2"}}}, "2 GPUs, but finetune.gpus is 1; give both the same"),
+    ],
+)
+def test_gpus_of_options_and_keys_agree(site: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match=message):
+        directives_of(tmp_path, site)
+
+
+@pytest.mark.parametrize("name", ["array", "job-name", "nodes", "output"])
+def test_options_that_the_jobs_depend_on_are_refused(name: str) -> None:
+    for section in ("slurm", "pretrain"):
+        with pytest.raises(ValidationError, match=f"{name}: set by malmoi"):
+            Site.model_validate({section: {"options": {name: "3"}}})
 
 
 FAILED = {  # hangs before the newest checkpoint and after it, what the failed training wrote, whether it is requeued

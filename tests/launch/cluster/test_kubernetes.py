@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import kubernetes_validate
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from launch.cluster.jobs import plan_launch
 from launch.cluster.kubernetes import dns_name, kubernetes_files
-from launch.cluster.site import Site
+from launch.cluster.site import ContainerSecurity, PodSecurity, Site
 from launch.errors import LaunchError
 
 VERSION = "1.30"  # of Kubernetes
 HOSTILE = ["$(HOME)", '": [', "a\nb: c", "{{ x }}", "- x", "*anchor", "가나다 #", "'", "\\", "null", "1e3"]
+
+
+PLACED = {
+    "claim": "text",
+    "queue": "nlp-queue",
+    "node_selector": {"cloud.example/pool": "nlp"},
+    "tolerations": [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "team", "value": "nlp"},
+    ],
+    "pull_secret": "registry",
+    "service_account": "trainer",
+    "security_context": {
+        "runAsUser": 1000, "runAsNonRoot": True, "fsGroup": 2000, "supplementalGroups": [3000],
+        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+}  # fmt: skip
 
 
 def manifest(folder: Path, overrides: list[str] | None = None, **settings: Any) -> dict[str, Any]:
@@ -56,6 +75,7 @@ def jobs_of(jobset: dict[str, Any]) -> dict[str, dict[str, Any]]:
         {},
         {"pretrain": {"nodes": 2, "gpus": 8, "memory_gb": 400}, "finetune": {"tasks": 4}, "port": 29600},
         {"local": "/scratch", "interface": "ib0", "environment": {"HF_HUB_OFFLINE": "1"}},
+        {"k8s": PLACED, "pretrain": {"node_selector": {"gpu": "h100"}}},
     ],
 )
 def test_the_manifest_follows_the_published_schemas(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -65,6 +85,53 @@ def test_the_manifest_follows_the_published_schemas(settings: dict[str, Any], tm
     assert lost(made, JobsetV1alpha2JobSet.from_dict(made).to_dict()) == []  # it passes over keys that it does not know
     for job in jobs_of(made).values():
         kubernetes_validate.validate(job, VERSION, strict=True)
+
+
+def test_pods_run_where_and_as_whom_the_site_says(tmp_path: Path) -> None:
+    """The restricted standard of Kubernetes' pod security: fsGroup is of the pod, the others are of the container."""
+    made = manifest(tmp_path, k8s=PLACED, pretrain={"node_selector": {"gpu": "h100"}})
+    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "nlp-queue"}
+    pods = {name: job["spec"]["template"]["spec"] for name, job in jobs_of(made).items()}
+    assert pods["corpus"]["nodeSelector"] == PLACED["node_selector"]
+    assert pods["pretrain"]["nodeSelector"] == {"cloud.example/pool": "nlp", "gpu": "h100"}
+    for pod in pods.values():
+        assert pod["tolerations"] == [
+            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+            {"key": "team", "operator": "Equal", "value": "nlp"},
+        ]
+        assert (pod["imagePullSecrets"], pod["serviceAccountName"]) == ([{"name": "registry"}], "trainer")
+        assert pod["securityContext"] == {"fsGroup": 2000, "supplementalGroups": [3000]}
+        [container] = pod["containers"]
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert container["securityContext"].keys() | pod["securityContext"].keys() == PLACED["security_context"].keys()
+
+
+def test_fields_of_the_security_context_are_those_of_kubernetes() -> None:
+    """Without the options of Windows."""
+    from kubeflow_trainer_api.models.io_k8s_api_core_v1_pod_security_context import IoK8sApiCoreV1PodSecurityContext
+    from kubeflow_trainer_api.models.io_k8s_api_core_v1_security_context import IoK8sApiCoreV1SecurityContext
+
+    pod, container = (
+        {field.alias or name for name, field in model.model_fields.items()} - {"windowsOptions"}
+        for model in (IoK8sApiCoreV1PodSecurityContext, IoK8sApiCoreV1SecurityContext)
+    )
+    assert set(get_args(PodSecurity)) == pod - container
+    assert set(get_args(ContainerSecurity)) == container
+
+
+@pytest.mark.parametrize(
+    "k8s",
+    [
+        {"security_context": {"runAsUsr": 1000}},
+        {"tolerations": [{"keys": "gpu"}]},
+        {"tolerations": [{"key": "gpu", "effect": "Never"}]},
+        {"node_selector": {"a b": "c"}},
+        {"queue": "Not A Name"},
+    ],
+)
+def test_values_that_kubernetes_would_refuse_are_refused(k8s: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Site.model_validate({"k8s": k8s})
 
 
 def test_the_schemas_notice_a_wrong_key(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from launch.cluster import node_checks
 from launch.cluster.node_checks import describe_process, find_problems
 from tests.command import run_command
 from tests.hosts import Host, ip, network_of
@@ -110,6 +112,20 @@ def test_silent_processes_and_unusable_devices_are_problems() -> None:
     assert list(find_problems([record("node-a"), None])) == ["rank 1 did not answer"]
     unusable = record("node-a", versions=VERSIONS | {"device": "not usable (torch sees none)"})
     assert list(find_problems([unusable])) == ["node-a: device not usable (torch sees none)"]
+
+
+def test_a_process_uses_the_only_device_that_it_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``srun --gpus-per-task=1``: the fourth process of a node sees its own GPU, as number 0."""
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setattr(node_checks, "find_device", lambda asked, key: torch.device("cuda"))
+    monkeypatch.setattr(node_checks, "device_name", lambda device: f"GPU {device.index}")
+    devices = {}
+    for count in (1, 2, 4):
+        monkeypatch.setattr(torch.accelerator, "device_count", lambda count=count: count)
+        monkeypatch.setattr(torch.accelerator, "set_device_index", lambda number: None)
+        devices[count] = describe_process(tmp_path)["versions"]["device"]
+    assert (devices[1], devices[4]) == ("GPU 0", "GPU 3")
+    assert devices[2].startswith("not usable (process 4 of this machine has no device: torch finds 2")
 
 
 def test_a_process_describes_its_node(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.hosts import until
@@ -154,6 +155,35 @@ def test_two_commands_queue_a_model_of_the_paper(cluster: Slurm, tmp_path: Path)
     assert queued["corpus"]["JobState"] in ("PENDING", "RUNNING")
     assert [name for name, job in queued.items() if "(unfulfilled)" in job["Dependency"]] == list(jobs)[1:]
     assert "gpu" in queued["pretrain"]["TresPerNode"]
+
+
+@pytest.mark.slow
+def test_a_job_without_an_exported_environment_has_its_own_options(cluster: Slurm, tmp_path: Path) -> None:
+    site = "slurm: {options: {export: NONE}}\nprepare: {cpus: 1, hours: 0.5, options: {nice: '7'}}\n"
+    (tmp_path / "site.yaml").write_text(site)
+    output = malmoi(cluster, tmp_path, "launch", "slurm", "smoke", *TINY, "--stages", "corpus", "--submit")
+    job = wait_for(cluster, output.split("job ")[1].split()[0])
+    assert job["JobState"] == "COMPLETED", log_of(tmp_path, f"corpus-{job['JobId']}")
+    assert int(job["Nice"]) == 7
+
+
+@pytest.mark.slow
+def test_the_engine_tries_a_killed_task_again_without_an_exported_environment(cluster: Slurm, tmp_path: Path) -> None:
+    settings = ("engine=slurm", "tasks=1", "mem_gb_per_cpu=1", "slurm={hours: 0.5, options: {export: NONE}}")
+    command = [MALMOI, "corpus", "smoke", *TINY, *(f"launch.{setting}" for setting in settings)]
+
+    def tasks() -> list[psutil.Process]:
+        numbers = [number for host in cluster.hosts for number in host.processes("-m launch.executors.task")]
+        found = [psutil.Process(number) for number in numbers]
+        return [task for task in found if "python" in task.name() and task.cmdline()[-1] != "work"]
+
+    with subprocess.Popen(command, env=cluster.environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
+        until(lambda: bool(tasks()), LONG)
+        killed = tasks()[0]
+        killed.kill()
+        _, errors = running.communicate(timeout=LONG)
+    assert running.returncode == 0, errors
+    assert (tmp_path / "runs" / "smoke" / "corpus" / "manifest.json").is_file()
 
 
 @pytest.mark.slow

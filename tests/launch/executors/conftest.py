@@ -58,6 +58,15 @@ def die_in_the_second(unit, scratch, *, work, flag):
         os.kill(os.getpid(), signal.SIGKILL)
     return counts
 
+def lose_the_task(unit, scratch, *, work, flag, number=None):
+    import time
+    counts = work(unit, scratch)
+    if scratch.name.startswith(f"unit-{number or 0:05}.") and (number is not None or not flag.exists()):
+        flag.touch()
+        os.kill(os.getppid(), signal.SIGKILL)  # the process that srun or Ray started
+        time.sleep(60)
+    return counts
+
 def reject(unit, scratch, *, bad):
     if unit in bad:
         raise BadInput(f"{unit}: cannot be read; remove it")
@@ -81,6 +90,13 @@ def meet(unit, scratch, *, folder, guests):
     while len(list(folder.glob("here-*"))) < guests:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    return shout(unit, scratch)
+
+def die_always(unit, scratch, *, deadly, flag):
+    if unit == deadly:
+        with flag.open("a") as file:
+            file.write("x")
+        os.kill(os.getpid(), signal.SIGKILL)
     return shout(unit, scratch)
 
 def serve(number, scratch, *, folder, deadly=None):
@@ -223,20 +239,28 @@ def build_while_workers_die(
 
     The command is given again until it ends well.
     """
-    flags = run.with_name("killed")
-    flags.mkdir()
-
-    def deadly(work: Any, units: Any, folder: Path, **options: Any) -> list[dict[str, Any]]:
-        name = f"{folder.parent.name}-{folder.name}" if folder.name == "units" else folder.name
-        dying = partial(toy.die_in_the_second, work=work, flag=flags / name)
-        return engine(dying if name in maps else work, units, folder, **options)
-
+    deadly, flags = deadly_engine(toy.die_in_the_second, run, engine, maps)
     while True:
         before = set(flags.iterdir())
         try:
             return build_and_pack(run, shards, deadly), {flag.name for flag in flags.iterdir()}
         except LaunchError as error:
             assert "SIGKILL" in str(error) and len(set(flags.iterdir()) - before) == 1, error
+
+
+def deadly_engine(
+    dying: Callable[..., Any], run: Path, engine: MapUnits, maps: Collection[str]
+) -> tuple[MapUnits, Path]:
+    """The engine with work that kills a process once in each of ``maps``, and the folder that notes where it did."""
+    flags = run.with_name("killed")
+    flags.mkdir()
+
+    def deadly(work: Any, units: Any, folder: Path, **options: Any) -> list[dict[str, Any]]:
+        name = f"{folder.parent.name}-{folder.name}" if folder.name == "units" else folder.name
+        once = partial(dying, work=work, flag=flags / name)
+        return engine(once if name in maps else work, units, folder, **options)
+
+    return deadly, flags
 
 
 def until(is_true: Callable[[], bool], seconds: float = 30) -> None:

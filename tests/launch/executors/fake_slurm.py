@@ -1,9 +1,11 @@
 """A Slurm of one machine for tests: ``sbatch``, ``squeue`` and ``srun`` as far as we use them.
 
 Array tasks run as processes, with the environment and the log names that Slurm gives them. As in Slurm, an option
-without its value is refused, a job is in the queue from the return of ``sbatch`` until its last task has ended, and
-``sbatch`` returns at once. The state lies in the folder ``FAKE_SLURM``: ``jobs/<id>`` while queued, ``scripts/<id>``
-for ever, ``down`` with the number of questions that the controller leaves unanswered, ``refuse`` to refuse all jobs.
+without its value is refused, a task is in the queue from the return of ``sbatch`` until it has ended, its final state
+is known afterwards, ``sbatch`` returns at once, and a job with ``--export=NONE`` hides the environment of its script
+from ``srun``, except with ``--export=ALL``. The state lies in the folder ``FAKE_SLURM``: ``jobs/<id>`` with the state
+of each task, ``scripts/<id>``, ``down`` with the number of questions that the controller leaves unanswered, ``refuse``
+to refuse all jobs.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 STATE = Path(os.environ.get("FAKE_SLURM", "no-such-queue"))
 COMMANDS = ("sbatch", "squeue", "srun")
@@ -39,11 +43,18 @@ def sbatch(arguments: list[str]) -> int:
         return 1
     number = str(1000 + len(list((STATE / "scripts").iterdir())))
     (STATE / "scripts" / number).write_text(text, "utf-8")
+    last = int(found["array"].partition("%")[0].partition("-")[2])
     job = {"name": found["job-name"], "array": found["array"], "output": found["output"]}
-    (STATE / "jobs" / number).write_text(json.dumps(job), "utf-8")
+    write_job(number, job | {"states": ["PENDING"] * (last + 1), "export": found.get("export", "ALL")})
     subprocess.Popen([sys.executable, __file__, "run", number], start_new_session=True)
     print(f"Submitted batch job {number}")
     return 0
+
+
+def write_job(number: str, job: dict[str, Any]) -> None:
+    new = STATE / f"{number}.new"
+    new.write_text(json.dumps(job), "utf-8")
+    new.replace(STATE / "jobs" / number)
 
 
 def run(arguments: list[str]) -> int:
@@ -52,20 +63,22 @@ def run(arguments: list[str]) -> int:
     (STATE / "runners").mkdir(exist_ok=True)
     (STATE / "runners" / str(os.getpid())).touch()
     job = json.loads((STATE / "jobs" / number).read_text("utf-8"))
-    span, _, limit = job["array"].partition("%")
-    last = int(span.partition("-")[2])
-    running: list[subprocess.Popen[bytes]] = []
-    for index in range(last + 1):
-        if len(running) >= int(limit or 1_000):
-            running.pop(0).wait()
-        output = job["output"].replace("%A", number).replace("%a", str(index))
-        environment = os.environ | {"SLURM_JOB_ID": number, "SLURM_ARRAY_TASK_ID": str(index)}
-        with Path(output).open("wb") as log:
-            command = ["bash", str(STATE / "scripts" / number)]
-            running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
-    for task in running:
-        task.wait()
-    (STATE / "jobs" / number).unlink()
+    waiting, limit = list(range(len(job["states"]))), int(job["array"].partition("%")[2] or 1_000)
+    running: dict[int, subprocess.Popen[bytes]] = {}
+    while waiting or running:
+        while waiting and len(running) < limit:
+            index = waiting.pop(0)
+            output = job["output"].replace("%A", number).replace("%a", str(index))
+            variables = {"SLURM_JOB_ID": number, "SLURM_ARRAY_TASK_ID": str(index), "SLURM_EXPORT_ENV": job["export"]}
+            with Path(output).open("wb") as log:
+                command = ["bash", str(STATE / "scripts" / number)]
+                running[index] = subprocess.Popen(command, env=os.environ | variables, stdout=log, stderr=log)
+            job["states"][index] = "RUNNING"
+            write_job(number, job)
+        for index in [index for index, task in running.items() if task.poll() is not None]:
+            job["states"][index] = "FAILED" if running.pop(index).returncode else "COMPLETED"
+            write_job(number, job)
+        time.sleep(0.02)
     return 0
 
 
@@ -75,15 +88,25 @@ def squeue(arguments: list[str]) -> int:
         down.write_text(str(left - 1))
         print("slurm_load_jobs error: Unable to contact slurm controller", file=sys.stderr)
         return 1
+    assert {"--array", "--states=all", "--format=%F %K %T %r"} <= set(arguments)
     [name] = [argument.removeprefix("--name=") for argument in arguments if argument.startswith("--name=")]
-    for job in (STATE / "jobs").iterdir():
-        if json.loads(job.read_text("utf-8"))["name"] == name:
-            print("RUNNING (None)")
+    for path in (STATE / "jobs").iterdir():
+        job = json.loads(path.read_text("utf-8"))
+        for index, state in enumerate(job["states"] if job["name"] == name else []):
+            print(path.name, index, state, "None")
     return 0
 
 
 def srun(arguments: list[str]) -> int:
-    return subprocess.run(arguments).returncode
+    """As in Slurm, a program that a signal ended gives 128 and its number."""
+    exported = os.environ.get("SLURM_EXPORT_ENV", "ALL")
+    if arguments[0].startswith("--export="):
+        exported = arguments.pop(0).removeprefix("--export=")
+    if exported == "NONE":
+        print(f"slurmstepd: error: execve(): {arguments[0]}: No such file or directory", file=sys.stderr)
+        return 2
+    code = subprocess.run(arguments).returncode
+    return 128 - code if code < 0 else code
 
 
 if __name__ == "__main__":

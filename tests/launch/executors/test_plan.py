@@ -77,6 +77,13 @@ def test_identity_shows_every_difference() -> None:
         describe(object())
 
 
+def test_options_of_a_stage_replace_those_of_all() -> None:
+    stages = {"finetune": {"gres": "gpu:a100:1", "constraint": "a100&nvlink", "qos": "gpu"}}
+    config = LaunchConfig.model_validate({"slurm": {"options": {"qos": "cpu", "account": "nlp"}, "stages": stages}})
+    assert config.for_stage("corpus").slurm.options == {"qos": "cpu", "account": "nlp"}
+    assert config.for_stage("finetune").slurm.options == {"account": "nlp", **stages["finetune"]}
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -84,6 +91,9 @@ def test_identity_shows_every_difference() -> None:
         {"options": {"partition": "cpu\n#SBATCH --array=0"}},
         {"options": {"account": "a b"}},
         {"options": {"account x": "a"}},
+        {"options": {"array": "0-3"}},
+        {"stages": {"finetune": {"wrap": "true"}}},
+        {"stages": {"pretrain": {}}},
     ],
 )
 def test_settings_cannot_add_lines_or_words_to_a_batch_script(values: dict[str, object]) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import psutil
 import pytest
 
 from corpus.documents.errors import BadInput
@@ -17,12 +21,12 @@ from corpus.documents.units import map_units
 from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
-from launch.executors.mapper import engine_mapper
+from launch.executors.mapper import engine_mapper, run_tasks
 from launch.executors.ray import check_resources
 from tests.launch.executors.conftest import (
     build_and_pack,
-    build_while_workers_die,
     contents,
+    deadly_engine,
     is_running,
     run_corpus,
     until,
@@ -75,26 +79,64 @@ def test_two_nodes_give_the_files_and_counts_of_the_embedded_map(
 
 
 @pytest.mark.slow
-def test_two_nodes_leave_the_bytes_of_the_embedded_corpus_stage(
-    texts: CorpusInputs, tmp_path: Path, two_nodes: None
+def test_two_nodes_with_a_killed_worker_leave_the_bytes_of_the_embedded_corpus_stage(
+    toy: ModuleType, texts: CorpusInputs, tmp_path: Path, two_nodes: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mapper = engine_mapper(on_ray(tasks=4))
-    assert run_corpus(tmp_path / "engine", texts, map_units=mapper) == run_corpus(tmp_path / "embedded", texts)
+    engine, flags = deadly_engine(toy.lose_the_task, tmp_path / "engine", engine_mapper(on_ray(tasks=4)), {"clean"})
+    assert run_corpus(tmp_path / "engine", texts, map_units=engine) == run_corpus(tmp_path / "embedded", texts)
+    [flag] = flags.iterdir()
+    warned = next(record for record in caplog.records if "lost its Ray process" in record.message)
+    assert warned.created - flag.stat().st_mtime < 30
+    assert "raise launch.mem_gb_per_cpu); trying again" in warned.message
 
 
 @pytest.mark.slow
-def test_two_nodes_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
-    shards: Path, built_here: dict[str, bytes], tmp_path: Path, two_nodes: None
-) -> None:
-    assert build_and_pack(tmp_path, shards, engine_mapper(on_ray(tasks=4))) == built_here
-
-
-@pytest.mark.slow
-def test_workers_on_two_nodes_that_are_killed_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+def test_two_nodes_with_killed_workers_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
     toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path, two_nodes: None
 ) -> None:
-    engine, maps = engine_mapper(on_ray(tasks=4)), {"count", "fit", "tokens-units"}
-    assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)
+    maps = {"count", "fit", "tokens-units"}
+    engine, flags = deadly_engine(toy.lose_the_task, tmp_path / "run", engine_mapper(on_ray(tasks=4)), maps)
+    assert build_and_pack(tmp_path / "run", shards, engine) == built_here
+    assert {flag.name for flag in flags.iterdir()} == maps
+
+
+@pytest.mark.slow
+def test_a_killed_worker_of_fine_tuning_is_replaced(toy: ModuleType, tmp_path: Path, two_nodes: None) -> None:
+    work = partial(toy.lose_the_task, work=partial(toy.serve, folder=tmp_path), flag=tmp_path / "flag")
+    assert run_tasks(on_ray(tasks=2), work, 2, tmp_path / "plans") == []
+    assert len(list(tmp_path.glob("served-*"))) == 2 and (tmp_path / "flag").exists()
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_always_killed_is_an_error_that_names_memory(
+    toy: ModuleType, words: list[str], tmp_path: Path, two_nodes: None
+) -> None:
+    work = partial(toy.lose_the_task, work=toy.shout, flag=tmp_path / "flag", number=1)
+    message = r"task 1: its process was killed 3 times \(usually too little memory: raise launch\.mem_gb_per_cpu\)"
+    with pytest.raises(LaunchError, match=message):
+        engine_mapper(on_ray(tasks=3))(work, words, tmp_path / "units")
+
+
+@pytest.mark.slow
+def test_a_worker_that_does_not_answer_is_replaced(
+    toy: ModuleType, tmp_path: Path, two_nodes: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stopped process is like one on a host that is gone: Ray itself waits for it."""
+    gate = tmp_path / "gate"
+
+    def stop_the_worker() -> None:
+        until((tmp_path / "gate.pid").exists)
+        work = int((tmp_path / "gate.pid").read_text())
+        os.kill(psutil.Process(work).ppid(), signal.SIGSTOP)
+        until(lambda: (tmp_path / "gate.pid").read_text() not in ("", str(work)), seconds=60)
+        gate.touch()
+
+    with ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(stop_the_worker)
+        done = engine_mapper(on_ray())(partial(toy.wait_for, gate=gate), ["가람"], tmp_path / "units")
+        stopping.result()
+    assert done == map_units(toy.shout, ["가람"], tmp_path / "embedded")
+    assert "task 0 does not answer" in caplog.text
 
 
 @pytest.mark.slow
@@ -105,18 +147,13 @@ def test_both_nodes_work(toy: ModuleType, tmp_path: Path, two_nodes: None) -> No
 
 
 @pytest.mark.slow
-def test_a_killed_task_is_an_error_and_the_next_run_does_only_what_is_missing(
+def test_killed_work_is_tried_again_and_finished_units_are_kept(
     toy: ModuleType, words: list[str], tmp_path: Path, two_nodes: None
 ) -> None:
-    mapper = engine_mapper(on_ray(tasks=3, at_once=2))
     work = partial(toy.die_once, deadly="나무", flag=tmp_path / "flag")
-    with pytest.raises(LaunchError, match="unit 1: its process ended with SIGKILL"):
-        mapper(work, words, tmp_path / "units")
-    done = {path: path.stat().st_mtime_ns for path in (tmp_path / "units").glob("unit-?????/text")}
-    assert len(done) == 5
-    assert mapper(work, words, tmp_path / "units") == map_units(toy.shout, words, tmp_path / "embedded")
+    expected = map_units(toy.shout, words, tmp_path / "embedded")
+    assert engine_mapper(on_ray(tasks=3, at_once=2))(work, words, tmp_path / "units") == expected
     assert contents(tmp_path / "units") == contents(tmp_path / "embedded")
-    assert {path: path.stat().st_mtime_ns for path in done} == done
 
 
 @pytest.mark.slow

@@ -12,17 +12,24 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from corpus.documents.errors import BadInput
 from corpus.documents.units import map_units
 from corpus.run import CorpusInputs
+from finetune.config import FinetuneConfig
+from finetune.run import FinetuneInputs
+from finetune.run import run as run_finetune
+from finetune.run_on_cluster import Cluster
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.executors import slurm
 from launch.executors.mapper import engine_mapper, run_tasks
-from tests.launch.executors.conftest import build_and_pack, build_while_workers_die, contents, run_corpus
+from tests.finetune.queue.test_kills import contents as finetune_contents
+from tests.finetune.queue.test_kills import finished
+from tests.launch.executors.conftest import build_and_pack, contents, deadly_engine, run_corpus
 from tests.launch.executors.fake_slurm import install
 
 CONFIG = LaunchConfig.model_validate(
@@ -37,6 +44,11 @@ CONFIG = LaunchConfig.model_validate(
         },
     }
 )
+
+TINY_FINETUNING = {
+    "tasks": ["ynat"], "seeds": [1, 2], "bootstrap_samples": 2, "max_train_examples": 4, "precision": "fp32",
+    "device": "cpu", "overrides": {"ynat": {"epochs": 1, "batch_size": 4}}, "save": "best",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -71,31 +83,47 @@ def test_a_job_array_gives_the_files_and_counts_of_the_embedded_map(
     assert len(list((tmp_path / "units").glob("engine-*/logs/*.out"))) == 3
 
 
-def test_a_job_array_leaves_the_bytes_of_the_embedded_corpus_stage(texts: CorpusInputs, tmp_path: Path) -> None:
+def test_a_job_array_with_a_killed_task_leaves_the_bytes_of_the_embedded_corpus_stage(
+    toy: ModuleType, texts: CorpusInputs, tmp_path: Path
+) -> None:
     embedded = run_corpus(tmp_path / "embedded", texts)
-    assert run_corpus(tmp_path / "engine", texts, map_units=engine_mapper(CONFIG)) == embedded
+    engine, flags = deadly_engine(toy.lose_the_task, tmp_path / "engine", engine_mapper(CONFIG), {"clean"})
+    assert run_corpus(tmp_path / "engine", texts, map_units=engine) == embedded
+    assert [flag.name for flag in flags.iterdir()] == ["clean"]
 
 
 @pytest.mark.slow
-def test_job_arrays_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
-    shards: Path, built_here: dict[str, bytes], tmp_path: Path, state: Path
+def test_job_arrays_with_killed_tasks_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path, state: Path
 ) -> None:
-    assert build_and_pack(tmp_path / "run", shards, engine_mapper(CONFIG)) == built_here
+    maps = {"count", "fit", "tokens-units"}
+    engine, flags = deadly_engine(toy.lose_the_task, tmp_path / "run", engine_mapper(CONFIG), maps)
+    assert build_and_pack(tmp_path / "run", shards, engine) == built_here
+    assert {flag.name for flag in flags.iterdir()} == maps
     assert len(scripts(state)) == 9  # four are rounds of pruning; the merges stay here
 
 
 @pytest.mark.slow
-def test_workers_of_job_arrays_that_are_killed_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
-    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path
-) -> None:
-    engine, maps = engine_mapper(CONFIG), {"count", "fit", "tokens-units"}
-    assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)
+def test_a_killed_task_of_fine_tuning_is_tried_again(toy: ModuleType, tmp_path: Path, state: Path) -> None:
+    config = FinetuneConfig.model_validate(TINY_FINETUNING)
+    home = finished(tmp_path / "home", config)
+    flag = tmp_path / "flag"
+
+    def run_once_killed(work: Any, most: int, folder: Path) -> list[str]:
+        return run_tasks(CONFIG, partial(toy.lose_the_task, work=work, flag=flag), most, folder)
+
+    inputs = FinetuneInputs(home / "klue", {"model": str(home / "bert")})
+    run_finetune(config, inputs, tmp_path / "out", cluster=Cluster(run_once_killed, 1, 0))
+    assert flag.exists() and len(scripts(state)) == 1
+    assert finetune_contents(tmp_path / "out") == finetune_contents(home / "out")
 
 
 def test_the_batch_script_has_the_options_of_the_settings(
     toy: ModuleType, words: list[str], tmp_path: Path, state: Path
 ) -> None:
-    engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
+    """``export=NONE`` hides the script's environment from srun; without PATH, the tasks would fail."""
+    slurm_settings = CONFIG.slurm.model_copy(update={"options": CONFIG.slurm.options | {"export": "NONE"}})
+    engine_mapper(CONFIG.model_copy(update={"slurm": slurm_settings}))(toy.shout, words, tmp_path / "units")
     [script] = scripts(state)
     options = dict(re.findall(r"^#SBATCH --([a-z-]+)(?:=(.*))?$", script, re.MULTILINE))
     [home] = (tmp_path / "units").glob("engine-*")
@@ -109,6 +137,7 @@ def test_the_batch_script_has_the_options_of_the_settings(
         "output": f"{home}/logs/%A_%a.out",
         "array": "0-2%2",
         "account": "nlp",
+        "export": "NONE",
         "requeue": "",
     }
     assert "\nexport GREETING=hello\nexport PATH=" in script
@@ -121,16 +150,39 @@ def test_without_a_partition_the_cluster_chooses(
     assert "#SBATCH --partition" not in scripts(state)[0]
 
 
-def test_a_killed_task_is_an_error_that_names_the_logs_and_a_second_job_does_the_rest(
+def test_killed_work_is_tried_again_in_the_same_task(
     toy: ModuleType, words: list[str], tmp_path: Path, state: Path
 ) -> None:
     work = partial(toy.die_once, deadly="나무", flag=tmp_path / "flag")
-    with pytest.raises(LaunchError, match=r"unit 1: its process ended with SIGKILL .*logs: .*logs"):
-        engine_mapper(CONFIG)(work, words, tmp_path / "units")
     expected = map_units(toy.shout, words, tmp_path / "embedded")
     assert engine_mapper(CONFIG)(work, words, tmp_path / "units") == expected
     assert contents(tmp_path / "units") == contents(tmp_path / "embedded")
+    assert len(scripts(state)) == 1
+    logs = "".join(path.read_text("utf-8") for path in (tmp_path / "units").glob("engine-*/logs/*.out"))
+    assert "attempt 1 of 3: the task was killed, usually too little memory" in logs
+
+
+def test_work_that_is_always_killed_is_an_error_that_names_memory_and_the_logs(
+    toy: ModuleType, words: list[str], tmp_path: Path, state: Path
+) -> None:
+    work = partial(toy.die_always, deadly="나무", flag=tmp_path / "tries")
+    message = r"unit 1: its process ended with SIGKILL \(usually too little memory: raise .*mem_gb.*logs: .*logs"
+    with pytest.raises(LaunchError, match=message):
+        engine_mapper(CONFIG)(work, words, tmp_path / "units")
+    assert (tmp_path / "tries").read_text() == "xxx"
+    with pytest.raises(LaunchError, match="SIGKILL"):
+        engine_mapper(CONFIG)(work, words, tmp_path / "units")
     assert "--array=0-1%2" in scripts(state)[1]  # units 1 and 4, the share of the killed task
+
+
+def test_a_task_that_is_always_lost_is_an_error_that_names_memory(
+    toy: ModuleType, words: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    work = partial(toy.lose_the_task, work=toy.shout, flag=tmp_path / "flag", number=2)
+    message = r"task 2: Slurm ended it as FAILED \(.*too little memory: raise launch\.mem_gb_per_cpu\)\); logs"
+    with pytest.raises(LaunchError, match=message):
+        engine_mapper(CONFIG)(work, words, tmp_path / "units")
+    assert "task 2: Slurm ended it as FAILED" in caplog.text, "while other tasks may still run"
 
 
 def test_bad_input_passes_through(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
@@ -193,8 +245,9 @@ def test_tasks_are_limited_by_the_number_of_jobs_and_clean_up(toy: ModuleType, t
 
 
 def test_a_failed_task_is_reported_with_its_log_and_the_others_continue(
-    toy: ModuleType, tmp_path: Path, state: Path
+    toy: ModuleType, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(slurm, "MAX_ATTEMPTS", 1)
     [problem] = run_tasks(CONFIG, partial(toy.serve, folder=tmp_path, deadly=1), 9, tmp_path / "plans")
     assert re.fullmatch(r"task 1: its process ended with SIGKILL .*\(logs: (.*)\)", problem)
     assert len(list(Path(problem.split("logs: ")[1][:-1]).glob("*.out"))) == 3

@@ -83,7 +83,7 @@ def test_each_process_uses_the_only_gpu_that_it_sees_unless_another_has_it(
 ) -> None:
     """With srun --gpus-per-task=1, each process sees its own GPU as number 0."""
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 1)
-    device = world._own_device("cuda", 1)
+    device = world.own_device("cuda", 1)
     assert device == torch.device("cuda", 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid=gpus[0]))
     monkeypatch.setattr(World, "gathered", lambda self, thing: [(thing[0], gpu) for gpu in gpus])

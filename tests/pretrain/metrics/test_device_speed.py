@@ -19,7 +19,7 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.start import start_engine
 from pretrain.engine.world import World
 from pretrain.metrics import device_speed
-from pretrain.metrics.device_speed import MFU, cpu_speed, gpu_speed, peak_flops
+from pretrain.metrics.device_speed import cpu_speed, gpu_speed, mfu_range, peak_flops
 from pretrain.metrics.flops import flops_by_phase
 from pretrain.model.loss import PretrainingModule, mean_loss
 from pretrain.model.networks import build_network
@@ -94,9 +94,28 @@ def test_a_large_model_is_measured_with_a_small_one(one_thread: None) -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_speed_of_gpus_is_a_share_of_their_peak() -> None:
-    found = gpu_speed("NVIDIA H200", "bf16", 8)
-    assert found and found.flops == pytest.approx(8 * MFU * 989.5e12) and found.update_seconds == 0
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("NVIDIA H100 80GB HBM3", 0.25, 0.30), ("NVIDIA H200", 0.25, 0.30), ("NVIDIA GH200 480GB", 0.25, 0.30),
+        ("NVIDIA B200", 0.25, 0.30), ("NVIDIA A100-SXM4-80GB", 0.25, 0.40), ("NVIDIA GeForce RTX 4090", 0.25, 0.40),
+    ],
+)  # fmt: skip
+def test_the_speed_of_gpus_is_the_share_of_their_peak_that_published_encoders_reach(
+    name: str, low: float, high: float
+) -> None:
+    found, peak = gpu_speed(name, "bf16", 8), peak_flops(name, "bf16")
+    assert found and peak and mfu_range(name) == (low, high)
+    assert low * peak < found.flops / 8 < high * peak and found.update_seconds == 0
+
+
+def test_the_estimate_of_an_h100_is_close_to_a_published_encoder() -> None:
+    """ModernBERT-base: 304k tokens a second, 824 M operations a token by its layers (arXiv 2412.13663)."""
+    speed = gpu_speed("NVIDIA H100 80GB HBM3", "bf16")
+    assert speed and speed.flops == pytest.approx(304e3 * 824e6, rel=0.15)
+
+
+def test_an_unknown_gpu_has_no_speed() -> None:
     assert gpu_speed("NVIDIA unheard of", "bf16") is None
 
 
