@@ -180,10 +180,7 @@ def explained_loss(world: World) -> Iterator[None]:
 
 
 def own_device(kind: str, number: int) -> torch.device:
-    """The device of process ``number`` of this machine: that of its number, or the only one that it sees.
-
-    ``BadInput`` if there is none.
-    """
+    """The device of process ``number`` of this machine: the only one that it sees, or that of its number."""
     devices = torch.accelerator.device_count()
     if devices == 1:  # srun --gpus-per-task=1 shows each process its own device
         return torch.device(kind, 0)

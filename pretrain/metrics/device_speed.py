@@ -2,18 +2,15 @@
 
 | device | operations per second | source |
 |---|---|---|
-| V100 | peak x 25 to 40 % | NVIDIA DeepLearningExamples: BERT-large 43 % |
-| A100 | peak x 25 to 40 % | MosaicML examples: BERT-base 24 %; NVIDIA DeepLearningExamples: BERT-large 45 % |
 | Hopper and newer | peak x 25 to 30 % | ModernBERT-base on H100 25 % (arXiv 2412.13663); AzNeoBERT on H200 24 to 27 % |
-| other known GPU | peak x 25 to 40 % | as A100 |
+| other known GPU | peak x 25 to 40 % | A100: BERT-base 24 % (MosaicML); BERT-large: A100 45 %, V100 43 % (NVIDIA) |
 | unknown GPU | ``UNKNOWN_GPU_FLOPS`` | a GPU of the middle range |
 | CPU | measured: training steps of a model with the widths of the recipe (``cpu_speed``) | this machine |
 | CPU, fine-tuning | matrix products of one core x ``CPU_SHARE`` | measured for the demo on two cores |
 
 On a CPU, a step has a fixed part (the update of the weights and the overhead of each operation) and a part that grows
-with the tokens, so both are measured. On a GPU, the share of the peak (MFU) contains both; plans show both ends of its
-range, single estimates use the middle. The model is exact to about 25 % on a quiet machine. Peaks are those of
-NVIDIA's datasheets (``PEAK_TFLOPS``). Everything except ``cpu_speed`` works without torch.
+with the tokens, so both are measured. On a GPU, the share of the peak (MFU) contains both; single estimates use the
+middle of its range. The model is exact to about 25 % on a quiet machine. Only ``cpu_speed`` needs torch.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from __future__ import annotations
 import re
 import time
 from functools import lru_cache
-from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from pretrain.batching.masking import most_predictions
@@ -57,7 +53,7 @@ PEAK_TFLOPS: dict[str, tuple[float, float, float | None]] = {
 }
 PRECISIONS = ("fp32", "fp16", "bf16")
 MFU_RANGE, MFU_RANGE_OF_HOPPER = (0.25, 0.40), (0.25, 0.30)
-HOPPER_AND_NEWER = re.compile(r"G?[HB]\d+\b.*")
+HOPPER_AND_NEWER = re.compile(r"\bG?[HB]\d+\b")
 UNKNOWN_GPU_FLOPS = 20e12  # of useful work
 CPU_FLOPS = 40e9  # of one core, if torch is not installed
 CPU_SHARE = 0.4  # of the speed of a core's matrix products, in fine-tuning
@@ -78,12 +74,12 @@ class Speed(NamedTuple):
 def gpu_speed(device_name: str, precision: str, devices: int = 1) -> Speed | None:
     """Speed of GPUs, None if their peak is not known."""
     peak = peak_flops(device_name, precision)
-    return None if peak is None else Speed(devices * fmean(mfu_range(device_name)) * peak)
+    return None if peak is None else Speed(devices * sum(mfu_range(device_name)) / 2 * peak)
 
 
 def mfu_range(device_name: str) -> tuple[float, float]:
     """Lowest and highest share of a GPU's peak that encoders usually reach in training."""
-    return MFU_RANGE_OF_HOPPER if HOPPER_AND_NEWER.fullmatch(_model_name(device_name)) else MFU_RANGE
+    return MFU_RANGE_OF_HOPPER if HOPPER_AND_NEWER.search(device_name) else MFU_RANGE
 
 
 def cpu_speed(config: PretrainConfig, vocab_size: int, processes: int = 1) -> Speed:
@@ -101,14 +97,10 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 
     None if it is not known, as for CPUs and slices of a GPU.
     """
-    name = _model_name(device_name)
+    name = re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
     peaks = next((peaks for pattern, peaks in PEAK_TFLOPS.items() if re.fullmatch(pattern, name)), (None,) * 3)
     peak = peaks[PRECISIONS.index(precision)]
     return None if peak is None else peak * 1e12
-
-
-def _model_name(device_name: str) -> str:
-    return re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
 
 
 def _probe(config: PretrainConfig, vocab_size: int) -> tuple[PretrainConfig, int]:
@@ -145,22 +137,16 @@ def _measure(probe: PretrainConfig, rows: int, vocab_size: int) -> tuple[float, 
         batch, predictions = _random_batch(probe, rows, vocab_size)
         passes, updates = [], []
         for _ in range(1 + PROBE_ROUNDS):
-            began = _cpu_seconds()
+            began = time.process_time()  # unlike the wall clock, other programs have little influence on it
             sums = engine(*batch)
             engine.backward(mean_loss(sums, predictions, predictions))
-            passed = _cpu_seconds()
+            passed = time.process_time()
             engine.update(0.0)
             passes.append(passed - began)
-            updates.append(_cpu_seconds() - passed)
+            updates.append(time.process_time() - passed)
     flops = flops_per_token(probe, vocab_size) * rows * probe.rows.sequence_length
-    return flops / max(min(passes[1:]), 1e-9), min(updates[1:]) / parameters
-
-
-def _cpu_seconds() -> float:
-    """CPU time per thread of torch: unlike the wall clock, other programs have little influence on it."""
-    import torch
-
-    return time.process_time() / torch.get_num_threads()
+    threads = torch.get_num_threads()
+    return threads * flops / max(min(passes[1:]), 1e-9), min(updates[1:]) / threads / parameters
 
 
 def _random_batch(

@@ -46,6 +46,7 @@ def cluster(toy: ModuleType) -> Iterator[Any]:
     """Head and one more node, two CPUs each; `toy` first, since nodes inherit where modules are found."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")  # otherwise 15: other programs would slow the tests down
         patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # read at import; this process says 127.0.0.1 too
         pytest.importorskip("ray")
         from ray.cluster_utils import Cluster
