@@ -63,36 +63,12 @@ STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
 }
 
 
-REMOVED = {  # old verbs, and what to use instead
-    "plan": "`malmoi pretrain RECIPE --dry-run --gpus 8xa100-80` shows days and memory on GPUs that are not here",
-    "bench": "the benchmarks are not installed; in a checkout, run `python -m benchmarks NAME`",
-    "package": "pack the run's folder finetune with tar; `malmoi score RUN` recomputes its scores",
-    "copy": "copy finished stages with the tool of your storage, such as rclone (docs/clusters.md)",
-}
-JSON_TO_FILE = ("score", "compare", "tokenizer")  # verbs whose --json took the name of a file
-REMOVED_TOOLS = {  # old tools of stages, such as `malmoi corpus push`
-    "push": "use `malmoi push FOLDER NAME/REPOSITORY`",
-    "features": "removed; in a checkout, tests/finetune/records.py makes the same records of inputs and targets",
-}
-
-
 class Verbs(TyperGroup):
     """All verbs, stages first in pipeline order."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         order = [verb for verb, *_ in STAGE_VERBS]
         return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in REMOVED:
-            raise LaunchError(f"{args[0]}: {REMOVED[args[0]]}")
-        option = " ".join(args).partition(" --json")[2]
-        file = re.match(r"[= ](\S+\.json)\b", option) if args[0] in JSON_TO_FILE else None
-        if file:
-            raise LaunchError(
-                f"{args[0]} --json: prints now, and takes no file; end the command with --json > {file[1]}"
-            )
-        return super().resolve_command(ctx, args)
 
 
 class StageOrTools(ToolsOrDefault):
@@ -150,8 +126,6 @@ def _stage_command(verb: str) -> Callable[..., None]:
         dry_run: DryRun = False,
     ) -> None:
         set_up_console()
-        if recipe in REMOVED_TOOLS:
-            raise LaunchError(f"{verb} {recipe}: {REMOVED_TOOLS[recipe]}")
         from launch.conduct import conduct
 
         conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)

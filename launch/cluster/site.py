@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from corpus.documents.section import Section
-from launch.config import Line, Name, Options
+from launch.config import Line, Options
 from launch.errors import LaunchError
 from launch.recipe import read_mapping, validated
 
@@ -35,12 +35,13 @@ Resource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")]
 class Task(Section):
     """What one task asks for: a stage on one machine, one machine of pretraining, or one task of finetune."""
 
-    partition: Name = Field("", description="Slurm partition; empty: slurm.partition.")
+    removed: ClassVar[Mapping[str, str]] = {"partition": "set options: {partition: …}"}
+
     cpus: int = Field(8, ge=1, description="Cores.")
     gpus: int = Field(0, ge=0, description="GPUs.")
     memory_gb: int | None = Field(None, ge=1, description="GiB of host memory; null: the cluster's default.")
     hours: float = Field(24.0, gt=0, description="Time limit; the job is requeued and resumes after it.")
-    options: Options = Field({}, description="Other options of sbatch: {gres: 'gpu:a100:8', constraint: a100&nvlink}.")
+    options: Options = Field({}, description="Options of sbatch: {partition: gpu, gres: 'gpu:a100:8'}.")
     node_selector: Labels = Field({}, description="Kubernetes: labels of its nodes, with those of k8s.node_selector.")
 
 
@@ -72,19 +73,8 @@ class FinetuneTask(Task, frozen=True, extra="forbid"):
 class Container(Section):
     """An image with malmoi, used instead of the environment of the command; Apptainer runs it on Slurm and hosts."""
 
-    removed: ClassVar[Mapping[str, str]] = {"runtime": "Apptainer runs the image; srun's own containers need no malmoi"}
-
     image: Line = Field("", description="File or address of the image; empty: no container.")
     mounts: list[File] = Field([], description="Folders to mount in addition to shared, local and the run's folder.")
-
-
-class SlurmSite(Section):
-    """Options of ``sbatch`` for every stage."""
-
-    account: Name = Field("", description="Account; empty: the user's default.")
-    partition: Name = Field("", description="Partition; empty: the cluster's default.")
-    qos: Name = Field("", description="Quality of service; empty: the cluster's default.")
-    options: Options = Field({}, description="Other options of sbatch, for every stage: {export: NONE}.")
 
 
 class Toleration(Section):
@@ -175,7 +165,7 @@ class Site(Section):
     prepare: Task = Field(Task(), description="Tasks of corpus, tokenizer, pack and report.")
     pretrain: PretrainTask = PretrainTask()
     finetune: FinetuneTask = FinetuneTask()
-    slurm: SlurmSite = SlurmSite()
+    slurm: Options = Field({}, description="Options of sbatch for every stage: {account: nlp, export: NONE}.")
     k8s: KubernetesSite = KubernetesSite()
     hosts: HostsSite = HostsSite()
 

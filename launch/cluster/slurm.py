@@ -49,15 +49,12 @@ def _job(launch: Launch, job: str, verbs: Sequence[str]) -> str:
 
 
 def _directives(launch: Launch, job: str, task: Task) -> list[str]:
-    slurm, minutes = launch.site.slurm, math.ceil(task.hours * 60)
+    minutes, given = math.ceil(task.hours * 60), launch.site.slurm | task.options
     is_array = job != ALL and isinstance(task, FinetuneTask)
     defaults: dict[str, object] = {
         "job-name": f"{launch.recipe.name}-{job}",
         "output": f"{launch.folder}/logs/{job}-{'%A_%a' if is_array else '%j'}.log",
         "open-mode": "append",
-        "account": slurm.account,
-        "partition": task.partition or slurm.partition,
-        "qos": slurm.qos,
         "array": f"0-{task.tasks - 1}" if isinstance(task, FinetuneTask) and is_array else "",
         "nodes": task.nodes if isinstance(task, PretrainTask) else 1,
         "ntasks-per-node": 1,
@@ -67,7 +64,6 @@ def _directives(launch: Launch, job: str, task: Task) -> list[str]:
         "time": time_limit(task.hours),
         "signal": f"USR1@{min(SIGNAL_SECONDS, minutes * 60 // 3)}",
     }
-    given = slurm.options | task.options
     _check_gpus(launch, task, given)
     known = {
         name: value for name, value in defaults.items() if value != "" and not (name == "gres" and PER_NODE in given)

@@ -90,7 +90,6 @@ def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], mal
         (["tokenizer", "stat", "vocab.txt"], "did you mean `malmoi tokenizer stats`?"),
         (["finetune", "real-mni"], "did you mean real-mini?"),
         (["run", "recipes/mien.yaml"], "did you mean recipes/mine.yaml?"),
-        (["finetune", "features"], "finetune features: removed; in a checkout"),
         (["corpus", "push", "runs/a/corpus"], "corpus push: use `malmoi push FOLDER NAME/REPOSITORY`"),
         (["run", "smoke", "pretrain.steps=many"], "pretrain.steps: must be a whole number (got 'many')"),
         (["run", "smoke", "finetune.seeds=a"], "1 problem in this recipe\n  finetune.seeds.0: must be a whole number"),
@@ -186,34 +185,6 @@ def test_two_processes_may_only_pretrain(malmoi: Malmoi, monkeypatch: pytest.Mon
     result = malmoi("run", "smoke")
     assert result.code == 2
     assert "only the verb pretrain runs under torchrun" in result.errors
-
-
-@pytest.mark.parametrize(
-    ("arguments", "replacement"),
-    [
-        (["bench", "speedrun", "--minutes", "1"], "python -m benchmarks NAME"),
-        (["plan", "klue-roberta-base", "--nodes", "4"], "malmoi pretrain RECIPE --dry-run --gpus"),
-        (["package", "smoke", "--with-golds"], "malmoi score RUN"),
-        (["copy", "runs/smoke", "s3://bucket/smoke"], "rclone"),
-    ],
-)
-def test_removed_commands_name_their_replacement(
-    arguments: list[str], replacement: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    run_command(capfd, *arguments).refused(replacement)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "file"),
-    [
-        (["score", "nli", "dev.json", "p.jsonl", "--json", "scores.json"], "scores.json"),
-        (["score", "nli", "p.jsonl", "--json=out/s.json", "--tables"], "out/s.json"),
-        (["compare", "toy", "--json", "c.json", "--a", "x"], "c.json"),
-        (["tokenizer", "stats", "v.txt", "a.txt", "--json", "all.json"], "all.json"),
-    ],
-)
-def test_json_takes_no_file(arguments: list[str], file: str, capfd: pytest.CaptureFixture[str]) -> None:
-    run_command(capfd, *arguments).refused(f"takes no file; end the command with --json > {file}")
 
 
 def test_json_is_one_flag_of_every_command_that_has_it(capfd: pytest.CaptureFixture[str]) -> None:

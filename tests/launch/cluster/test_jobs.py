@@ -142,7 +142,7 @@ def directives_of(folder: Path, site: dict[str, Any], **how: bool) -> dict[str, 
 def test_each_stage_has_its_own_options(tmp_path: Path) -> None:
     pretrain = {"gres": "gpu:a100:8", "constraint": "a100&nvlink", "qos": "long", "exclusive": True}
     site = {
-        "slurm": {"account": "nlp", "options": {"export": "NONE", "account": "all"}},
+        "slurm": {"account": "all", "export": "NONE"},
         "prepare": {"options": {"qos": "cpu", "account": "text"}},
         "pretrain": {"gpus": 8, "options": pretrain},
         "finetune": {"gpus": 1, "options": {"gres": "gpu:a100:1", "mem": ""}, "memory_gb": 9},
@@ -167,7 +167,7 @@ def test_options_that_are_not_used_are_named(tmp_path: Path, caplog: pytest.LogC
 @pytest.mark.parametrize(
     ("site", "message"),
     [
-        ({"slurm": {"options": {"gres": "gpu:a100:8"}}}, "gres=gpu:a100:8: 8 GPUs, but prepare.gpus is 0"),
+        ({"slurm": {"gres": "gpu:a100:8"}}, "gres=gpu:a100:8: 8 GPUs, but prepare.gpus is 0"),
         ({"pretrain": {"gpus": 4, "options": {"gres": "gpu:8,nvme:100"}}}, "8 GPUs, but pretrain.gpus is 4"),
         ({"finetune": {"options": {"gpus-per-node": "a100:2"}}}, "2 GPUs, but finetune.gpus is 1; give both the same"),
     ],
@@ -179,9 +179,9 @@ def test_gpus_of_options_and_keys_agree(site: dict[str, Any], message: str, tmp_
 
 @pytest.mark.parametrize("name", ["array", "job-name", "nodes", "output"])
 def test_options_that_the_jobs_depend_on_are_refused(name: str) -> None:
-    for section in ("slurm", "pretrain"):
+    for site in ({"slurm": {name: "3"}}, {"pretrain": {"options": {name: "3"}}}):
         with pytest.raises(ValidationError, match=f"{name}: set by malmoi"):
-            Site.model_validate({section: {"options": {name: "3"}}})
+            Site.model_validate(site)
 
 
 FAILED = {  # hangs before the newest checkpoint and after it, what the failed training wrote, whether it is requeued
@@ -220,7 +220,7 @@ def test_values_that_sbatch_could_misread_are_refused(tmp_path: Path) -> None:
     launch = plan_launch("smoke", [], Site(), tmp_path / "two words")
     with pytest.raises(LaunchError, match="a line #SBATCH cannot hold ' '"):
         slurm_files(launch)
-    for broken in ({"account": "a b"}, {"options": {"comment": "x\n#SBATCH --uid=0"}}, {"options": {"a=b": "c"}}):
+    for broken in ({"account": "a b"}, {"comment": "x\n#SBATCH --uid=0"}, {"a=b": "c"}):
         with pytest.raises(ValidationError):
             Site(slurm=broken)
 

@@ -159,7 +159,7 @@ def test_two_commands_queue_a_model_of_the_paper(cluster: Slurm, tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_job_without_an_exported_environment_has_its_own_options(cluster: Slurm, tmp_path: Path) -> None:
-    site = "slurm: {options: {export: NONE}}\nprepare: {cpus: 1, hours: 0.5, options: {nice: '7'}}\n"
+    site = "slurm: {export: NONE}\nprepare: {cpus: 1, hours: 0.5, options: {nice: '7'}}\n"
     (tmp_path / "site.yaml").write_text(site)
     output = malmoi(cluster, tmp_path, "launch", "slurm", "smoke", *TINY, "--stages", "corpus", "--submit")
     job = wait_for(cluster, output.split("job ")[1].split()[0])
