@@ -126,6 +126,8 @@ def _stage_command(verb: str) -> Callable[..., None]:
         dry_run: DryRun = False,
     ) -> None:
         set_up_console()
+        if recipe == "push":
+            raise LaunchError(f"{verb} push: use `malmoi push FOLDER NAME/REPOSITORY`")
         from launch.conduct import conduct
 
         conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)

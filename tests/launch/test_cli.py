@@ -90,6 +90,7 @@ def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], mal
         (["tokenizer", "stat", "vocab.txt"], "did you mean `malmoi tokenizer stats`?"),
         (["finetune", "real-mni"], "did you mean real-mini?"),
         (["run", "recipes/mien.yaml"], "did you mean recipes/mine.yaml?"),
+        (["corpus", "push", "runs/a/corpus"], "corpus push: use `malmoi push FOLDER NAME/REPOSITORY`"),
         (["run", "smoke", "pretrain.steps=many"], "pretrain.steps: must be a whole number (got 'many')"),
         (["run", "smoke", "finetune.seeds=a"], "1 problem in this recipe\n  finetune.seeds.0: must be a whole number"),
         (["run", "smoke", "finetune.overrides.ner.lrr=1"], "did you mean finetune.overrides.ner.lr?"),
