@@ -6,7 +6,8 @@ They change no result and are not part of a stage's identity: a run started on a
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -32,6 +33,10 @@ Options = Annotated[dict[Option, OptionValue], AfterValidator(_check_options)]
 class SlurmConfig(Section):
     """Options of ``sbatch``; ``launch.engine=slurm`` only."""
 
+    removed: ClassVar[Mapping[str, str]] = {
+        key: f"set launch.slurm.options={{{key}: …}}" for key in ("partition", "qos")
+    }
+
     hours: float = Field(24.0, gt=0, description="Time limit of one task, in hours.")
     setup: Line = Field("", description="Shell command on each node before Python starts, such as `module load gcc`.")
     options: Options = Field({}, description="Other options of sbatch: {partition: cpu, account: nlp}.")
@@ -42,6 +47,8 @@ class SlurmConfig(Section):
 
 class LaunchConfig(Section):
     """Who executes the units of a stage. Settings other than ``engine`` and ``language`` are for clusters."""
+
+    removed: ClassVar[Mapping[str, str]] = {"ray": "set the environment variable RAY_ADDRESS=HOST:PORT"}
 
     engine: Literal["local", "slurm", "ray"] = Field(
         "local", description="local: processes on this machine. slurm: a job array. ray: a running Ray cluster."
