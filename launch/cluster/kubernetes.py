@@ -91,7 +91,7 @@ def _pod_fields(launch: Launch, task: Task) -> dict[str, Any]:
     k8s = launch.site.k8s
     fields = {
         "nodeSelector": k8s.node_selector | task.node_selector,
-        "tolerations": [{key: value for key, value in dict(one).items() if value} for one in k8s.tolerations],
+        "tolerations": k8s.tolerations,
         "imagePullSecrets": [{"name": k8s.pull_secret}] if k8s.pull_secret else [],
         "serviceAccountName": k8s.service_account,
         "securityContext": {

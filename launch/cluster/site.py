@@ -25,6 +25,7 @@ Interface = Annotated[str, Field(pattern=r"^[\w=^][\w.,:-]*$|^$")]
 Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]
 Host = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9._:-]*$")]
 Label = Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)?$")]
+TaintWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9./_-]*$")]
 Labels = dict[
     Annotated[str, Field(pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")],
     Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")],
@@ -77,17 +78,6 @@ class Container(Section):
     mounts: list[File] = Field([], description="Folders to mount in addition to shared, local and the run's folder.")
 
 
-class Toleration(Section):
-    """A taint of nodes that pods accept."""
-
-    key: str = Field("", pattern=r"^[A-Za-z0-9./_-]*$", description="Key of the taint; empty: any.")
-    operator: Literal["Equal", "Exists"] = Field("Equal", description="Exists: with any value.")
-    value: str = Field("", pattern=r"^[A-Za-z0-9._-]*$", description="Value of the taint.")
-    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
-        "", description="Effect of the taint; empty: any."
-    )
-
-
 PodSecurity = Literal[
     "fsGroup", "fsGroupChangePolicy", "seLinuxChangePolicy", "supplementalGroups", "supplementalGroupsPolicy",
     "sysctls",
@@ -107,7 +97,9 @@ class KubernetesSite(Section):
     restarts: int = Field(20, ge=0, description="Maximum restarts of the run after failures.")
     queue: Label = Field("", description="Local queue of Kueue; empty: no queue.")
     node_selector: Labels = Field({}, description="Labels of the nodes of all stages.")
-    tolerations: list[Toleration] = Field([], description="Taints of nodes that pods accept.")
+    tolerations: list[dict[Literal["key", "operator", "value", "effect"], TaintWord]] = Field(
+        [], description="Taints that pods accept: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]."
+    )
     pull_secret: Label = Field("", description="Secret of the registry of container.image.")
     service_account: Label = Field("", description="Service account of the pods; empty: the namespace's default.")
     security_context: dict[PodSecurity | ContainerSecurity, Any] = Field(

@@ -19,7 +19,6 @@ from launch.executors.slurm import directives, time_limit
 SIGNAL_SECONDS = 300  # before the time limit; Slurm may send it a minute early
 MAX_HANGS = 3  # of pretraining after one checkpoint; more need a person
 MAX_RESTARTS = 50  # of a stage that reached its time limit; each resumes from the finished units
-PER_NODE = "gpus-per-node"
 GPUS = re.compile(r"gpu(?::[A-Za-z][\w.-]*)?(?::(\d+))?(?:\(.*\))?")  # of gres: gpu, gpu:8, gpu:a100:8
 ALL = "all"  # the job that runs every stage
 
@@ -65,23 +64,20 @@ def _directives(launch: Launch, job: str, task: Task) -> list[str]:
         "signal": f"USR1@{min(SIGNAL_SECONDS, minutes * 60 // 3)}",
     }
     _check_gpus(launch, task, given)
-    known = {
-        name: value for name, value in defaults.items() if value != "" and not (name == "gres" and PER_NODE in given)
-    }
+    known = {name: value for name, value in defaults.items() if value != ""}
     return [*directives(known | given), "--requeue"]
 
 
 def _check_gpus(launch: Launch, task: Task, options: Mapping[str, object]) -> None:
     """``LaunchError`` if the options ask for another number of GPUs than the site's key."""
     name = next(name for name in ("pretrain", "finetune", "prepare") if getattr(launch.site, name) is task)
-    for option, prefix in (("gres", ""), (PER_NODE, "gpu:")):
-        parts = [prefix + part for part in str(options.get(option, "")).split(",") if part]
-        count = sum(int(match[1] or 1) for part in parts if (match := GPUS.fullmatch(part)))
-        if count and count != task.gpus:
-            raise LaunchError(
-                f"{option}={options[option]}: {count} GPUs, but {name}.gpus is {task.gpus}; give both the same number "
-                f"in site.yaml, and set {option} only in the options of stages that need it"
-            )
+    matches = map(GPUS.fullmatch, str(options.get("gres", "")).split(","))
+    count = sum(int(match[1] or 1) for match in matches if match)
+    if count and count != task.gpus:
+        raise LaunchError(
+            f"gres={options['gres']}: {count} GPUs, but {name}.gpus is {task.gpus}; give both the same number in "
+            "site.yaml, and set gres only in the options of stages that need it"
+        )
 
 
 def container_prefix(launch: Launch) -> list[str]:

@@ -21,16 +21,7 @@ from pathlib import Path
 from corpus.documents.atomic_files import atomic_write
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
-from launch.executors.task import (
-    KILLED,
-    LOGS_NAME,
-    MAX_ATTEMPTS,
-    MEMORY_ADVICE,
-    Plan,
-    finished_units,
-    read_failures,
-    write_plan,
-)
+from launch.executors.task import KILLED, LOGS_NAME, MAX_ATTEMPTS, MEMORY_ADVICE, Plan, finished_units, write_plan
 
 log = logging.getLogger(__name__)
 
@@ -69,9 +60,7 @@ def execute_on_slurm(config: LaunchConfig, plan: Plan, home: Path) -> dict[int, 
         write_plan(home, plan)
         submit(home, min(config.tasks, len(plan.missing)), config)
     try:
-        return wait(
-            name, lambda: finished_units(plan.folder).issuperset(plan.missing), lambda: bool(read_failures(home))
-        )
+        return wait(name, lambda: finished_units(plan.folder).issuperset(plan.missing))
     except KeyboardInterrupt:
         log.warning(
             "job %s keeps running; the same command waits for it again, `scancel --name=%s` cancels it", name, name
@@ -122,11 +111,7 @@ def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
 
 
 def directives(options: Mapping[str, object]) -> list[str]:
-    """Options of sbatch; true: without a value. One that a setting has emptied is left out, and the log names it.
-
-    >>> directives({"constraint": "a100&nvlink", "exclusive": True})
-    ['--constraint=a100&nvlink', '--exclusive']
-    """
+    """Options of sbatch; true: without a value. One that a setting has emptied is left out, and the log names it."""
     if dropped := [name for name, value in options.items() if value == ""]:
         log.info("sbatch options left out, because a setting is empty: %s", ", ".join(dropped))
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items() if value != ""]
@@ -147,7 +132,7 @@ def is_queued(name: str) -> bool:
     return any(state not in ENDED for state, _ in _tasks(name).values())
 
 
-def wait(name: str, is_done: Callable[[], bool], has_failed: Callable[[], bool]) -> dict[int, str]:
+def wait(name: str, is_done: Callable[[], bool]) -> dict[int, str]:
     """Return when the job has left the queue and its files are visible, or all files have been visible for a while.
 
     The result has a reason for each task that did not complete; it is also logged as soon as Slurm reports it.
@@ -166,7 +151,7 @@ def wait(name: str, is_done: Callable[[], bool], has_failed: Callable[[], bool])
         time.sleep(POLL_SECONDS)
     patience = min(FAILED_SECONDS, VISIBLE_SECONDS) if losses else VISIBLE_SECONDS
     deadline = time.monotonic() + patience
-    while not is_done() and not (losses and has_failed()) and time.monotonic() < deadline:
+    while not is_done() and time.monotonic() < deadline:
         time.sleep(min(POLL_SECONDS, patience))
     return losses
 

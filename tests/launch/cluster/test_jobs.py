@@ -169,7 +169,7 @@ def test_options_that_are_not_used_are_named(tmp_path: Path, caplog: pytest.LogC
     [
         ({"slurm": {"gres": "gpu:a100:8"}}, "gres=gpu:a100:8: 8 GPUs, but prepare.gpus is 0"),
         ({"pretrain": {"gpus": 4, "options": {"gres": "gpu:8,nvme:100"}}}, "8 GPUs, but pretrain.gpus is 4"),
-        ({"finetune": {"options": {"gpus-per-node": "a100:2"}}}, "2 GPUs, but finetune.gpus is 1; give both the same"),
+        ({"finetune": {"options": {"gres": "gpu:a100:2"}}}, "2 GPUs, but finetune.gpus is 1; give both the same"),
     ],
 )
 def test_gpus_of_options_and_keys_agree(site: dict[str, Any], message: str, tmp_path: Path) -> None:
