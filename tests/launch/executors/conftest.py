@@ -18,7 +18,6 @@ import pytest
 from corpus.config import CorpusConfig, PiiConfig
 from corpus.documents.shards import Document, write_shard
 from corpus.documents.units import MapUnits
-from corpus.reading import units
 from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
 from launch.config import LaunchConfig
@@ -161,7 +160,7 @@ def contents(folder: Path, pattern: str = "unit-*") -> dict[str, bytes]:
 @pytest.fixture
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusInputs:
     """Three files in a dozen units: repeated documents, invented personal data, a benchmark sentence, a broken line."""
-    monkeypatch.setattr(units, "UNIT_BYTES", 2_000)
+    monkeypatch.setattr("corpus.reading.inputs.UNIT_BYTES", 2_000)
     benchmark = "다람쥐 마을의 도서관은 겨울에도 열두 시간 동안 문을 연다."
     lines = [
         json.dumps(
