@@ -145,17 +145,13 @@ def compare(units: Units, has_scores: bool, pilot: Mapping[str, float]) -> list[
             others = [other for number, (_, other) in enumerate(ratings) if number != place]
             if worker and others:
                 own[worker].append((value, others))
-    return [
-        Worker(
-            worker,
-            counts[worker],
-            len(shared),
-            pearson([value for value, _ in shared], [fmean(others) for _, others in shared]) if has_scores else None,
-            alpha([(value, other) for value, others in shared for other in others], "nominal"),
-            pilot.get(worker),
-        )
-        for worker, shared in sorted(own.items())
-    ]
+    workers = list[Worker]()
+    for worker, shared in sorted(own.items()):
+        means = [fmean(others) for _, others in shared] if has_scores else []
+        correlation = pearson([value for value, _ in shared], means) if has_scores else None
+        nominal = alpha([(value, other) for value, others in shared for other in others], "nominal")
+        workers.append(Worker(worker, counts[worker], len(shared), correlation, nominal, pilot.get(worker)))
+    return workers
 
 
 def pearson(first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -29,10 +29,12 @@ class TaskForm(NamedTuple):
 
     Attributes:
         texts: names of the texts of an item.
-        vote: label: one of the labels. score: a number. spans: list of [start, end, label]. answer: [start, end] in the
-            first text, or [] for no answer. words: one "head:relation" for each word. state: slot to value.
+        vote: label: one of the labels. score: a number. spans: list of [start, end, label]. answer: list of
+            [start, end] in the first text, empty for no answer. words: one "head:relation" for each word. state: slot
+            to value.
         kind: of the custom task that ``finetune`` trains; None if there is none.
         split: default method.
+        votes: number of workers for each item.
         spans: whether items carry spans: a subject and an object (RE), or pre-tagged entities (NER).
     """
 
@@ -40,18 +42,19 @@ class TaskForm(NamedTuple):
     vote: VoteKind
     kind: CustomKind | None
     split: SplitMethod
+    votes: int
     spans: bool = False
 
 
 TASK_FORMS: dict[str, TaskForm] = {
-    "tc": TaskForm(("text",), "label", "label", "date"),
-    "sts": TaskForm(("sentence1", "sentence2"), "score", "similarity", "bins"),
-    "nli": TaskForm(("premise", "hypothesis"), "label", "pair", "one-side"),
-    "ner": TaskForm(("text",), "spans", "tagging", "unseen-entities", spans=True),
-    "mrc": TaskForm(("context", "question"), "answer", "span", "random"),
-    "re": TaskForm(("text",), "label", "label", "unseen-entities", spans=True),
-    "dp": TaskForm(("text",), "words", None, "random"),
-    "dst": TaskForm(("text",), "state", None, "random"),
+    "tc": TaskForm(("text",), "label", "label", "date", 3),
+    "sts": TaskForm(("sentence1", "sentence2"), "score", "similarity", "bins", 7),
+    "nli": TaskForm(("premise", "hypothesis"), "label", "pair", "one-side", 5),
+    "ner": TaskForm(("text",), "spans", "tagging", "unseen-entities", 1, spans=True),
+    "mrc": TaskForm(("context", "question"), "answer", "span", "random", 1),
+    "re": TaskForm(("text",), "label", "label", "unseen-entities", 3, spans=True),
+    "dp": TaskForm(("text",), "words", None, "random", 1),
+    "dst": TaskForm(("text",), "state", None, "random", 1),
 }
 
 
@@ -59,7 +62,7 @@ class Source(Section):
     """A source corpus: where its documents are, and its row of the licence sheet (Table 2)."""
 
     documents: str = Field(description="Folder of document shards, for example runs/mine/corpus/documents.")
-    source: str | None = Field(None, description="Only documents of this source. Default: all of the folder.")
+    source: str | None = Field(None, description="Only documents whose source begins with this. Default: all.")
     licence: str = Field("", description="Licence, for the card.")
     url: str = Field("", description="Address of the corpus, for the card.")
     style: Literal["formal", "colloquial", ""] = Field("", description="Style, for the card.")
@@ -70,18 +73,13 @@ class DrawRules(Section):
     """How candidates are drawn from document shards."""
 
     count: int = Field(1_000, ge=1, description="Number of items.")
-    unit: Literal["sentence", "title", "document", "passage"] | None = Field(
-        None, description="sentence, title (first sentence), document, or passage (whole sentences). Default: by task."
-    )
+    unit: Literal["sentence", "title", "document", "passage"] | None = Field(None, description="Default: by task.")
     min_chars: int | None = Field(None, ge=1, description="Default: 20 (NLI 20, MRC 512, others 5).")
     max_chars: int | None = Field(None, ge=1, description="Default: 90 for NLI, 400 for NER and RE, 2,048 for MRC.")
-    groups: str | None = Field(
-        None, description="JSON lines with text, intent and topic: STS pairs by metadata (3.2.1, PARAKQC)."
-    )
+    metadata: str | None = Field(None, description="Table with id (of a document) and date, which its items keep.")
+    groups: str | None = Field(None, description="Table with text, intent and topic: STS pairs by these (PARAKQC).")
     triples: str | None = Field(None, description="TSV of subject, relation, object: RE pairs by a triple list.")
-    round_trip: str | None = Field(
-        None, description="STS: model of an OpenAI-compatible server for round-trip pairs (OPENAI_BASE_URL)."
-    )
+    tagger: str | None = Field(None, description="NER and RE: folder of a saved KLUE-NER model, which pre-tags.")
 
 
 class AgreeRules(Section):
@@ -96,12 +94,8 @@ class AgreeRules(Section):
 class SettleRules(Section):
     """How votes become gold."""
 
-    rule: Literal["majority", "mean", "dawid-skene", "mace"] | None = Field(
-        None, description="majority: more than half of the votes. Default: mean for scores, majority for others."
-    )
-    min_votes: int | None = Field(
-        None, ge=1, description="Items with fewer votes are dropped. Default: 5 for scores, 3."
-    )
+    rule: Literal["majority", "mean", "dawid-skene", "mace"] | None = Field(None, description="Default: by task.")
+    min_votes: int | None = Field(None, ge=1, description="Fewer drop an item. Default: 5 for scores, else half.")
     max_std: float = Field(2.0, gt=0, description="Scores with a larger standard deviation are dropped (3.2.1).")
     max_reports: int = Field(0, ge=0, description="Items with more reports of hate, bias or PII are dropped.")
 
@@ -128,7 +122,7 @@ class Benchmark(Section):
     licence: str = Field("", description="Licence of the benchmark, for the card.")
     guideline: str | None = Field(None, description="Markdown file with the guideline for workers.")
     labels: tuple[str, ...] = Field((), description="Labels in order. Default for nli: the three of KLUE.")
-    votes: int = Field(3, ge=1, description="Number of workers who label each item.")
+    votes: int | None = Field(None, ge=1, description="Number of votes for each item. Default: the paper's.")
     sources: dict[str, Source] = Field({}, description="Source corpora by name.")
     draw: DrawRules = DrawRules()
     agree: AgreeRules = AgreeRules()
@@ -153,9 +147,23 @@ class Benchmark(Section):
     def _has_labels(self) -> Benchmark:
         if self.form.vote in ("label", "spans") and not self.labels:
             raise ValueError(f"labels: task {self.task} needs a list of labels")
+        if self.settle.rule not in (None, "majority") and self.form.vote != (
+            "score" if self.settle.rule == "mean" else "label"
+        ):
+            raise ValueError(f"settle.rule: {self.settle.rule} cannot settle task {self.task}; leave it out")
         if self.split.dev + self.split.test >= 1:
             raise ValueError("split: dev and test together must be less than 1")
         return self
+
+    @property
+    def votes_per_item(self) -> int:
+        """Number of votes that each item should get; an author's label is one of them."""
+        return self.votes or self.form.votes
+
+    @property
+    def min_votes(self) -> int:
+        """Number of votes below which an item has no gold: 5 for scores, more than half of the votes for others."""
+        return self.settle.min_votes or (5 if self.form.vote == "score" else self.votes_per_item // 2 + 1)
 
     @property
     def form(self) -> TaskForm:

@@ -1,4 +1,4 @@
-"""Files of a benchmark folder: items, votes, gold and drops as JSON lines, counts by reason, and unchanged steps.
+"""Files of a benchmark folder: items, votes, gold and drops as JSON lines, and the counts of each step.
 
 Every file is written atomically, so a stopped step starts again from whole files. Worker ids are replaced by keyed
 hashes; the key stays in the folder, in a file that only its owner can read, and is never published.
@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.atomic_files import atomic_file, file_digest
+from corpus.documents.atomic_files import atomic_file
 from corpus.documents.errors import BadInput
-from finetune.annotation.config import FILE_NAME, Benchmark
+from finetune.annotation.config import FILE_NAME, Benchmark, load_benchmark
 from finetune.data.custom_files import Record, read_json_lines
 from finetune.data.files import write_json, write_json_lines
 
@@ -123,51 +123,25 @@ def write_records(path: Path, records: Iterable[Item | Vote | Gold]) -> int:
     return len(rows)
 
 
-class Drops:
-    """Items that a step drops, each under a reason."""
-
-    def __init__(self, step: str) -> None:
-        self.step, self.rows = step, list[dict[str, str]]()
-
-    def add(self, item: str, reason: str) -> None:
-        """Drop an item."""
-        self.rows.append({"item": item, "step": self.step, "reason": reason})
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of drops by reason."""
-        return dict(sorted(Counter(row["reason"] for row in self.rows).items()))
-
-    def write(self, folder: Path) -> None:
-        """Replace this step's lines of ``dropped.jsonl``."""
-        path = folder / DROPPED
-        before = [dict(r.values) for r in read_json_lines(path)] if path.is_file() else []
-        write_json_lines(path, [*(row for row in before if row.get("step") != self.step), *self.rows])
+def write_drops(folder: Path, step: str, reasons: Mapping[str, str]) -> dict[str, int]:
+    """Replace a step's lines of ``dropped.jsonl`` by items with their reasons; returns the number of each reason."""
+    path = folder / DROPPED
+    before = [dict(r.values) for r in read_json_lines(path)] if path.is_file() else []
+    rows = [{"item": item, "step": step, "reason": reason} for item, reason in reasons.items()]
+    write_json_lines(path, [*(row for row in before if row.get("step") != step), *rows])
+    return dict(sorted(Counter(reasons.values()).items()))
 
 
-def run_step(
-    folder: Path, step: str, inputs: Iterable[Path], settings: Any, work: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
-    """Run a step and record its counts in ``counts/STEP.json``; an unchanged step returns its recorded counts.
+def order_key(seed: int, *names: str) -> str:
+    """A hash of names, by which items are drawn and ordered at random."""
+    return hashlib.blake2b("\0".join((str(seed), *names)).encode(), digest_size=8).hexdigest()
 
-    A step is unchanged if its settings and the contents of its input files are.
-    """
-    facts = [settings, [[path.name, *file_digest(path)] for path in inputs]]
-    digest = hashlib.sha256(json.dumps(facts, ensure_ascii=False, default=str).encode()).hexdigest()
-    path = folder / "counts" / f"{step}.json"
-    if path.is_file():
-        before = json.loads(path.read_text("utf-8"))
-        if before.get("inputs") == digest:
-            return dict(before["counts"])
-        path.unlink()
-    counts = work()
-    write_json(path, {"inputs": digest, "counts": counts})
+
+def run_step(folder: Path, step: str, work: Callable[[Benchmark, Path], dict[str, Any]]) -> dict[str, Any]:
+    """Run a step of the benchmark in a folder, and record its counts in ``counts/STEP.json``."""
+    counts = work(load_benchmark(folder), folder)
+    write_json(folder / "counts" / f"{step}.json", counts)
     return counts
-
-
-def settings_of(benchmark: Benchmark, *sections: str) -> dict[str, Any]:
-    """The settings on which a step depends."""
-    return benchmark.model_dump(mode="json", include={"task", "seed", "labels", "votes", *sections})
 
 
 class WorkerNames:

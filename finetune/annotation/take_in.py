@@ -133,8 +133,7 @@ def value_problem(benchmark: Benchmark, item: Item, value: Any) -> str | None:
         return f"{value!r:.60}; expected a list"
     if kind == "words":
         return None if all(isinstance(word, str) for word in value) else "expected one text for each word"
-    spans = value if kind == "spans" else [value] if value else []
-    for span in spans:
+    for span in value:
         if not _is_span(span, length):
             return f"span {span!r:.60}; expected offsets 0 <= start < end <= {length} in the text"
         if kind == "spans" and (len(span) != 3 or span[2] not in benchmark.labels):
@@ -225,14 +224,10 @@ def read_dialogues(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) 
             said.append(f"{turn['role']}: {turn['text']}")
             if "state" not in turn:
                 continue
-            values = (slot_value.rpartition("-")[::2] for slot_value in turn["state"])
+            parts = (slot_value.split("-", 2) for slot_value in turn["state"])  # domain, slot, value
             item = Item(f"{dialogue['guid']}-{number}", "", {"text": "\n".join(said)}, (), {"group": dialogue["guid"]})
-            yield Import(f"{path}, {item.id}", [Vote(item.id, path.stem, dict(values))], item)
+            state = {f"{domain}-{slot}": value for domain, slot, value in parts}
+            yield Import(f"{path}, {item.id}", [Vote(item.id, path.stem, state)], item)
 
 
-READERS: dict[str, Reader] = {
-    "votes": read_vote_table,
-    "klue": read_klue,
-    "conllu": read_conllu,
-    "wos": read_dialogues,
-}
+READERS: dict[str, Reader] = {"votes": read_vote_table, "klue": read_klue, "conllu": read_conllu, "wos": read_dialogues}

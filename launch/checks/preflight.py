@@ -54,7 +54,8 @@ def find_problems(
     checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe, processes)]
     if "corpus" in names:
         checks.append(partial(_check_texts, recipe, None if SAMPLE in recipe.corpus.inputs else run))
-        checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
+        if recipe.corpus.benchmarks is None:
+            checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
     if machine is not None and has_nvidia_devices():
         devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
         devices["embed"] = recipe.embed.device

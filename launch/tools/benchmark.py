@@ -19,19 +19,52 @@ Example:  malmoi benchmark agree my-benchmark
 """
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a benchmark, with benchmark.yaml.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Format = Literal["votes", "klue", "conllu", "wos"]
+ToolName = Literal["label-studio", "doccano", "argilla", "potato"]
+Format = Literal["votes", "klue", "conllu", "wos", "label-studio", "doccano", "argilla", "potato"]
+FORMAT_HELP = """\
+votes: a table of item, worker, value. klue: KLUE-NLI and KLUE-STS files with their votes. conllu, wos: one file per \
+worker. Others: the JSON export of the tool."""
 
 benchmark_app = typer.Typer(no_args_is_help=True, help=ABOUT)
 benchmark_app.command("check")(check_benchmark)
+
+
+@benchmark_app.command("draw")
+def draw_items(folder: Folder, as_json: AsJson = False) -> None:
+    """Draw candidates from document shards; what does not fit is counted by reason.
+
+    Example:  malmoi benchmark draw my-benchmark
+    """
+    set_up_console()
+    from finetune.annotation.draw import draw
+    from finetune.annotation.folder import run_step
+
+    _show_counts("candidates", run_step(folder, "draw", draw), as_json)
+
+
+@benchmark_app.command("hand-out")
+def hand_out_items(
+    folder: Folder,
+    tool: Annotated[ToolName, typer.Option("--to", help="Annotation tool.")] = "label-studio",
+    size: Annotated[int, typer.Option(min=1, help="Number of items in a batch.")] = 500,
+    as_json: AsJson = False,
+) -> None:
+    """Write project files of an annotation tool for the items that need votes.
+
+    Example:  malmoi benchmark hand-out my-benchmark --to doccano
+    """
+    set_up_console()
+    from finetune.annotation.folder import run_step
+    from finetune.annotation.tools import hand_out
+
+    _show_counts("handed out", run_step(folder, "hand-out", lambda b, f: hand_out(b, f, tool, size)), as_json)
 
 
 @benchmark_app.command("take-in")
 def take_in_votes(
     folder: Folder,
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Exports of the annotation tool, or tables.")],
-    format_: Annotated[
-        Format, typer.Option("--from", help="votes: a table of item, worker, value. klue: KLUE-NLI and KLUE-STS files.")
-    ] = "votes",
+    format_: Annotated[Format, typer.Option("--from", help=FORMAT_HELP)] = "votes",
     as_json: AsJson = False,
 ) -> None:
     """Take in annotations: votes per worker, with hashed ids. Taking in a file again changes nothing.
@@ -39,10 +72,12 @@ def take_in_votes(
     Example:  malmoi benchmark take-in my-benchmark votes.csv
     """
     set_up_console()
-    from finetune.annotation.config import load_benchmark
+    from finetune.annotation.folder import run_step
     from finetune.annotation.take_in import READERS, take_in
+    from finetune.annotation.tools import reader_of
 
-    _show_counts("annotations", take_in(load_benchmark(folder), folder, files, READERS[format_]), as_json)
+    read = READERS[format_] if format_ in READERS else reader_of(format_)
+    _show_counts("annotations", run_step(folder, "take-in", lambda b, f: take_in(b, f, files, read)), as_json)
 
 
 @benchmark_app.command("agree")
@@ -54,9 +89,9 @@ def show_agreement(folder: Folder, as_json: AsJson = False) -> None:
     set_up_console()
     require("malmoi benchmark agree", ["krippendorff"])
     from finetune.annotation.agree import agree
-    from finetune.annotation.config import load_benchmark
+    from finetune.annotation.folder import run_step
 
-    result = agree(load_benchmark(folder), folder)
+    result = run_step(folder, "agree", agree)
     if as_json:
         return print_json(result)
     parts = {"kept votes": result, **({"all votes": result["all workers"]} if result["all workers"] else {})}
@@ -74,15 +109,66 @@ def show_agreement(folder: Folder, as_json: AsJson = False) -> None:
         )
 
 
+@benchmark_app.command("settle")
+def settle_votes(folder: Folder, as_json: AsJson = False) -> None:
+    """Settle the gold labels by the task's rule; other items are dropped under a reason, or listed for a decision.
+
+    Example:  malmoi benchmark settle my-benchmark
+    """
+    set_up_console()
+    from finetune.annotation.config import load_benchmark
+    from finetune.annotation.folder import run_step
+    from finetune.annotation.settle import settle
+
+    benchmark = load_benchmark(folder)
+    require("settle.rule of malmoi benchmark", ["crowdkit"] if benchmark.settle.rule in ("dawid-skene", "mace") else [])
+    _show_counts("gold", run_step(folder, "settle", settle), as_json)
+
+
+@benchmark_app.command("split")
+def split_items(folder: Folder, as_json: AsJson = False) -> None:
+    """Split the gold items into train, dev and test, and write them to FOLDER/data.
+
+    Example:  malmoi benchmark split my-benchmark
+    """
+    set_up_console()
+    from finetune.annotation.config import load_benchmark
+    from finetune.annotation.folder import run_step
+    from finetune.annotation.split import split
+
+    benchmark = load_benchmark(folder)
+    is_one_side = (benchmark.split.method or benchmark.form.split) == "one-side"
+    require("split.method one-side of malmoi benchmark", ["sklearn"] if is_one_side else [])
+    _show_counts("split", run_step(folder, "split", split), as_json)
+
+
+@benchmark_app.command("card")
+def write_benchmark_card(folder: Folder, as_json: AsJson = False) -> None:
+    """Write the data set card README.md, and recipe.yaml, with which `malmoi finetune` trains on the benchmark.
+
+    Example:  malmoi benchmark card my-benchmark
+    """
+    set_up_console()
+    from finetune.annotation.card import write_card
+    from finetune.annotation.folder import run_step
+
+    _show_counts("card", run_step(folder, "card", write_card), as_json)
+
+
 def _show_counts(title: str, counts: dict[str, Any], as_json: bool = False) -> None:
     """Counts as a table; the parts of a section have its name in front."""
     if as_json:
         return print_json(counts)
     rows = list[list[str]]()
     for name, value in counts.items():
-        inner = {f"{name}: {key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value}
-        rows += [[key, _cell(part)] for key, part in inner.items()]
+        rows += [[key, _cell(part)] for key, part in _flatten(name, value)]
     _show(number_table(title, ["", "value"], rows))
+
+
+def _flatten(name: str, value: Any) -> list[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        return [(name, value)]
+    return [pair for key, part in value.items() for pair in _flatten(f"{name}: {key}", part)]
 
 
 def _show(table: Table) -> None:
@@ -92,4 +178,6 @@ def _show(table: Table) -> None:
 def _cell(value: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value))
     return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,4 +1,4 @@
-"""``malmoi push``: publish a corpus, tokenizer or model on the Hugging Face Hub after a check of its files.
+"""``malmoi push``: publish a corpus, tokenizer, model or benchmark on the Hugging Face Hub after a check of its files.
 
 Only listed files are sent. A token is never shown, logged or written, and every failure is one sentence.
 """
@@ -38,14 +38,16 @@ class Repository:
 
 
 def push(
-    folder: Annotated[Path, typer.Argument(help="Folder of a corpus, tokenizer or model: runs/smoke/corpus, …")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a corpus, tokenizer, model or benchmark: runs/smoke/corpus, …")
+    ],
     repository: Annotated[str, typer.Argument(metavar="NAME/REPOSITORY", help="Target on the Hugging Face Hub.")],
     private: Annotated[bool, typer.Option("--private", help="Create a private repository.")] = False,
     with_personal_data: Annotated[
         bool, typer.Option("--with-personal-data", help="Publish a corpus even if personal data was kept in it.")
     ] = False,
 ) -> None:
-    """Publish a corpus, tokenizer or model on the Hugging Face Hub, after a check.
+    """Publish a corpus, tokenizer, model or benchmark on the Hugging Face Hub, after a check.
 
     A corpus becomes a data set of documents, card and counts. Log in with `hf auth login` or set HF_TOKEN first.
 
@@ -62,16 +64,26 @@ def find_repository(folder: Path, *, with_personal_data: bool = False) -> Reposi
         return corpus_repository(folder, with_personal_data=with_personal_data)
     if kind == "model":
         return model_repository(folder)
+    if kind == "benchmark":
+        from finetune.annotation.card import published_files
+
+        return Repository(folder, "dataset", published_files(folder))
     if kind == "tokenizer":
         from tokenizer.repository import check_repository
 
         return Repository(folder, "model", check_repository(folder))
     inside = sorted(str(path) for path in folder.iterdir() if _kind_of(path)) if folder.is_dir() else []
-    hint = f"name one of {', '.join(inside)}" if inside else "expected the folder of a corpus, tokenizer or model"
+    hint = (
+        f"name one of {', '.join(inside)}"
+        if inside
+        else "expected the folder of a corpus, tokenizer, model or benchmark"
+    )
     raise LaunchError(f"{folder}: {'nothing to publish here' if folder.is_dir() else 'no such folder'}; {hint}")
 
 
-def _kind_of(folder: Path) -> Literal["corpus", "tokenizer", "model"] | None:
+def _kind_of(folder: Path) -> Literal["benchmark", "corpus", "tokenizer", "model"] | None:
+    if (folder / "benchmark.yaml").is_file():
+        return "benchmark"
     if (folder / "documents").is_dir():
         return "corpus"
     if (folder / "config.json").is_file():

@@ -55,6 +55,8 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.pii\.streams\.explain_problem|launch\.pii\.streams\.print_note": "our own messages",
     r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rules\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
+    r"finetune\.annotation\.one_side\.distances_from_uniform": "n-grams of scikit-learn, limited in length",
+    r"finetune\.annotation\.tools\.reader_of": NAMES,
     r"finetune\.embed\.(?:embedder\.build_net|export\.export_embedder)": NAMES,
     r"finetune\.generative\.client\.ask\.check_cut": NAMES,
     r"finetune\.generative\.prompts\.answers\.any_of": OWN,
@@ -228,6 +230,16 @@ CALLS: dict[str, Callable[[str], object]] = {
     ),
     "corpus.documents.encoding: cp949": lambda text: _called("corpus.documents.encoding.detect_encoding")(
         text.encode("cp949", "ignore")
+    ),
+    "finetune.annotation.draw.problem_of": lambda text: _called("finetune.annotation.draw.problem_of")(
+        text, 1, len(text), is_premise=True
+    ),
+    "finetune.annotation.matching.rouge": lambda text: _called("finetune.annotation.matching.rouge")(text, text[::-1]),
+    "finetune.annotation.matching.match_sentences": lambda text: _called(
+        "finetune.annotation.matching.match_sentences"
+    )([text, text[::-1]], 1),
+    "finetune.annotation.forms.to_python_offsets": lambda text: _unless(
+        BadInput, "finetune.annotation.forms.to_python_offsets", text, (1, 2, ""), text[:1], ""
     ),
     "finetune.tasks.ner.task.find_entities": lambda text: _called("finetune.tasks.ner.task.find_entities")(
         text, ["B-PS", "I-PS", "O"] * len(text)

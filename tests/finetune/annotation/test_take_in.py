@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -71,3 +72,16 @@ def test_trees_of_two_workers_are_votes_for_the_same_words(tmp_path: Path) -> No
     take_in(benchmark, tmp_path / "b", files, READERS["conllu"])
     assert read_items(tmp_path / "b") == [Item("s1", "", {"text": "나는 간다"})]
     assert [vote.value for vote in read_votes(tmp_path / "b")["s1"]] == [["2:NP_SBJ", "0:VP"]] * 2
+
+
+def test_states_of_two_workers_are_votes_for_the_same_turn(tmp_path: Path) -> None:
+    benchmark = make_folder(tmp_path / "b", task="dst")
+    turns = [
+        {"role": "user", "text": "2-30번 버스를 타고 싶어요.", "state": ["택시-종류-2-30번"]},
+        {"role": "sys", "text": "네."},
+    ]
+    files = [tmp_path / "kim.json", tmp_path / "lee.json"]
+    for file in files:
+        file.write_text(json.dumps([{"guid": "d1", "dialogue": turns}]), "utf-8")
+    take_in(benchmark, tmp_path / "b", files, READERS["wos"])
+    assert [vote.value for vote in read_votes(tmp_path / "b")["d1-0"]] == [{"택시-종류": "2-30번"}] * 2
