@@ -26,7 +26,7 @@ from tests.corpus.pii.insertions import (
 from tests.corpus.pii.test_insertions import MAX_MISSED_SHARE
 from tests.corpus.test_final_check import texts_of
 
-COUNT = 12_000
+COUNT = 4_000
 KEY = "접수자"
 """Recipient of an application. A word in it, 접수 (receipt), once hid nine types of numbers."""
 

@@ -96,7 +96,7 @@ REASONS = {
     **{f"top_{n}_gram": f"top_{n}_gram" for n in (2, 3, 4)},
     **{f"duplicated_{n}_n_grams": f"repeated_{n}_grams" for n in range(5, 11)},
 }  # fmt: skip
-DOCUMENTS, SEED = 20_000, 0
+DOCUMENTS, SEED = 8_000, 0
 
 
 def cut_off_stop_words(text: str) -> list[str]:
@@ -187,7 +187,7 @@ def test_parity_with_datatrove(shared: Callable[[str], Path], monkeypatch: pytes
     assert len(texts) == DOCUMENTS
     different = [n for n in range(len(texts)) if ours[n] != theirs[n]]
     assert len(different) <= 0.005 * len(texts)  # measured: 0.002
-    assert sum(rule is not None for rule in theirs) > 500
+    assert sum(rule is not None for rule in theirs) > 200
     assert all(_is_explained(texts[n], ours[n], theirs[n]) for n in different)
     assert seconds[0] < seconds[1] / 3  # measured: a ninth
 

@@ -131,10 +131,14 @@ PEAKS = (
     "modernbert-documents 0.0 fp32 6x256 4x1024",
 )
 
+FEW_PEAKS = ("roberta 0.1 fp32 4x256 32x128", "gpt 0.1 fp32 4x256 4x512", "modernbert-documents 0.0 fp32 6x256 4x1024")
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep freed memory in other ways")
-@pytest.mark.parametrize("setting", PEAKS)
+@pytest.mark.parametrize(
+    "setting", [pytest.param(each, marks=[] if each in FEW_PEAKS else pytest.mark.matrix) for each in PEAKS]
+)
 def test_the_forecast_on_a_cpu_is_within_a_quarter_of_the_peak(tiny, setting: str) -> None:
     name, dropout, precision, model, rows = setting.split()
     architecture, _, kind = name.partition("-")
