@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from docs.reference import find_commands, find_settings, render_commands, render_settings
-from launch.cluster.site import Site
+from launch.cluster.site import Site, load_site
 from launch.recipe import Recipe, load_recipe
 from tests.recorded_demo import RECORD, changed_settings, scores_of_runs, table
 
@@ -203,7 +203,7 @@ def test_commands_and_options_named_exist(page: Path) -> None:
 
 
 def recipes_on_pages() -> list[tuple[str, str]]:
-    """(page, text) of every YAML block: a recipe or a part of one."""
+    """(page, text) of every YAML block: a recipe or a part of one, or a site if the first line says so."""
     blocks = ((page.name, re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)) for page in PAGES)
     return [(name, text) for name, texts in blocks for text in texts]
 
@@ -212,7 +212,10 @@ def recipes_on_pages() -> list[tuple[str, str]]:
 def test_recipes_on_pages_load(page: str, text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "shown.yaml"
     path.write_text(text, "utf-8")
-    load_recipe(str(path))
+    if text.startswith("# site.yaml"):
+        load_site(path)
+    else:
+        load_recipe(str(path))
     assert not caplog.messages  # no old names
 
 
