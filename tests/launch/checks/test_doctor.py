@@ -61,7 +61,7 @@ def test_without_the_training_extra_tools_are_ready_and_the_command_that_adds_it
 
 def test_recipes_of_the_paper_wait_for_a_gpu() -> None:
     ready, waiting = doctor.readiness(is_ok=True, can_train=True, has_gpu=False)
-    with_files = "ablations, kobest, malmoi-small, real-mini, real-small"
+    with_files = "ablations, benchmark-demo, kobest, malmoi-small, real-mini, real-small"
     assert ready == f"ready for smoke; with your text and the KLUE files for {with_files}"
     assert "klue-roberta-base" in waiting and waiting.endswith("need a GPU")
     assert doctor.readiness(True, True, has_gpu=True)[1:] == []
