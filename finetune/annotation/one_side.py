@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from finetune.score.baselines import naive_bayes
+
 FOLDS = 5
 MIN_COUNT = 2  # texts in which an n-gram must occur
 
@@ -51,14 +53,14 @@ def one_side_accuracy(
     train: Sequence[tuple[str, str]], held_out: Sequence[tuple[str, str]], dev: Sequence[tuple[str, str]]
 ) -> tuple[float, float]:
     """Accuracy of naive Bayes on characters, in percent, on held-out training pairs (text, label) and on dev."""
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.naive_bayes import MultinomialNB
-    from sklearn.pipeline import make_pipeline
+    score = naive_bayes([label for _, label in train], [_ngrams(text) for text, _ in train])
 
-    model = make_pipeline(CountVectorizer(analyzer="char", ngram_range=(1, 3), min_df=MIN_COUNT), MultinomialNB())
-    model.fit([text for text, _ in train], [label for _, label in train])
-    first, second = (
-        100 * float(np.mean(model.predict([text for text, _ in part]) == np.array([label for _, label in part])))
-        for part in (held_out, dev)
-    )
-    return first, second
+    def accuracy(pairs: Sequence[tuple[str, str]]) -> float:
+        scores = ((score(_ngrams(text)), label) for text, label in pairs)
+        return 100 * float(np.mean([max(of, key=of.__getitem__) == label for of, label in scores]))
+
+    return accuracy(held_out), accuracy(dev)
+
+
+def _ngrams(text: str) -> list[str]:
+    return [text[i : i + size] for size in (1, 2, 3) for i in range(len(text) - size + 1)]

@@ -65,7 +65,7 @@ def test_local_processes_finish_a_build_started_on_a_cluster(
 
     with pytest.raises(KeyboardInterrupt):
         build_and_pack(tmp_path, shards, stops_half_way)
-    assert list(tmp_path.glob("tokenizer/work/types/unit-?????"))
+    assert list(tmp_path.glob("tokenizer/work/types/unit-*"))
     assert build_and_pack(tmp_path, shards, None) == built_here
 
 

@@ -238,7 +238,7 @@ def test_a_wrong_name_lists_all_and_a_good_one_prints_the_counts(tmp_path: Path,
 )  # fmt: skip
 def test_published_files_are_read_row_by_row(name: str, file: str, column: str, tmp_path: Path) -> None:
     if not (REAL / file).is_file():
-        pytest.skip("the published files are not at hand")
+        pytest.skip(f"needs {file} in the shared data folder (set MALMOI_SHARED)")
     prepare_kr_eval(name, [REAL / file], [REAL / file], tmp_path)
     task = read_task_file(tmp_path / "evaluation/test" / f"{name}.json")
     header, *rows = (line.split("\t") for line in read_text(REAL / file).replace("\r", "").split("\n") if line)
