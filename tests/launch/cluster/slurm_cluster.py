@@ -85,7 +85,7 @@ def slurm(home: Path) -> Iterator[Slurm]:
 def _write_settings(home: Path, network: Network) -> None:
     gpus = "\n".join(f"NodeName={host.name} Name=gpu File={home}/gpu[0-1]" for host in network.hosts)
     nodes = "\n".join(
-        f"NodeName={host.name} NodeAddr={host.address} NodeHostname={host.name} CPUs=4 RealMemory=4000 Gres=gpu:2"
+        f"NodeName={host.name} NodeAddr={host.address} NodeHostname={host.name} CPUs=8 RealMemory=4000 Gres=gpu:2"
         for host in network.hosts
     )
     settings = CONFIG.format(name=socket.gethostname(), here=network.here, home=home, nodes=nodes)
