@@ -129,7 +129,7 @@ def host_memory() -> int:
 
 def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
     """The cost of one stage; finetune is estimated by job, and stages that take seconds cost next to nothing."""
-    is_new = recipe.pretrain.init_from is None
+    recipe = with_local_sizes(recipe)
     if stage in BYTES_PER_SECOND and (stage != "tokenizer" or trains_tokenizer(recipe)):
         text = text_bytes(recipe)
         if text is None:
@@ -137,11 +137,30 @@ def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
         seconds = 1 + text / BYTES_PER_SECOND[stage] / machine.cores + 2 * (stage == "tokenizer")
         disk = {"corpus": 0.4 * text, "tokenizer": 1e6, "tokens": 2 * text / BYTES_PER_TOKEN}[stage]
         return Cost(seconds, disk, machine.cores * PROCESS_BYTES[stage])
-    if stage == "pretrain" and is_new:
+    if stage == "pretrain" and recipe.pretrain.init_from is None:
         return _training(recipe, machine)
     if stage == "model":
         return Cost(1, 4 * count_parameters(recipe.pretrain.model, recipe.tokenizer.vocab_size))
     return Cost(2 if stage in ("sample", "report") else None)
+
+
+def with_local_sizes(recipe: Recipe) -> Recipe:
+    """The recipe with the sizes of ``pretrain.init_from`` as its own; unchanged if they are not on this machine."""
+    if recipe.pretrain.init_from is None:
+        return recipe
+    from transformers import AutoConfig
+
+    from pretrain.model.families import sizes_of
+
+    try:
+        start = AutoConfig.from_pretrained(recipe.pretrain.init_from, local_files_only=True, trust_remote_code=False)
+        sizes = sizes_of(start)
+    except Exception:  # not here, or not of a family that can be trained, which the checks report
+        return recipe
+    extend = recipe.tokenizer.extend if isinstance(recipe.tokenizer.extend, int) else 0
+    tokenizer = recipe.tokenizer.model_copy(update={"vocab_size": start.vocab_size + extend})
+    pretrain = recipe.pretrain.replaced("model", **sizes).model_copy(update={"init_from": None})
+    return recipe.model_copy(update={"pretrain": pretrain, "tokenizer": tokenizer})
 
 
 def text_bytes(recipe: Recipe) -> float | None:
@@ -315,7 +334,9 @@ def show_plan(
         console.print("Nothing would stop this run.")
     tunes = verb != "search" and any(stage.name == "finetune" for stage in stages)  # a search's best is not known yet
     try:
-        tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None) if tunes else None
+        tuning = (
+            jobs_left(with_local_sizes(recipe), run, machine.device_flops, machine.gpu is not None) if tunes else None
+        )
     except USER_ERRORS:  # in a file of a custom task
         if not problems:
             raise

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from launch.checks.estimate import GIB, Machine, estimate, this_machine
+from launch.checks.estimate import GIB, Machine, estimate, this_machine, with_local_sizes
 from launch.checks.preflight import find_problems, needs_deepspeed
 from launch.conduct import conduct
 from launch.errors import LaunchError
@@ -217,6 +217,21 @@ with module.exit_on_ctrl_c(run, stages_of("run", recipe)):
     print("ready", flush=True)
     time.sleep(600)
 """
+
+
+def test_continued_training_is_estimated_with_the_sizes_of_its_checkpoint(tmp_path: Path) -> None:
+    from transformers import RobertaConfig
+
+    RobertaConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128).save_pretrained(
+        tmp_path / "small"
+    )
+    recipe = load_recipe("continued", [f"pretrain.init_from={tmp_path / 'small'}", "tokenizer.extend=768"])
+    known = with_local_sizes(recipe)
+    assert (known.pretrain.model.hidden, known.pretrain.model.layers, known.pretrain.model.intermediate) == (64, 2, 128)
+    assert known.tokenizer.vocab_size == 50_265 + 768
+    assert 0 < (estimate("pretrain", recipe, CLUSTER).seconds or 0) < 3600
+    elsewhere = load_recipe("continued", ["pretrain.init_from=nobody/has-this"])
+    assert estimate("pretrain", elsewhere, CLUSTER).seconds is None
 
 
 @pytest.mark.parametrize("kind", ["alone", "pool"])
