@@ -77,12 +77,11 @@ def error_and_interval(
     if value is None or len(values_B) < 2 or math.isnan(value) or np.isnan(values_B).any():
         return None, None
     variance = float(np.var(values_B, ddof=1))
-    if (
-        metric in CORRELATIONS
-    ):  # the spread of Fisher's z, which is larger where the correlations of resamples are skewed
+    part = Part(variance * units / max(units - 1, 1), max(units - 1, 1))
+    if metric in CORRELATIONS:  # resampled correlations are skewed, their Fisher's z is not
         z_B = np.arctanh(np.clip(values_B / 100, -0.999999, 0.999999))
         variance = float(np.var(z_B, ddof=1)) * (100 - value**2 / 100) ** 2
-    part = Part(variance * units / max(units - 1, 1), max(units - 1, 1))
+        part = Part(variance, MANY)
     return math.sqrt(variance), interval_around(value, [part], units, metric, limits)
 
 

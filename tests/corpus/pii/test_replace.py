@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.pii.detect import Span, find_pii
+from corpus.pii.formats.address import _new_districts
+from corpus.pii.formats.regions import CITY_DISTRICTS, DISTRICTS
 from corpus.pii.formats.shapes import digits_of
 from corpus.pii.formats.table import BY_NAME, TABLE
 from corpus.pii.hide import PiiHider
@@ -161,3 +163,21 @@ def test_the_hash_seed_of_python_changes_nothing() -> None:
 def test_without_keeping_anything_each_type_has_one_form(name: str, value: str, form: str) -> None:
     fake = Pseudonymizer(b"secret", "d", keep="none").replacement(name, value)
     assert fake and re.fullmatch(form, fake)
+
+
+def test_only_replacements_that_are_excluded_later_are_drawn_again() -> None:
+    fakes = Pseudonymizer(seeded_secret(1), "document")
+    first, other = (fakes.replacement("TEL", f"010-1234-56{n}") for n in (70, 71))
+    assert first and other and first != other
+    fakes.exclude([("TEL", first)])
+    assert fakes.replacement("TEL", "010-1234-5671") == other
+    assert fakes.replacement("TEL", "010-1234-5670") not in (None, first)
+
+
+@pytest.mark.parametrize("old", ["성남시 분당구", "성남시", "강남구"])
+def test_a_district_of_a_city_is_added_only_to_cities_that_have_some(old: str) -> None:
+    for seed in range(200):
+        name, *inner = _new_districts(Random(seed), "경기", old).split()
+        assert name in DISTRICTS["경기"]
+        assert bool(inner) == (old == "성남시 분당구" and name in CITY_DISTRICTS)
+        assert set(inner) <= set(CITY_DISTRICTS.get(name, ()))

@@ -205,10 +205,13 @@ def test_a_record_after_the_end_of_a_damaged_file_has_its_number(tmp_path: Path)
         (20, 79, True), (200, 800, False), (201, 800, True),
     ],
 )  # fmt: skip
-def test_more_than_a_share_of_unreadable_records_is_bad_input(bad: int, good: int, is_refused: bool) -> None:
+def test_more_than_a_share_of_unreadable_records_is_bad_input(
+    bad: int, good: int, is_refused: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     assert ALWAYS_ALLOWED < 20
     with pytest.raises(BadInput, match=f"{bad} of {bad + good} records") if is_refused else nullcontext():
         check_rejected_share({"not_json": bad}, good, 0.2, "quarantine/")
+    assert (f"{bad} of {bad + good} records" in caplog.text) == (bad > 0 and not is_refused)
 
 
 def test_quarantine_shows_the_form_of_a_record_and_none_of_its_words() -> None:
