@@ -23,7 +23,7 @@ def bench_corpus(
     pii: Annotated[Path | None, typer.Option(help="Labelled .jsonl file with text and spans.")] = None,
     benchmarks: Annotated[list[str] | None, typer.Option(help="Benchmark files or folders; repeatable.")] = None,
     megabytes: Annotated[float, typer.Option(min=0.1, help="Megabytes of text for the whole stage.")] = 20.0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Output folder for bench.json.")] = None,
 ) -> None:
     """Compare sentence splitting, PII detection and decontamination with other tools, and time the corpus stage.
 
@@ -32,7 +32,7 @@ def bench_corpus(
     set_up_console()
     from benchmarks.corpus import run_corpus_bench
 
-    run_corpus_bench(texts or [], sentences, pii, benchmarks or [], megabytes, json_file)
+    run_corpus_bench(texts or [], sentences, pii, benchmarks or [], megabytes, out)
 
 
 @bench_app.command("tokenizer")

@@ -52,9 +52,9 @@ def run_corpus_bench(
     pii: Path | None,
     benchmarks: list[str],
     megabytes: float,
-    json_path: Path | None,
+    out: Path | None,
 ) -> dict[str, Any]:
-    """Run on the given files and otherwise on the sample, print tables, and write the figures to ``json_path``.
+    """Run on the given files and otherwise on the sample, print tables, and write bench.json to ``out``.
 
     Args:
         sentences, pii: see ``read_gold`` and ``read_labelled``.
@@ -91,7 +91,7 @@ def run_corpus_bench(
     for table in _tables(results):
         print_table(table, console)
     console.print(f"CPU time of one core, medians of {ROUNDS} rounds in turns.")
-    return write_figures(results, json_path)
+    return write_figures(results, out / "bench.json" if out else None)
 
 
 # --- sentences

@@ -129,7 +129,7 @@ def test_a_run_prints_every_section_and_writes_its_figures(
     in_this_process: None,
 ) -> None:
     given = [str(files["letters.jsonl"])], files["gold"], files["pii.jsonl"], [str(files["items.txt"])]
-    results = run_corpus_bench(*given, 1.0, tmp_path / "bench.json")
+    results = run_corpus_bench(*given, 1.0, tmp_path)
     printed = capsys.readouterr().out
     for title in ("Sentence splitting", "Personal data", "Decontamination", "Whole stage"):
         assert title in printed
