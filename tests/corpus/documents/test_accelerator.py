@@ -80,6 +80,16 @@ def _no_driver() -> None:
     raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update it.\nSee …")
 
 
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_the_probe_multiplies_in_the_precision_that_it_is_asked_for(monkeypatch, precision: str, dtype) -> None:
+    seen: set[torch.dtype] = set()
+    monkeypatch.setattr(device, "_time_matmuls", lambda *matrices: seen.update(m.dtype for m in matrices) or 1.0)
+    matmul_flops_per_second.cache_clear()
+    matmul_flops_per_second("cpu", precision)
+    matmul_flops_per_second.cache_clear()
+    assert seen == {dtype}
+
+
 @pytest.mark.parametrize(
     ("cuda", "visible", "cause"),
     [

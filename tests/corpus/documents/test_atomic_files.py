@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from corpus.documents.atomic_files import read_bytes
+from corpus.documents.atomic_files import parse_json, read_bytes
 from corpus.documents.errors import BadInput
 
 PACK = {"a.txt": bytes, "a.txt.gz": gzip.compress, "a.txt.zst": zstandard.compress}
@@ -34,3 +34,19 @@ def test_a_packed_file_that_is_damaged_is_refused(tmp_path: Path, name: str) -> 
     (tmp_path / name).write_bytes(b"not packed")
     with pytest.raises(BadInput, match="not a readable"):
         read_bytes(tmp_path / name, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": "\\ud800"}', "half of a surrogate pair"), ('{"\\udfff": 1}', "half of a surrogate pair"),
+        ("[" * 100_000, "nested too deeply"), ("9" * 5_000, "more than 4,300 digits"), ("{", "Expecting"),
+    ],
+)  # fmt: skip
+def test_json_that_cannot_be_used_is_an_error_with_its_reason(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse_json(text)
+
+
+def test_a_whole_surrogate_pair_is_a_character() -> None:
+    assert parse_json('"\\ud83d\\ude00"') == "😀"

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from corpus.documents.errors import BadInput
-from corpus.documents.model_files import INDEX_NAME, check_sizes, check_weight_index, refuse_links
+from corpus.documents.model_files import INDEX_NAME, check_model_files, check_sizes, check_weight_index, refuse_links
 
 
 @pytest.mark.parametrize("size", [0, -1, 1 << 31, True, 4.0, "4", None])
@@ -63,3 +65,16 @@ def test_a_link_may_lead_into_the_cache_of_the_hub_and_nowhere_else(tmp_path: Pa
     (plain / "a").symlink_to(tmp_path / "models--a" / "blob")
     with pytest.raises(BadInput, match="a is a link out of the folder"):
         refuse_links(plain)
+
+
+def test_a_model_in_several_files_is_accepted_only_if_all_are_there_and_whole(tmp_path: Path) -> None:
+    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    (tmp_path / INDEX_NAME).write_text(json.dumps({"weight_map": dict(zip("ab", names, strict=True))}), "utf-8")
+    with pytest.raises(BadInput, match=r"names 'model-00001-of-00002.safetensors', which is missing"):
+        check_model_files(tmp_path, "model")
+    for name in names:
+        save_file({"a": np.zeros(1000)}, tmp_path / name)
+    check_model_files(tmp_path, "model")
+    (tmp_path / names[1]).write_bytes((tmp_path / names[1]).read_bytes()[:-8])
+    with pytest.raises(BadInput, match=r"model-00002-of-00002.safetensors is no complete safetensors file"):
+        check_model_files(tmp_path, "model")

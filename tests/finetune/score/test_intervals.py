@@ -108,7 +108,9 @@ CASES = {
     "accuracy .7": ("klue-nli", accuracies, 0.7), "joint goal accuracy .5": ("wos", dialogues, 0.5),
     "joint goal accuracy .1": ("wos", dialogues, 0.1), "macro F1 70": ("ynat", simulated("ynat", 0.8), 0.0),
     "entity F1 80": ("klue-ner", simulated("klue-ner", 0.8), 0.0),
-    "Pearson .5": ("klue-sts", normal_pairs, 0.5), "Pearson 38": ("klue-sts", simulated("klue-sts", -3.0), 0.0),
+    "Pearson .5": ("klue-sts", normal_pairs, 0.5), "Pearson .83": ("klue-sts", normal_pairs, 0.83),
+    "Pearson 38": ("klue-sts", simulated("klue-sts", -3.0), 0.0),
+    "Pearson 83, heavy tails": ("klue-sts", simulated("klue-sts", 0.8), 0.0),
 }  # fmt: skip
 
 
@@ -124,4 +126,4 @@ def test_intervals_hold_the_truth_in_about_95_of_100_cases(name: str, n: int) ->
         low, high = bootstrap(task, rows, groups, SAMPLES, number)[next(iter(task.score(rows)))] or (0, 0)
         held += low <= truth <= high
     print(f"| {name} | {n} | {100 * held / times:.1f} |")
-    assert held / times >= 0.88  # two standard deviations of 120 draws are 0.04
+    assert held / times >= (0.86 if "heavy" in name else 0.88)  # two standard deviations of 120 draws are 0.04
