@@ -17,17 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.data.files import in_one_sentence
+from finetune.score.baselines import bigrams
 
 K1, B = 1.2, 0.75
-
-
-def bigrams(text: str) -> list[str]:
-    """Pairs of neighbouring characters of each word, its borders included as blanks (``char_wb`` of scikit-learn).
-
-    >>> bigrams("비가 ㅠ")
-    [' 비', '비가', '가 ', ' ㅠ', 'ㅠ ']
-    """
-    return [word[i : i + 2] for word in map(" {} ".format, text.lower().split()) for i in range(len(word) - 1)]
 
 
 def tfidf_cosines(firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:

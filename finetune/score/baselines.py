@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,8 +88,12 @@ def _frequent_states(scored: Examples) -> Iterator[list[Prediction]]:
 
 
 def bigrams(text: str) -> list[str]:
-    """Pairs of neighboring characters, with a space at both ends."""
-    return ["".join(pair) for pair in pairwise(f" {text} ")]
+    """Pairs of neighbouring characters of each word, its borders included as blanks (``char_wb`` of scikit-learn).
+
+    >>> bigrams("비가 ㅠ")
+    [' 비', '비가', '가 ', ' ㅠ', 'ㅠ ']
+    """
+    return [word[i : i + 2] for word in map(" {} ".format, text.lower().split()) for i in range(len(word) - 1)]
 
 
 def _texts(example: Example) -> list[str]:
@@ -127,7 +131,7 @@ def _predict_label(features_of: Callable[[Example], list[str]]) -> Predict:
 def _pair_features(example: Example) -> list[str]:
     """The bigrams of the second text alone, and in tenths the share of them that the first has."""
     first, second = map(bigrams, _texts(example)[:2])
-    shared = sum(pair in set(first) for pair in second) / len(second)
+    shared = sum(pair in set(first) for pair in second) / max(1, len(second))
     return [*second, f"overlap {round(10 * shared)}"]
 
 
@@ -151,7 +155,7 @@ def _predict_similarity(task: Task, training: Examples, scored: Examples) -> lis
 
     def cosine(example: Example) -> float:
         first, second = ({f: n * idf(f) for f, n in Counter(bigrams(text)).items()} for text in _texts(example)[:2])
-        norm = math.hypot(*first.values()) * math.hypot(*second.values())
+        norm = math.hypot(*first.values()) * math.hypot(*second.values()) or 1.0
         return sum(weight * second.get(feature, 0.0) for feature, weight in first.items()) / norm
 
     seen = sorted(((cosine(example), example.gold >= SIMILAR_FROM) for example in training), reverse=True)
@@ -291,7 +295,7 @@ def _predict_answer(task: Task, training: Examples, scored: Examples) -> list[Pr
         value, text = max((bm25(pairs), sentence) for sentence, pairs in sentences)
         words = [word for word in text.split() if not set(bigrams(word)) <= question] or text.split()
         rarest = max(words, key=lambda word: sum(map(idf, bigrams(word))) / (len(word) + 1))
-        return rarest.strip(".,!?'\"()"), value / sum(map(idf, question))
+        return rarest.strip(".,!?'\"()"), value / (sum(map(idf, question)) or 1.0)
 
     found = [answer(example) for example in seen]
     bars = [-math.inf, *np.quantile([lead for _, lead in found], np.linspace(0.1, 0.9, 9)).tolist(), math.inf]

@@ -20,12 +20,13 @@ from finetune.embed.config import EmbedConfig
 from finetune.embed.data import EvaluationSet, Item, with_distractors
 from finetune.embed.embedder import load_embedder
 from finetune.embed.index import Index, build_index
-from finetune.embed.lexical import Bm25, bigrams, tfidf_cosines
+from finetune.embed.lexical import Bm25, tfidf_cosines
 from finetune.embed.reranker import CHOICES_NAME, Reranker, write_choices
 from finetune.embed.retrieval import WEIGHTS, choose_weight, combine, content_words, mine_negatives
 from finetune.embed.run import EmbedInputs, run
 from finetune.run import FinetuneInputs
 from finetune.run import run as train_tasks
+from finetune.score.baselines import bigrams
 from finetune.tasks.similarity import average_precision, score_ranking
 from launch.tools.serve import endpoint_of
 from tests.command import run_command
