@@ -27,13 +27,21 @@ WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
 MARGIN = 0.95  # of the score of the right passage, from which on another is no negative
 LEAST_ERRORS = 1.64  # standard errors by which a weight must gain: 95 %, one-sided
 CONTENT_TAGS = ("NN", "NP", "NR", "VV", "VA", "MA", "MM", "XR", "SL", "SH", "SN")
-BIGRAMS, MORPHEMES, HYBRID = "BM25 bigrams", "BM25 morphemes", "with BM25"
+HYBRID = "with BM25"
 
 
 def content_words(text: str) -> list[str]:
     """Morphemes of mecab without particles, endings and signs."""
     words = " ".join(word[:MAX_ANALYZED_CHARS] for word in text.lower().replace("\0", " ").split())
     return [morpheme for morpheme, tag in tag_morphemes(words) if tag.startswith(CONTENT_TAGS)]
+
+
+def words(text: str) -> list[str]:
+    """Parts between blanks, in lower case."""
+    return text.lower().split()
+
+
+COUNTED = {"BM25 words": words, "BM25 bigrams": bigrams, "BM25 morphemes": content_words}
 
 
 def bm25_scores(part: EvaluationSet, tokens_of: Callable[[str], list[str]] = bigrams) -> Matrix:
@@ -131,8 +139,7 @@ def rank_trained(part: EvaluationSet, encoders: Mapping[str, Encode]) -> tuple[d
 
 
 def rank_baselines(part: EvaluationSet, encoders: Mapping[str, Encode]) -> dict[str, list[Row]]:
-    """Results of BM25 on bigrams and on morphemes without function words, and of other encoders."""
-    tokenizers = {BIGRAMS: bigrams, MORPHEMES: content_words}
-    found = {name: bm25_scores(part, tokens_of) for name, tokens_of in tokenizers.items()}
+    """Results of BM25 on words, bigrams and morphemes without function words, and of other encoders."""
+    found = {name: bm25_scores(part, tokens_of) for name, tokens_of in COUNTED.items()}
     found |= {name: dense_scores(part, encode) for name, encode in encoders.items()}
     return {system: rows_of_rankings(part, rank(part, scores)) for system, scores in found.items()}
