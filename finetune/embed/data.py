@@ -293,8 +293,3 @@ def with_distractors(part: EvaluationSet, documents: Path, most: int) -> Evaluat
             break
     kept = dict(list(more.items())[:most])
     return part._replace(passages={**part.passages, **kept}, distractors=len(kept))
-
-
-def sides(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-    """Pairs and triplets, and graded pairs."""
-    return [item for item in items if item.score is None], [item for item in items if item.score is not None]

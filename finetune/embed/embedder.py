@@ -119,18 +119,13 @@ class Embedder:
         self, net: EmbeddingNet | _OnnxNet, tokenizer: PreTrainedTokenizerBase, max_tokens: int,
         prompts: Mapping[Any, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        self.net, self.tokenizer, self.max_tokens, self.prompts = (
-            net.eval(),
-            tokenizer,
-            max_tokens,
-            {str(name): text for name, text in prompts.items()},
-        )
+        self.net, self.tokenizer, self.max_tokens = net.eval(), tokenizer, max_tokens
+        self.prompts = {str(name): text for name, text in prompts.items()}
 
     def with_graph(self, path: Path) -> Embedder:
         """The same model with its network as ONNX (``finetune.embed.export``)."""
-        return Embedder(
-            _OnnxNet(OnnxNetwork(path, self.net.encoder.config)), self.tokenizer, self.max_tokens, self.prompts
-        )
+        net = _OnnxNet(OnnxNetwork(path, self.net.encoder.config))
+        return Embedder(net, self.tokenizer, self.max_tokens, self.prompts)
 
     def encode(
         self,

@@ -36,12 +36,9 @@ def content_words(text: str) -> list[str]:
     return [morpheme for morpheme, tag in tag_morphemes(words) if tag.startswith(CONTENT_TAGS)]
 
 
-def words(text: str) -> list[str]:
-    """Parts between blanks, in lower case."""
-    return text.lower().split()
-
-
-COUNTED = {"BM25 words": words, "BM25 bigrams": bigrams, "BM25 morphemes": content_words}
+COUNTED: Mapping[str, Callable[[str], list[str]]] = {
+    "BM25 words": lambda text: text.lower().split(), "BM25 bigrams": bigrams, "BM25 morphemes": content_words,
+}  # fmt: skip
 
 
 def bm25_scores(part: EvaluationSet, tokens_of: Callable[[str], list[str]] = bigrams) -> Matrix:

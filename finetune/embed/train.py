@@ -25,7 +25,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from corpus.documents.accelerator import PrecisionName
 from corpus.documents.atomic_files import atomic_write
 from finetune.embed.config import EmbedConfig
-from finetune.embed.data import Item, sides
+from finetune.embed.data import Item
 from finetune.embed.embedder import EmbeddingNet, tokenize
 from finetune.examples import Tokenizer, pad_inputs
 from finetune.train.batched_prediction import autocast, to_tensors
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
 def draw_batches(items: Sequence[Item], lengths: Sequence[int], config: EmbedConfig, seed: int) -> list[Batch]:
     """All batches in order: those of each epoch shuffled, texts of similar length and equal form together."""
     rng, batches = np.random.default_rng(seed), list[Batch]()
-    plain, graded = sides(items)
+    plain, graded = ([item for item in items if (item.score is None) == is_plain] for is_plain in (True, False))
     number = {item: i for i, item in enumerate(items)}
     forms = [[item for item in plain if len(item.texts) == count] for count in (2, 3, 4)]
     for stage, groups, epochs in ((0, forms, config.epochs), (1, [graded], config.graded_epochs)):
@@ -74,12 +74,9 @@ class Losses:
 
         model: Any = net
         micro = config.micro_batch or (config.batch_size if parts == 1 else max(1, config.batch_size // parts))
-        whole = micro >= config.batch_size
-        ranking = (
-            losses.MultipleNegativesRankingLoss(model)
-            if whole
-            else losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=micro)
-        )
+        ranking: nn.Module = losses.MultipleNegativesRankingLoss(model)
+        if micro < config.batch_size:
+            ranking = losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=micro)
         self.by_stage: list[nn.Module] = [ranking, losses.CoSENTLoss(model)]
         if config.dimensions:
             widths = [net.get_embedding_dimension(), *config.dimensions]
@@ -165,11 +162,8 @@ class _State:
         self.losses.append(loss)
 
     def save(self, step: int) -> None:
-        content, buffer = (
-            self._parts() | {"step": step, "losses": self.losses, "rng": torch.get_rng_state()},
-            io.BytesIO(),
-        )
-        torch.save(content, buffer)
+        buffer = io.BytesIO()
+        torch.save(self._parts() | {"step": step, "losses": self.losses, "rng": torch.get_rng_state()}, buffer)
         atomic_write(self.path, buffer.getvalue())
 
     def _parts(self) -> dict[str, Any]:
