@@ -77,13 +77,18 @@ class EvaluationSet(NamedTuple):
 
 
 def read_items(config: EmbedConfig, documents: Path | None, klue: Path | None) -> list[Item]:
-    """All training examples, without decontamination; ``BadInput`` if there are none, or a file does not fit."""
-    items = list(_pairs_of_documents(documents, config.max_pairs)) if documents and config.max_pairs else []
+    """All training examples, without decontamination; ``BadInput`` if there are none, or a file does not fit.
+
+    Next to KLUE-NLI, pairs of documents do not help similarity (``benchmarks/records/embed``), so they are left out.
+    """
+    items: list[Item] = []
     readers = {"klue-nli": _klue_triplets, "klue-sts": _klue_grades}
     readers = readers if config.purpose == "similarity" else {"klue-mrc": _klue_questions}
     for name, read in readers.items():
         if klue is not None and (path := find_file(klue, TASKS[name].files.train)) is not None:
             items += read(path)
+    if documents and config.max_pairs and not any(item.source == "klue-nli" for item in items):
+        items += _pairs_of_documents(documents, config.max_pairs)
     for file in config.train:
         found = read_file(Path(file))
         graded = [item for item in found if item.score is not None]

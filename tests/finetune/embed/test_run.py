@@ -27,7 +27,7 @@ from finetune.train.batched_prediction import to_tensors
 from launch.pipeline import find_contaminated
 from launch.tools.push import find_repository
 from tests.command import run_command
-from tests.finetune.embed.conftest import sentence
+from tests.finetune.embed.conftest import PLACES, sentence
 
 TEXTS = ["비가 온다", " 어제 강릉 기차 앞에서 사진을 찍었다. ", "서울의 등대은 아침에 문을 연다." * 60, "ㅠ"]
 
@@ -144,7 +144,7 @@ def test_pairs_with_an_evaluation_text_are_dropped(config: EmbedConfig, inputs: 
     assert not find_contaminated([text for part in prepared.sets for text in part.texts], kept)
 
 
-def test_sources_and_forms_of_the_training_data(config: EmbedConfig, inputs: EmbedInputs) -> None:
+def test_sources_and_forms_of_the_training_data(config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path) -> None:
     items = read_items(config, inputs.documents, None)
     forms = {(item.source, len(item.texts), item.score is not None) for item in items}
     assert forms == {
@@ -152,6 +152,19 @@ def test_sources_and_forms_of_the_training_data(config: EmbedConfig, inputs: Emb
         ("triplets.jsonl", 3, False), ("graded.tsv", 2, True),
     }  # fmt: skip
     assert sum(item.source.startswith("documents") for item in items) == 40
+    fields = {
+        "source": "test",
+        "hypothesis": "비가 온다.",
+        "gold_label": "entailment",
+        "author": "",
+        "label2": "",
+        "label3": "",
+    }
+    nli = [{"guid": str(i), "premise": f"{place}에 비가 온다.", **fields} for i, place in enumerate(PLACES)]
+    (tmp_path / "klue-nli-v1.1").mkdir()
+    (tmp_path / "klue-nli-v1.1" / "klue-nli-v1.1_train.json").write_text(json.dumps(nli), "utf-8")
+    sources = {item.source for item in read_items(config, inputs.documents, tmp_path)}
+    assert sources == {"klue-nli", "triplets.jsonl", "graded.tsv"}
 
 
 @pytest.mark.parametrize(("name", "content", "message"), [
