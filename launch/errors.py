@@ -13,7 +13,7 @@ EXTRAS = {  # optional modules, each with the extra of our distribution that ins
     "datasets": "hub", "kiwipiepy": "kiwi", "ray": "ray",
     "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
     "sentence_transformers": "embed", "bm25s": "embed", "krippendorff": "benchmark", "crowdkit": "benchmark",
-    "gradio": "demo", "fastapi": "serve", "uvicorn": "serve", "sklearn": "dev", "seqeval": "dev",
+    "gradio": "demo", "fastapi": "serve", "uvicorn": "serve", "sklearn": "benchmark", "seqeval": "dev",
 }  # fmt: skip
 NEEDED_BY_STAGE = {
     "tokens": ("transformers",),

@@ -38,7 +38,7 @@ TOXIC_NAME = "toxic.npy"  # bool per sentence
 
 def score_unit(folder: Path, scratch: Path, *, config: ToxicityConfig) -> dict[str, Any]:
     """Write the scores of the sentences of a unit, and which of them are toxic."""
-    classifier = _load(config.model_dump_json())
+    classifier = load_once(config.model_dump_json())
     rows = pq.read_table(folder / DOCUMENTS_NAME, columns=["id", "source", "sentences"]).to_pylist()
     scores_SL = score_sentences([text for row in rows for text in row["sentences"]], classifier)
     source_S = np.array([row["source"] for row in rows for _ in row["sentences"]], dtype=object)
@@ -54,7 +54,8 @@ def score_unit(folder: Path, scratch: Path, *, config: ToxicityConfig) -> dict[s
 
 
 @lru_cache(maxsize=1)
-def _load(config: str) -> Classifier:
+def load_once(config: str) -> Classifier:
+    """``load_classifier`` of settings in JSON, which loads the model at the first call only."""
     return load_classifier(ToxicityConfig.model_validate_json(config))
 
 

@@ -67,6 +67,7 @@ class Source(Section):
     url: str = Field("", description="Address of the corpus, for the card.")
     style: Literal["formal", "colloquial", ""] = Field("", description="Style, for the card.")
     count: int | None = Field(None, ge=1, description="Number of items from this source. Default: an equal share.")
+    toxicity: dict[str, float] = Field({}, description="Minimum score by label of draw.classifier that drops an item.")
 
 
 class DrawRules(Section):
@@ -80,6 +81,8 @@ class DrawRules(Section):
     groups: str | None = Field(None, description="Table with text, intent and topic: STS pairs by these (PARAKQC).")
     triples: str | None = Field(None, description="TSV of subject, relation, object: RE pairs by a triple list.")
     tagger: str | None = Field(None, description="NER and RE: folder of a saved KLUE-NER model, which pre-tags.")
+    classifier: str | None = Field(None, description="Folder or Hub name of a toxicity classifier (2.3).")
+    translator: str | None = Field(None, description="STS: model of round-trip pairs, such as openai-api/NAME/MODEL.")
 
 
 class AgreeRules(Section):
@@ -151,6 +154,10 @@ class Benchmark(Section):
             "score" if self.settle.rule == "mean" else "label"
         ):
             raise ValueError(f"settle.rule: {self.settle.rule} cannot settle task {self.task}; leave it out")
+        if self.task == "re" and self.sources and not self.draw.tagger:
+            raise ValueError("draw.tagger: missing; pairs of task re are drawn from tagged entities")
+        if self.draw.classifier is None and any(source.toxicity for source in self.sources.values()):
+            raise ValueError("draw.classifier: missing; sources have thresholds of toxicity")
         if self.split.dev + self.split.test >= 1:
             raise ValueError("split: dev and test together must be less than 1")
         return self

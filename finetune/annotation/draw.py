@@ -1,25 +1,30 @@
 """``draw``: candidates from document shards, by length and form (KLUE 2.3 and 3.1 to 3.7); every drop is counted.
 
-Quality and toxicity thresholds belong to the corpus stage, which has applied them to the shards. Candidates are drawn
-by hashes of the seed and their ids, so the result does not depend on how documents are divided into shards.
+Candidates are drawn by hashes of the seed and their ids, so the result does not depend on how documents are divided
+into shards. Each source and each batch that a model reads is a unit of work whose result is kept until the step is
+done: a stopped draw repeats only the unit at which it stopped.
 """
 
 from __future__ import annotations
 
 import heapq
 import re
+import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from corpus.documents.atomic_files import read_json
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, read_documents, shard_paths
+from corpus.documents.units import COUNTS_NAME, run_unit
 from finetune.annotation.config import Benchmark, Source
-from finetune.annotation.folder import ITEMS, VOTES, Item, Span, order_key, write_records
-from finetune.annotation.matching import match_sentences
+from finetune.annotation.folder import ITEMS, VOTES, Item, Span, order_key, read_items, write_records
+from finetune.annotation.matching import match_sentences, rouge
 from finetune.data.custom_files import read_table
 
 UNITS = {"tc": "title", "mrc": "passage"}  # others: sentence
@@ -32,10 +37,28 @@ HANGUL = re.compile(r"[가-힣]")
 LIST_OR_FORMULA = re.compile(r"^\s{0,9}(?:[-*•▶○●◦]|\d{1,3}[.)])|[=≤≥∑√]|\d\s?[+×÷]\s?\d|[:：]\s{0,9}$")
 PREDICATE = re.compile(r"(?:다|요|죠|까|네|군|음|함|됨)[.!?]{0,3}$")  # a sentence that states something
 MAX_PAIRS = 3  # RE pairs of one sentence, and of one pair of entities from the triples
+UNFINISHED = "draw.partial"  # folder of the units of a draw that has not finished
+BATCH = 500  # items of a unit that a model reads
+RESERVE = 3  # candidates drawn for each item, where a model drops some
+TO_ENGLISH = "다음 한국어 문장을 영어로 번역하세요. 번역문만 쓰세요.\n\n"
+TO_KOREAN = "다음 영어 문장을 한국어 존댓말로 번역하세요. 번역문만 쓰세요.\n\n"  # honorific, as in 3.2.1
+SIGNS = re.compile(r"[\W_]+")
 Texts = Iterator[tuple[str, str, Document]]  # id, text and document of a unit
 
 
-def draw(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
+class Models(NamedTuple):
+    """Models of other packages that ``draw`` uses.
+
+    Attributes:
+        find_toxic: (classifier, minimum score by label, texts) to whether each text has a toxic sentence.
+        ask: (model, questions) to its answers, "" for none.
+    """
+
+    find_toxic: Callable[[str, Mapping[str, float], Sequence[str]], Sequence[bool]]
+    ask: Callable[[str, Sequence[str]], Sequence[str]]
+
+
+def draw(benchmark: Benchmark, folder: Path, models: Models) -> dict[str, Any]:
     """Write ``items.jsonl``; returns counts by source and reason. ``BadInput`` if nothing fits."""
     if (folder / VOTES).is_file():
         raise BadInput(f"{folder / VOTES}: there are votes already; draw other items in another folder")
@@ -45,48 +68,123 @@ def draw(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
         items += pairs_by_group(folder / rules.groups, benchmark)
     elif not benchmark.sources:
         raise BadInput(f"{folder}: no sources in benchmark.yaml; name a folder of document shards under sources")
-    for name, source in benchmark.sources.items():
-        share = source.count or -(-rules.count // len(benchmark.sources))
-        items += draw_from(benchmark, name, source, folder, share, drops)
+    units = folder / UNFINISHED / fingerprint(benchmark, folder)
+    for name in benchmark.sources:
+        items += draw_from(benchmark, name, folder, units / name, models, drops)
     if not items:
         raise BadInput(f"{folder}: no text fits ({dict(drops)}); change draw or give other documents")
     write_records(folder / ITEMS, items)
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     sources = dict(sorted(Counter(item.source for item in items).items()))
-    return {"items": len(items), "sources": sources, "skipped": dict(sorted(drops.items()))}
+    return {"items": len(items), "sources": sources, "skipped": dict(sorted((+drops).items()))}
+
+
+def fingerprint(benchmark: Benchmark, folder: Path) -> str:
+    """A hash of the settings, and of sizes and times of the files they name; units of another one are not reused."""
+    rules = benchmark.draw
+    names = [source.documents for source in benchmark.sources.values()]
+    names += [name for name in (rules.metadata, rules.triples, rules.tagger, rules.classifier) if name is not None]
+    paths = [path for name in names for path in (folder / name, *sorted((folder / name).rglob("*")))]
+    stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file()]
+    return order_key(benchmark.seed, benchmark.model_dump_json(), repr(stats))
+
+
+def once(unit: Path, work: Callable[[Counter[str]], list[Item]], drops: Counter[str]) -> list[Item]:
+    """The items that ``work`` returns, or its files if an earlier run finished it; adds what it drops to ``drops``."""
+
+    def write(_: None, scratch: Path) -> dict[str, Any]:
+        dropped = Counter[str]()
+        write_records(scratch / ITEMS, work(dropped))
+        return dict(dropped)
+
+    if not (unit / COUNTS_NAME).is_file():
+        run_unit(write, None, unit)
+    drops.update(read_json(unit / COUNTS_NAME, f"delete {unit.parent} and run again"))
+    return read_items(unit)
 
 
 def draw_from(
-    benchmark: Benchmark, name: str, source: Source, folder: Path, count: int, drops: Counter[str]
+    benchmark: Benchmark, name: str, folder: Path, unit: Path, models: Models, drops: Counter[str]
 ) -> list[Item]:
-    """At most ``count`` items of one source."""
+    """The items of one source."""
+    rules, source = benchmark.draw, benchmark.sources[name]
+    count = source.count or -(-rules.count // len(benchmark.sources))
+    translated = count // 2 if rules.translator and benchmark.task == "sts" else 0
+    wanted = 2 * count - translated if benchmark.task == "sts" else count
+    is_screened = bool(source.toxicity or (benchmark.form.spans and rules.tagger))
+    drawn = wanted * RESERVE if is_screened else wanted
+    items = once(unit / "drawn", partial(choose, benchmark, name, folder, drawn), drops)
+    if is_screened:
+        items = first_screened(benchmark, source, folder, items, wanted, unit, models, drops)
+    if benchmark.task == "sts":
+        trips = round_trips(benchmark, items[:translated], models, drops)
+        return trips + once(unit / "pairs", lambda _: pair_sentences(items[translated:wanted], benchmark.seed), drops)
+    if benchmark.task == "re":
+        items = relation_pairs(benchmark, items, folder)
+    blank = {} if benchmark.form.spans else dict.fromkeys(benchmark.form.texts[1:], "")
+    return [replace(item, texts={**item.texts, **blank}) for item in items[:count]]  # blank: workers write it
+
+
+def choose(benchmark: Benchmark, name: str, folder: Path, count: int, drops: Counter[str]) -> list[Item]:
+    """At most ``count`` random candidates of a source: those with the smallest hashes; of equal texts the first."""
     known = dict[str, dict[str, Any]]()
     for row in read_table(folder / benchmark.draw.metadata, ["id"]) if benchmark.draw.metadata else ():
         known[row.values["id"]] = {key: value for key, value in row.values.items() if key != "id"}
-    first = benchmark.form.texts[0]
-    texts = candidates(benchmark, source, folder, drops)
-    as_items = (Item(f"{name}-{id_}", name, {first: text}, (), known.get(doc.id, {})) for id_, text, doc in texts)
-    if benchmark.task == "sts":
-        drawn = _smallest(benchmark, as_items, 2 * count, drops)
-        return pair_sentences(drawn, benchmark.seed)
-    if benchmark.form.spans:
-        drawn = _smallest(benchmark, as_items, 3 * count, drops)
-        tagged = tag(benchmark, drawn, drops) if benchmark.draw.tagger else drawn
-        if benchmark.task == "re":
-            tagged = relation_pairs(benchmark, tagged, folder)
-        return tagged[:count]
-    blank = dict.fromkeys(benchmark.form.texts[1:], "")  # written by workers: hypothesis, question
-    return [replace(item, texts={**item.texts, **blank}) for item in _smallest(benchmark, as_items, count, drops)]
+    first, seen = benchmark.form.texts[0], set[str]()
+
+    def keyed() -> Iterator[tuple[str, Item]]:
+        for id_, text, document in candidates(benchmark, benchmark.sources[name], folder, drops):
+            key = " ".join(text.split())
+            drops["repeated text"] += key in seen
+            if key not in seen:
+                seen.add(key)
+                item = Item(f"{name}-{id_}", name, {first: text}, (), known.get(document.id, {}))
+                yield order_key(benchmark.seed, item.id), item
+
+    return [item for _, item in heapq.nsmallest(count, keyed(), key=lambda pair: pair[0])]
+
+
+def first_screened(
+    benchmark: Benchmark, source: Source, folder: Path, items: Sequence[Item], count: int, unit: Path, models: Models,
+    drops: Counter[str],
+) -> list[Item]:  # fmt: skip
+    """The first ``count`` items that the models of toxicity and entities keep, in batches."""
+    kept = list[Item]()
+    for begin in range(0, len(items), BATCH):
+        if len(kept) < count:
+            work = partial(screen, benchmark, source, folder, items[begin : begin + BATCH], models)
+            kept += once(unit / f"screened-{begin}", work, drops)
+    return kept[:count]
+
+
+def screen(
+    benchmark: Benchmark, source: Source, folder: Path, items: Sequence[Item], models: Models, drops: Counter[str]
+) -> list[Item]:
+    """Items without a toxic sentence (2.3), and with entities if a tagger is named."""
+    rules, kept = benchmark.draw, list(items)
+    if source.toxicity:
+        name = rules.classifier or ""
+        local = str(folder / name) if (folder / name).is_dir() else name
+        are_toxic = models.find_toxic(local, source.toxicity, [item.text for item in items])
+        kept = [item for item, is_toxic in zip(items, are_toxic, strict=True) if not is_toxic]
+        drops["toxic"] += len(items) - len(kept)
+    return tag(benchmark, kept, folder / rules.tagger, drops) if benchmark.form.spans and rules.tagger else kept
 
 
 def candidates(benchmark: Benchmark, source: Source, folder: Path, drops: Counter[str]) -> Texts:
     """Units of a source that pass the rules of form."""
-    shortest, longest = LENGTHS.get(benchmark.task, (5, 120))
-    shortest, longest = benchmark.draw.min_chars or shortest, benchmark.draw.max_chars or longest
+    shortest, longest = lengths(benchmark)
     for id_, text, document in units_of(benchmark, source, folder, shortest, longest, drops):
         if reason := problem_of(text, shortest, longest, is_premise=benchmark.task == "nli"):
             drops[reason] += 1
         else:
             yield id_, text, document
+
+
+def lengths(benchmark: Benchmark) -> tuple[int, int]:
+    """The fewest and the most characters of a text."""
+    shortest, longest = LENGTHS.get(benchmark.task, (5, 120))
+    return benchmark.draw.min_chars or shortest, benchmark.draw.max_chars or longest
 
 
 def units_of(
@@ -143,21 +241,6 @@ def problem_of(text: str, shortest: int, longest: int, *, is_premise: bool = Fal
     return None
 
 
-def _smallest(benchmark: Benchmark, items: Iterable[Item], count: int, drops: Counter[str]) -> list[Item]:
-    """The ``count`` items with the smallest hashes; of equal texts the first."""
-    seen = set[str]()
-
-    def keyed() -> Iterator[tuple[str, Item]]:
-        for item in items:
-            key = " ".join(item.text.split())
-            drops["repeated text"] += key in seen
-            if key not in seen:
-                seen.add(key)
-                yield order_key(benchmark.seed, item.id), item
-
-    return [item for _, item in heapq.nsmallest(count, keyed(), key=lambda pair: pair[0])]
-
-
 def pair_sentences(items: Sequence[Item], seed: int) -> list[Item]:
     """STS pairs by greedy sentence matching, in the order of Algorithm 1: similar pairs first."""
     pairs = list[Item]()
@@ -191,18 +274,44 @@ def pairs_by_group(path: Path, benchmark: Benchmark) -> list[Item]:
     ]  # fmt: skip
 
 
-def tag(benchmark: Benchmark, items: Sequence[Item], drops: Counter[str]) -> list[Item]:
-    """Items with the entities that a kept NER model finds; those without an entity are dropped (3.4.1)."""
+def round_trips(benchmark: Benchmark, items: Sequence[Item], models: Models, drops: Counter[str]) -> list[Item]:
+    """STS pairs of a sentence and its translation into English and back, which are similar (3.2.1)."""
+    if not items:
+        return []
+    ask, pairs = partial(models.ask, benchmark.draw.translator or ""), list[Item]()
+    between = ask([TO_ENGLISH + item.text for item in items])
+    there = [(item, english) for item, english in zip(items, between, strict=True) if english]
+    drops["round trip: no answer"] += len(items) - len(there)
+    for (item, english), back in zip(there, ask([TO_KOREAN + english for _, english in there]), strict=True):
+        if SIGNS.sub("", back) == SIGNS.sub("", item.text):
+            drops["round trip: the same sentence"] += 1
+        elif reason := problem_of(back, *lengths(benchmark)) if back else "no answer":
+            drops[f"round trip: {reason}"] += 1
+        else:
+            about = {"pair": "round-trip", "english": english, "rouge": round(rouge(item.text, back), 4)}
+            texts = {"sentence1": item.text, "sentence2": back}
+            pairs.append(Item(f"{item.id}+round-trip", item.source, texts, (), about))
+    return pairs
+
+
+def tag(benchmark: Benchmark, items: Sequence[Item], model: Path, drops: Counter[str]) -> list[Item]:
+    """Items with the entities that a kept NER model finds; those without one (RE: two) are dropped (3.4.1, 3.5.1)."""
     from finetune.inference.predict import predict_texts
+
+    tagged, fewest = list[Item](), 2 if benchmark.task == "re" else 1
+    results = predict_texts(_load_tagger(model), [item.text for item in items])
+    for item, result in zip(items, results, strict=True):
+        spans = tuple((e["start"], e["end"], e["type"]) for e in result["entities"])
+        drops["too few entities"] += len(spans) < fewest
+        tagged += [replace(item, spans=spans)] if len(spans) >= fewest else []
+    return tagged
+
+
+@cache
+def _load_tagger(folder: Path) -> Any:
     from finetune.saved_models.load import load_model
 
-    model = load_model(Path(benchmark.draw.tagger or ""))
-    tagged = list[Item]()
-    for item, result in zip(items, predict_texts(model, [item.text for item in items]), strict=True):
-        spans = tuple((e["start"], e["end"], e["type"]) for e in result["entities"])
-        drops["no entity"] += not spans
-        tagged += [replace(item, spans=spans)] if spans else []
-    return tagged
+    return load_model(folder)
 
 
 def relation_pairs(benchmark: Benchmark, items: Sequence[Item], folder: Path) -> list[Item]:

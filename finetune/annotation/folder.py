@@ -18,7 +18,7 @@ from typing import Any
 from corpus.documents.atomic_files import atomic_file
 from corpus.documents.errors import BadInput
 from finetune.annotation.config import FILE_NAME, Benchmark, load_benchmark
-from finetune.data.custom_files import Record, read_json_lines
+from finetune.data.custom_files import read_json_lines
 from finetune.data.files import write_json, write_json_lines
 
 ITEMS, VOTES, GOLD, DROPPED = "items.jsonl", "votes.jsonl", "gold.jsonl", "dropped.jsonl"
@@ -107,10 +107,7 @@ def read_excluded(folder: Path) -> dict[str, str]:
 def _read(path: Path, needed: Sequence[str], step: str) -> Iterator[Mapping[str, Any]]:
     if not path.is_file():
         raise BadInput(f"{path}: no such file; run {step} first")
-    records: list[Record] = list(read_json_lines(path))
-    if not records:
-        raise BadInput(f"{path}: no records in it; run {step} again")
-    for record in records:
+    for record in read_json_lines(path):
         if missing := [name for name in needed if name not in record.values]:
             raise BadInput(f"{record.where}: no {', '.join(missing)}; run {step} again")
         yield record.values

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,6 +27,8 @@ FORMAT_HELP = """\
 votes: a table of item, worker, value. klue: KLUE-NLI and KLUE-STS files with their votes. conllu, wos: one file per \
 worker. Others: the JSON export of the tool."""
 
+ANSWER_TOKENS = 512
+
 benchmark_app = typer.Typer(no_args_is_help=True, help=ABOUT)
 benchmark_app.command("check")(check_benchmark)
 
@@ -36,10 +40,35 @@ def draw_items(folder: Folder, as_json: AsJson = False) -> None:
     Example:  malmoi benchmark draw my-benchmark
     """
     set_up_console()
-    from finetune.annotation.draw import draw
+    from finetune.annotation.draw import Models, draw
     from finetune.annotation.folder import run_step
 
-    _show_counts("candidates", run_step(folder, "draw", draw), as_json)
+    models = Models(_find_toxic, _ask)
+    _show_counts("candidates", run_step(folder, "draw", lambda b, f: draw(b, f, models)), as_json)
+
+
+def _find_toxic(model: str, thresholds: Mapping[str, float], texts: Sequence[str]) -> list[bool]:
+    """Whether a sentence of each text reaches a threshold of the classifier."""
+    from corpus.config import ToxicityConfig
+    from corpus.quality.toxicity import is_toxic, load_once, score_sentences
+    from corpus.sentences.split import split_sentences
+
+    config = ToxicityConfig(enabled=True, model=model, labels=dict(thresholds))
+    classifier, parts = load_once(config.model_dump_json()), list(map(split_sentences, texts))
+    scores_SL = score_sentences([sentence for part in parts for sentence in part], classifier)
+    are_toxic = iter(is_toxic(scores_SL, classifier.labels, "", config).tolist())
+    return [any(list(islice(are_toxic, len(part)))) for part in parts]
+
+
+def _ask(model: str, questions: Sequence[str]) -> list[str]:
+    """Answers of a model, without its thoughts; "" where none came, or the limit cut it."""
+    require("draw.translator of malmoi benchmark", ["inspect_ai", "openai"])
+    from finetune.generative.client.ask import Client, Question, ask
+    from finetune.generative.prompts.answers import clean
+
+    asked = [Question(str(n), (("user", text),), max_tokens=ANSWER_TOKENS) for n, text in enumerate(questions)]
+    answers = ask(asked, Client(model))
+    return ["" if a.stop == "max_tokens" else " ".join(clean(a.text or "").split()) for a in answers]
 
 
 @benchmark_app.command("hand-out")
@@ -87,7 +116,6 @@ def show_agreement(folder: Folder, as_json: AsJson = False) -> None:
     Example:  malmoi benchmark agree my-benchmark
     """
     set_up_console()
-    require("malmoi benchmark agree", ["krippendorff"])
     from finetune.annotation.agree import agree
     from finetune.annotation.folder import run_step
 
@@ -116,12 +144,9 @@ def settle_votes(folder: Folder, as_json: AsJson = False) -> None:
     Example:  malmoi benchmark settle my-benchmark
     """
     set_up_console()
-    from finetune.annotation.config import load_benchmark
     from finetune.annotation.folder import run_step
     from finetune.annotation.settle import settle
 
-    benchmark = load_benchmark(folder)
-    require("settle.rule of malmoi benchmark", ["crowdkit"] if benchmark.settle.rule in ("dawid-skene", "mace") else [])
     _show_counts("gold", run_step(folder, "settle", settle), as_json)
 
 
@@ -132,13 +157,9 @@ def split_items(folder: Folder, as_json: AsJson = False) -> None:
     Example:  malmoi benchmark split my-benchmark
     """
     set_up_console()
-    from finetune.annotation.config import load_benchmark
     from finetune.annotation.folder import run_step
     from finetune.annotation.split import split
 
-    benchmark = load_benchmark(folder)
-    is_one_side = (benchmark.split.method or benchmark.form.split) == "one-side"
-    require("split.method one-side of malmoi benchmark", ["sklearn"] if is_one_side else [])
     _show_counts("split", run_step(folder, "split", split), as_json)
 
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
+from finetune.annotation import draw as drawing
 from finetune.annotation.config import Benchmark
-from finetune.annotation.draw import draw, problem_of, relation_pairs
+from finetune.annotation.draw import UNFINISHED, Models, draw, problem_of, relation_pairs
 from finetune.annotation.folder import ITEMS, Item, read_items
+from finetune.config import FinetuneConfig
+from finetune.run import FinetuneInputs, run
+from launch.sample.unpack import read_archive
 from tests.finetune.annotation.folders import make_folder
+from tests.finetune.conftest import build_tiny_encoder
 
 WORDS = ("방은", "조용하고", "깨끗했습니다", "주인이", "친절해서", "좋았다", "역에서", "가까운", "숙소였다", "다음에도")
 
@@ -33,9 +43,36 @@ def source_of(folder: Path, found: list[Document], shards: int = 1) -> str:
     return "documents"
 
 
-def drawn(folder: Path, **settings: object) -> tuple[Benchmark, dict[str, object], list[Item]]:
+class Answers:
+    """Models that answer by a rule, and count what they are asked; they stop at question number ``last``."""
+
+    def __init__(self, last: int = 1 << 30) -> None:
+        self.last, self.asked = last, list[str]()
+
+    def note(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            if len(self.asked) == self.last:
+                raise KeyboardInterrupt
+            self.asked.append(text)
+
+    def find_toxic(self, model: str, thresholds: Mapping[str, float], texts: Sequence[str]) -> list[bool]:
+        self.note(texts)
+        return [thresholds["hate"] < 1 and "친절해서" in text for text in texts]
+
+    def ask(self, model: str, questions: Sequence[str]) -> list[str]:
+        self.note(questions)
+        return [question.rpartition("\n")[2].removeprefix("en ") for question in questions]
+
+    @property
+    def models(self) -> Models:
+        return Models(self.find_toxic, self.ask)
+
+
+def drawn(
+    folder: Path, models: Models | None = None, **settings: object
+) -> tuple[Benchmark, dict[str, Any], list[Item]]:
     benchmark = make_folder(folder, **settings)
-    counts = draw(benchmark, folder)
+    counts = draw(benchmark, folder, models or Answers(0).models)
     return benchmark, counts, read_items(folder)
 
 
@@ -136,3 +173,112 @@ def test_nothing_drawn_is_an_error_with_the_reasons(tmp_path: Path) -> None:
     path = source_of(tmp_path, [Document("d", "s", ("짧다.",))])
     with pytest.raises(BadInput, match="too short"):
         drawn(tmp_path, task="nli", sources={"s": {"documents": path}})
+
+
+def test_thresholds_of_toxicity_are_those_of_the_source(tmp_path: Path) -> None:
+    path = source_of(tmp_path, [*documents(60, "news"), *documents(60, "reviews")])
+    sources = {
+        "news": {"documents": path, "source": "news"},
+        "reviews": {"documents": path, "source": "reviews", "toxicity": {"hate": 0.9}},
+    }
+    settings = {"task": "nli", "sources": sources, "draw": {"count": 80, "classifier": "some/model"}}
+    answers = Answers()
+    _, counts, items = drawn(tmp_path, answers.models, **settings)
+    assert counts["sources"] == {"news": 40, "reviews": 40} and counts["skipped"]["toxic"]
+    assert {item.source for item in items if "친절해서" in item.text} == {"news"}
+    assert len(answers.asked) <= 3 * 40  # only of the source with a threshold
+    with pytest.raises(BadInput, match=r"draw.classifier: missing"):
+        make_folder(tmp_path, task="nli", sources=sources)
+
+
+def test_a_stopped_draw_continues_at_the_unit_at_which_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "BATCH", 10)
+    path = str(source_of(tmp_path, documents(60)))
+    sources = {name: {"documents": f"{tmp_path}/{path}", "toxicity": {"hate": 0.9}} for name in ("one", "two")}
+    settings: dict[str, Any] = {"task": "nli", "sources": sources, "draw": {"count": 80, "classifier": "some/model"}}
+    whole = Answers()
+    drawn(tmp_path / "whole", whole.models, **settings)
+    stopped = tmp_path / "stopped"
+    first, second = Answers(len(whole.asked) - 15), Answers()
+    with pytest.raises(KeyboardInterrupt):
+        drawn(stopped, first.models, **settings)
+    assert not (stopped / ITEMS).exists() and (stopped / UNFINISHED).is_dir()
+    _, counts, _ = drawn(stopped, second.models, **settings)
+    assert (stopped / ITEMS).read_bytes() == (tmp_path / "whole" / ITEMS).read_bytes()
+    assert first.asked[: len(first.asked) // 10 * 10] + second.asked == whole.asked
+    assert not (stopped / UNFINISHED).exists() and counts["items"] == 80
+
+
+def test_units_of_other_settings_are_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "BATCH", 10)
+    sources = {"s": {"documents": source_of(tmp_path, documents(60)), "toxicity": {"hate": 0.9}}}
+    settings: dict[str, Any] = {"task": "nli", "sources": sources}
+    with pytest.raises(KeyboardInterrupt):
+        drawn(tmp_path, Answers(25).models, **settings, draw={"count": 40, "classifier": "some/model"})
+    second = Answers()
+    drawn(tmp_path, second.models, **settings, draw={"count": 40, "classifier": "other/model"})
+    assert len(second.asked) >= 40
+
+
+def test_half_of_the_sts_pairs_are_round_trips(tmp_path: Path) -> None:
+    sources = {"reviews": {"documents": source_of(tmp_path, documents(60))}}
+    answers = Answers()
+
+    def ask(model: str, questions: Sequence[str]) -> list[str]:
+        given = answers.ask(model, questions)
+        if questions[0].startswith(drawing.TO_ENGLISH):
+            return ["", *(f"en {text}" for text in given[1:])]
+        return ["", given[1], *(f"정말 {text}" for text in given[2:])]
+
+    models = Models(answers.find_toxic, ask)
+    _, counts, items = drawn(tmp_path, models, task="sts", sources=sources, draw={"count": 40, "translator": "a/b"})
+    pairs = [item for item in items if item.about["pair"] == "round-trip"]
+    assert counts["skipped"] | {"round trip: no answer": 2, "round trip: the same sentence": 1} == counts["skipped"]
+    assert len(pairs) == 17 and len(items) == 37
+    assert all(item.texts["sentence2"] == f"정말 {item.texts['sentence1']}" for item in pairs)
+    assert all(item.about["english"].startswith("en ") and 0.5 < item.about["rouge"] < 1 for item in pairs)
+    texts = [text for item in items for text in item.texts.values()]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved KLUE-NER model, trained on the embedded sample for four seconds; finds about half of the entities."""
+    home = tmp_path_factory.mktemp("tagger")
+    for name, content in read_archive("klue.tar.zst").items():
+        if "klue-ner" in name:
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_bytes(content)
+    encoder, _ = build_tiny_encoder(home / "encoder", [path.read_text("utf-8") for path in home.rglob("*.tsv")])
+    settings = {"epochs": 4, "max_tokens": 64, "lr": 3e-3, "batch_size": 16}
+    few = {"max_train_examples": 400, "max_dev_examples": 60, "bootstrap_samples": 0}
+    config = FinetuneConfig(tasks=("klue-ner",), seeds=(1,), overrides={"klue-ner": settings}, **few)
+    run(config, FinetuneInputs(home / "klue", {"model": encoder}), home / "out")
+    return next((home / "out").rglob("malmoi.json")).parent
+
+
+def sentences_of_the_sample(tagger: Path) -> list[Document]:
+    lines = (tagger.parents[4] / "klue/klue-ner-v1.1/klue-ner-v1.1_dev.tsv").read_text("utf-8").splitlines()
+    found = [re.sub(r"<([^<>]*):[A-Z]{2}>", r"\1", line.split("\t")[1]) for line in lines if line.count("<") > 2]
+    return [Document(f"d{n}", "sample", (text, f"오늘은 {n}째로 참 좋았다")) for n, text in enumerate(found)]
+
+
+@pytest.mark.parametrize(("task", "count"), [("ner", 15), ("re", 5)])
+def test_a_kept_model_tags_the_sentences(tmp_path: Path, tagger: Path, task: str, count: int) -> None:
+    known = sentences_of_the_sample(tagger)
+    sources = {"sample": {"documents": source_of(tmp_path, known)}}
+    settings: dict[str, Any] = {"task": task, "labels": ["PS", "LC", "OG", "DT", "TI", "QT"], "sources": sources}
+    _, counts, items = drawn(tmp_path, **settings, draw={"count": count, "tagger": str(tagger)})
+    assert len(items) == count and (task == "ner" or counts["skipped"]["too few entities"])
+    marked = {(item.id, start, end) for item in items for start, end, _ in item.spans}
+    assert all(0 <= start < end for _, start, end in marked) and len(marked) >= count
+    assert all(len(item.spans) == 2 for item in items) or task == "ner"
+    rows = [json.loads(line) for line in (tmp_path / ITEMS).read_text("utf-8").splitlines()]
+    assert rows[0]["spans"] == [list(span) for span in asdict(items[0])["spans"]]
+
+
+def test_pairs_of_relations_need_a_tagger(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"draw.tagger: missing"):
+        make_folder(tmp_path, task="re", labels=["no_relation"], sources={"s": {"documents": "d"}})
