@@ -50,7 +50,7 @@ def invented(count: int, seed: int = 0) -> list[str]:
     return [" ".join(rng.choices(words, weights, k=rng.randint(4, 15))) for _ in range(count)]
 
 
-def test_the_pruned_index_equals_brute_force() -> None:
+def test_the_index_equals_brute_force() -> None:
     sentences = invented(600)
     assert match_sentences(sentences, 1) == brute_force(sentences, 1)
 
