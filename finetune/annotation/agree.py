@@ -19,15 +19,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from finetune.annotation.config import AgreeRules, Benchmark, VoteKind
-from finetune.annotation.folder import EXCLUDED, Item, Vote, read_items, read_votes
+from finetune.annotation.folder import EXCLUDED, Item, Vote, read_items, read_votes, without
 from finetune.data.files import write_json
+from finetune.metrics import pearson
 
 Rating = tuple[str, Any]  # worker ("" if unknown) and value
 Units = Mapping[Any, Sequence[Rating]]
 
 
 class Worker(NamedTuple):
-    """A worker compared with the others; pearson and alpha are None where they are undefined."""
+    """A worker compared with the others; pearson is 0 for a constant worker, None with fewer than two values."""
 
     worker: str
     votes: int
@@ -55,11 +56,6 @@ def agree(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
         "workers": [worker._asdict() for worker in workers],
         "excluded": excluded,
     }
-
-
-def without(votes: Mapping[str, Sequence[Vote]], excluded: Mapping[str, str]) -> dict[str, list[Vote]]:
-    """The votes of workers who are not excluded."""
-    return {item: [vote for vote in given if vote.worker not in excluded] for item, given in votes.items()}
 
 
 def units_of(kind: VoteKind, votes: Mapping[str, Sequence[Vote]]) -> dict[Any, list[Rating]]:
@@ -147,18 +143,11 @@ def compare(units: Units, has_scores: bool, pilot: Mapping[str, float]) -> list[
                 own[worker].append((value, others))
     workers = list[Worker]()
     for worker, shared in sorted(own.items()):
-        means = [fmean(others) for _, others in shared] if has_scores else []
-        correlation = pearson([value for value, _ in shared], means) if has_scores else None
+        scores = [(value, fmean(others)) for value, others in shared] if has_scores else []
+        correlation = np.nan_to_num(pearson(*np.array(scores).T)) / 100 if len(scores) > 1 else None
         nominal = alpha([(value, other) for value, others in shared for other in others], "nominal")
         workers.append(Worker(worker, counts[worker], len(shared), correlation, nominal, pilot.get(worker)))
     return workers
-
-
-def pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Pearson's r; 0 for a constant worker, None with fewer than two values."""
-    if len(first) < 2:
-        return None
-    return float(np.corrcoef(first, second)[0, 1]) if pstdev(first) and pstdev(second) else 0.0
 
 
 def pilot_shares(items: Sequence[Item], votes: Mapping[str, Sequence[Vote]]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_markdown
 from corpus.documents.templates import load_templates
 from finetune.annotation.config import Benchmark
-from finetune.annotation.folder import DROPPED, EXCLUDED, SPLITS
+from finetune.annotation.folder import DROPPED, SPLITS, read_excluded
 from finetune.annotation.split import DATA
 from finetune.data.custom_files import read_json_lines
 
@@ -47,7 +47,7 @@ def write_card(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
         ],
         "steps": {step: list(_lines(counts)) for step in STEPS if (counts := read_counts(folder, step))},
         "dropped": sorted(_reasons(folder).items()),
-        "excluded": sorted(Counter(r.split()[0] for r in _json(folder / EXCLUDED).values()).items()),
+        "excluded": sorted(Counter(r.split()[0] for r in read_excluded(folder).values()).items()),
         "reports": read_counts(folder, "take-in").get("reports", {}),
     }
     template = load_templates("finetune.annotation", autoescape=False).get_template("card.md.j2")
@@ -82,10 +82,7 @@ def published_files(folder: Path) -> list[str]:
 
 def read_counts(folder: Path, step: str) -> dict[str, Any]:
     """The counts of a step; empty if it has not run."""
-    return _json(folder / "counts" / f"{step}.json")
-
-
-def _json(path: Path) -> dict[str, Any]:
+    path = folder / "counts" / f"{step}.json"
     return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from corpus.documents.errors import BadInput
-from corpus.documents.section import Section, problem_text
+from corpus.documents.section import Section
 from finetune.custom_config import CustomKind
-from finetune.data.files import read_text
+from finetune.data.files import read_text, validate
 
 FILE_NAME = "benchmark.yaml"
 TaskName = Literal["tc", "sts", "nli", "ner", "mrc", "re", "dp", "dst"]
@@ -132,13 +132,6 @@ class Benchmark(Section):
     settle: SettleRules = SettleRules()
     split: SplitRules = SplitRules()
 
-    @field_validator("labels")
-    @classmethod
-    def _names_each_label_once(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(labels)) < len(labels):
-            raise ValueError("a label is listed twice")
-        return labels
-
     @model_validator(mode="before")
     @classmethod
     def _has_the_labels_of_its_task(cls, given: Any) -> Any:
@@ -147,7 +140,9 @@ class Benchmark(Section):
         return given
 
     @model_validator(mode="after")
-    def _has_labels(self) -> Benchmark:
+    def _is_complete(self) -> Benchmark:
+        if len(set(self.labels)) < len(self.labels):
+            raise ValueError("labels: a label is listed twice")
         if self.form.vote in ("label", "spans") and not self.labels:
             raise ValueError(f"labels: task {self.task} needs a list of labels")
         if self.settle.rule not in (None, "majority") and self.form.vote != (
@@ -179,15 +174,12 @@ class Benchmark(Section):
 
 
 def load_benchmark(folder: Path) -> Benchmark:
-    """The benchmark of a folder; ``BadInput`` with all problems of its file."""
+    """The benchmark of a folder; ``BadInput`` with the first problem of its file."""
     path = folder / FILE_NAME
     try:
         content = yaml.safe_load(read_text(path))
-        return Benchmark.model_validate(content if isinstance(content, dict) else {})
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         where = f", line {place.line + 1}" if place else ""
         raise BadInput(f"{path}{where}: not readable as YAML; expected keys and values such as task: tc") from None
-    except ValidationError as error:
-        lines = [f"  {'.'.join(map(str, p['loc'])) or 'benchmark'}: {problem_text(p)}" for p in error.errors()]
-        raise BadInput("\n".join([f"{path}: {len(lines)} problem{'s' * (len(lines) > 1)}", *lines])) from None
+    return validate(Benchmark, content if isinstance(content, dict) else {}, str(path))

@@ -115,7 +115,11 @@ def draw_from(
     drawn = wanted * RESERVE if is_screened else wanted
     items = once(unit / "drawn", partial(choose, benchmark, name, folder, drawn), drops)
     if is_screened:
-        items = first_screened(benchmark, source, folder, items, wanted, unit, models, drops)
+        waiting, items = items, []
+        for begin in range(0, len(waiting), BATCH):
+            if len(items) < wanted:
+                work = partial(screen, benchmark, name, folder, models, waiting[begin : begin + BATCH])
+                items += once(unit / f"screened-{begin}", work, drops)
     if benchmark.task == "sts":
         trips = round_trips(benchmark, items[:translated], models, drops)
         return trips + once(unit / "pairs", lambda _: pair_sentences(items[translated:wanted], benchmark.seed), drops)
@@ -130,13 +134,15 @@ def choose(benchmark: Benchmark, name: str, folder: Path, count: int, drops: Cou
     known = dict[str, dict[str, Any]]()
     for row in read_table(folder / benchmark.draw.metadata, ["id"]) if benchmark.draw.metadata else ():
         known[row.values["id"]] = {key: value for key, value in row.values.items() if key != "id"}
-    first, seen = benchmark.form.texts[0], set[str]()
+    first, limits, seen = benchmark.form.texts[0], lengths(benchmark), set[str]()
 
     def keyed() -> Iterator[tuple[str, Item]]:
-        for id_, text, document in candidates(benchmark, benchmark.sources[name], folder, drops):
+        for id_, text, document in units_of(benchmark, benchmark.sources[name], folder, *limits):
             key = " ".join(text.split())
-            drops["repeated text"] += key in seen
-            if key not in seen:
+            reason = problem_of(text, *limits, is_premise=benchmark.task == "nli")
+            if reason or key in seen:
+                drops[reason or "repeated text"] += 1
+            else:
                 seen.add(key)
                 item = Item(f"{name}-{id_}", name, {first: text}, (), known.get(document.id, {}))
                 yield order_key(benchmark.seed, item.id), item
@@ -144,41 +150,18 @@ def choose(benchmark: Benchmark, name: str, folder: Path, count: int, drops: Cou
     return [item for _, item in heapq.nsmallest(count, keyed(), key=lambda pair: pair[0])]
 
 
-def first_screened(
-    benchmark: Benchmark, source: Source, folder: Path, items: Sequence[Item], count: int, unit: Path, models: Models,
-    drops: Counter[str],
-) -> list[Item]:  # fmt: skip
-    """The first ``count`` items that the models of toxicity and entities keep, in batches."""
-    kept = list[Item]()
-    for begin in range(0, len(items), BATCH):
-        if len(kept) < count:
-            work = partial(screen, benchmark, source, folder, items[begin : begin + BATCH], models)
-            kept += once(unit / f"screened-{begin}", work, drops)
-    return kept[:count]
-
-
 def screen(
-    benchmark: Benchmark, source: Source, folder: Path, items: Sequence[Item], models: Models, drops: Counter[str]
+    benchmark: Benchmark, name: str, folder: Path, models: Models, items: Sequence[Item], drops: Counter[str]
 ) -> list[Item]:
-    """Items without a toxic sentence (2.3), and with entities if a tagger is named."""
-    rules, kept = benchmark.draw, list(items)
-    if source.toxicity:
-        name = rules.classifier or ""
-        local = str(folder / name) if (folder / name).is_dir() else name
-        are_toxic = models.find_toxic(local, source.toxicity, [item.text for item in items])
+    """Items of a source without a toxic sentence (2.3), and with entities if a tagger is named."""
+    rules, thresholds, kept = benchmark.draw, benchmark.sources[name].toxicity, list(items)
+    if thresholds:
+        place = folder / (rules.classifier or "")
+        model = str(place) if place.is_dir() else rules.classifier or ""
+        are_toxic = models.find_toxic(model, thresholds, [item.text for item in items])
         kept = [item for item, is_toxic in zip(items, are_toxic, strict=True) if not is_toxic]
         drops["toxic"] += len(items) - len(kept)
     return tag(benchmark, kept, folder / rules.tagger, drops) if benchmark.form.spans and rules.tagger else kept
-
-
-def candidates(benchmark: Benchmark, source: Source, folder: Path, drops: Counter[str]) -> Texts:
-    """Units of a source that pass the rules of form."""
-    shortest, longest = lengths(benchmark)
-    for id_, text, document in units_of(benchmark, source, folder, shortest, longest, drops):
-        if reason := problem_of(text, shortest, longest, is_premise=benchmark.task == "nli"):
-            drops[reason] += 1
-        else:
-            yield id_, text, document
 
 
 def lengths(benchmark: Benchmark) -> tuple[int, int]:
@@ -187,15 +170,12 @@ def lengths(benchmark: Benchmark) -> tuple[int, int]:
     return benchmark.draw.min_chars or shortest, benchmark.draw.max_chars or longest
 
 
-def units_of(
-    benchmark: Benchmark, source: Source, folder: Path, shortest: int, longest: int, drops: Counter[str]
-) -> Texts:
+def units_of(benchmark: Benchmark, source: Source, folder: Path, shortest: int, longest: int) -> Texts:
     """Sentences, titles, documents or passages of a source, with ids."""
     unit = benchmark.draw.unit or UNITS.get(benchmark.task, "sentence")
     for shard in shard_paths(folder / source.documents):
         for document in read_documents(shard):
             if not document.source.startswith(source.source or "") or not document.sentences:
-                drops["document of another source"] += bool(document.sentences)
                 continue
             if unit == "sentence":
                 yield from ((f"{document.id}#{n}", text, document) for n, text in enumerate(document.sentences, 1))
@@ -228,11 +208,8 @@ def problem_of(text: str, shortest: int, longest: int, *, is_premise: bool = Fal
         return "too short" if len(text) < shortest else "too long"
     if CONTACT.search(text):
         return "e-mail, URL or @user"
-    if (
-        NOISE.search(text)
-        or len(FOREIGN.findall(text)) > MAX_FOREIGN * max(1, len(text) // 100)
-        or not HANGUL.search(text)
-    ):
+    is_foreign = len(FOREIGN.findall(text)) > MAX_FOREIGN * max(1, len(text) // 100) or not HANGUL.search(text)
+    if is_foreign or NOISE.search(text):
         return "noise"
     if is_premise and LIST_OR_FORMULA.search(text):
         return "list or formula"
@@ -246,10 +223,8 @@ def pair_sentences(items: Sequence[Item], seed: int) -> list[Item]:
     pairs = list[Item]()
     for match in match_sentences([item.text for item in items], seed):
         one, two = items[match.first], items[match.second]
-        texts, about = (
-            {"sentence1": one.text, "sentence2": two.text},
-            {"pair": "greedy", "rouge": round(match.score, 4)},
-        )
+        texts = {"sentence1": one.text, "sentence2": two.text}
+        about = {"pair": "greedy", "rouge": round(match.score, 4)}
         pairs.append(Item(f"{one.id}+{two.id}", one.source, texts, (), about))
     return pairs
 

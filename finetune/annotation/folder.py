@@ -22,7 +22,7 @@ from finetune.data.custom_files import read_json_lines
 from finetune.data.files import write_json, write_json_lines
 
 ITEMS, VOTES, GOLD, DROPPED = "items.jsonl", "votes.jsonl", "gold.jsonl", "dropped.jsonl"
-EXCLUDED, ADJUDICATE, KEY = "excluded.json", "adjudicate.jsonl", "worker-key"
+EXCLUDED, KEY = "excluded.json", "worker-key"
 SPLITS = ("train", "dev", "test")
 ETHICS = ("hate", "bias", "pii")  # what workers report (6.2)
 Span = tuple[int, int, str]
@@ -98,6 +98,24 @@ def read_gold(folder: Path) -> dict[str, Gold]:
     return {r["item"]: Gold(r["item"], r["value"], r["votes"]) for r in rows}
 
 
+def read_kept_votes(folder: Path) -> dict[str, list[Vote]]:
+    """Votes by item without those of excluded workers."""
+    return without(read_votes(folder), read_excluded(folder))
+
+
+def without(votes: Mapping[str, Sequence[Vote]], excluded: Mapping[str, str]) -> dict[str, list[Vote]]:
+    """The votes of workers who are not excluded."""
+    return {item: [vote for vote in given if vote.worker not in excluded] for item, given in votes.items()}
+
+
+def count_labels(gold: Iterable[Gold]) -> dict[str, int]:
+    """Number of items with each label, or of spans."""
+    values = [g.value for g in gold]
+    labels = Counter(value for value in values if isinstance(value, str))
+    spans = Counter(s[2] for value in values if isinstance(value, list) for s in value if len(s) == 3)
+    return dict(sorted((labels or spans).items()))
+
+
 def read_excluded(folder: Path) -> dict[str, str]:
     """Excluded workers with the reason; empty before ``agree``."""
     path = folder / EXCLUDED
@@ -118,15 +136,6 @@ def write_records(path: Path, records: Iterable[Item | Vote | Gold]) -> int:
     rows = [asdict(record) for record in records]
     write_json_lines(path, rows)
     return len(rows)
-
-
-def write_drops(folder: Path, step: str, reasons: Mapping[str, str]) -> dict[str, int]:
-    """Replace a step's lines of ``dropped.jsonl`` by items with their reasons; returns the number of each reason."""
-    path = folder / DROPPED
-    before = [dict(r.values) for r in read_json_lines(path)] if path.is_file() else []
-    rows = [{"item": item, "step": step, "reason": reason} for item, reason in reasons.items()]
-    write_json_lines(path, [*(row for row in before if row.get("step") != step), *rows])
-    return dict(sorted(Counter(reasons.values()).items()))
 
 
 def order_key(seed: int, *names: str) -> str:

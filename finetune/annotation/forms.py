@@ -84,13 +84,10 @@ def to_import(benchmark: Benchmark, items: Mapping[str, Item], answer: Answer, w
     if answer.item not in items:
         raise BadInput(f"{where}: no item {answer.item!r} in items.jsonl; take in the file where it was handed out")
     item, reports = items[answer.item], tuple(name for name in REPORTS if name in answer.reports)
-    if not is_blank(item):
-        value = _value(benchmark, answer)
-        if value is None and not reports:
-            return []  # left open
-        return [Import(where, [Vote(item.id, answer.worker, value, "worker", reports)])]
-    if reports:
-        return [Import(where, [Vote(item.id, answer.worker, None, "worker", reports)])]
+    if reports or not is_blank(item):
+        value = None if is_blank(item) else _value(benchmark, answer)
+        is_open = value is None and not reports
+        return [] if is_open else [Import(where, [Vote(item.id, answer.worker, value, "worker", reports)])]
     written = []
     for name, text in answer.boxes.items():
         if text := " ".join(text.split()):

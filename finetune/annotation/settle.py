@@ -15,22 +15,20 @@ from statistics import pstdev
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from finetune.annotation.agree import without
 from finetune.annotation.config import Benchmark
 from finetune.annotation.folder import (
-    ADJUDICATE,
+    DROPPED,
     GOLD,
     Gold,
-    Span,
     Vote,
-    read_excluded,
+    count_labels,
     read_items,
-    read_votes,
-    write_drops,
+    read_kept_votes,
     write_records,
 )
 from finetune.data.files import write_json_lines
 
+ADJUDICATE = "adjudicate.jsonl"
 NO_VOTES, FEW_VOTES, NO_MAJORITY, WIDE = "no votes", "too few votes", "no majority", "standard deviation too large"
 
 
@@ -40,8 +38,7 @@ class Undecided(Exception):
 
 def settle(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
     """Write ``gold.jsonl`` and ``adjudicate.jsonl``; returns counts. ``BadInput`` if no item gets a gold label."""
-    items = read_items(folder)
-    votes = without(read_votes(folder), read_excluded(folder))
+    items, votes = read_items(folder), read_kept_votes(folder)
     inferred = infer(benchmark, votes) if benchmark.settle.rule in ("dawid-skene", "mace") else None
     gold, reasons, adjudicate = list[Gold](), dict[str, str](), list[dict[str, Any]]()
     for item in items:
@@ -62,14 +59,9 @@ def settle(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
         raise BadInput(f"{folder}: no item gets a gold label ({counts}); take in more votes or change settle")
     write_records(folder / GOLD, gold)
     write_json_lines(folder / ADJUDICATE, adjudicate)
-    dropped = write_drops(folder, "settle", reasons)
-    return {"gold": len(gold), "dropped": dropped, "to adjudicate": len(adjudicate), "values": _values(gold)}
-
-
-def _values(gold: Sequence[Gold]) -> dict[str, int]:
-    labels = Counter(g.value for g in gold if isinstance(g.value, str))
-    spans = Counter(s[2] for g in gold if isinstance(g.value, list) for s in g.value if len(s) == 3)
-    return dict(sorted((labels or spans).items()))
+    write_json_lines(folder / DROPPED, [{"item": item, "reason": reason} for item, reason in reasons.items()])
+    dropped = dict(sorted(Counter(reasons.values()).items()))
+    return {"gold": len(gold), "dropped": dropped, "to adjudicate": len(adjudicate), "values": count_labels(gold)}
 
 
 def settle_item(benchmark: Benchmark, votes: Sequence[Vote], inferred: Mapping[str, str] | None) -> Any:
@@ -126,7 +118,7 @@ def common_spans(values: Sequence[Sequence[Sequence[Any]]]) -> list[list[Any]]:
     common = [span for span, count in counts.items() if 2 * count > len(values)]
     if counts and not common:
         raise Undecided(NO_MAJORITY)
-    kept = list[Span]()
+    kept = list[tuple[int, int, str]]()
     for span in sorted(common, key=lambda span: (span[0] - span[1], span)):
         if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
             kept.append(span)

@@ -16,9 +16,8 @@ import yaml
 
 from corpus.documents.atomic_files import atomic_dir, atomic_write
 from corpus.documents.errors import BadInput
-from finetune.annotation.agree import without
 from finetune.annotation.config import Benchmark
-from finetune.annotation.folder import VOTES, Item, Span, read_excluded, read_items, read_votes
+from finetune.annotation.folder import VOTES, Item, Span, read_items, read_kept_votes
 from finetune.annotation.forms import Answer, Form, form_of, is_blank, to_import, to_python_offsets
 from finetune.annotation.take_in import REPORTS, Import
 from finetune.data.custom_files import read_json_lines
@@ -43,7 +42,7 @@ def hand_out(benchmark: Benchmark, folder: Path, tool: str, size: int) -> dict[s
     who are not excluded. Pilot items are in every batch.
     """
     items = read_items(folder)
-    votes = without(read_votes(folder), read_excluded(folder)) if (folder / VOTES).is_file() else {}
+    votes = read_kept_votes(folder) if (folder / VOTES).is_file() else {}
     written = {item.about.get("group") for item in items if not is_blank(item)}
     blank = [item for item in items if is_blank(item) and item.id not in written and not votes.get(item.id)]
     waiting = [i for i in items if not is_blank(i) and len(votes.get(i.id, ())) < benchmark.votes_per_item]

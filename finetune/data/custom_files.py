@@ -31,6 +31,27 @@ TAG = re.compile(r"O|[BIESUL]-\S+")
 NO_WORD = "no word in it; expected a word and its tag on each line, and an empty line between sentences"
 PART = re.compile(r"\d{1,6}[-.]\d{1,6}")  # number of a range of words or of an empty word in CoNLL-U
 
+GUIDS = ("guid", "id", "idx", "index")
+GOLDS = (
+    "gold_label", "label", "labels", "tags", "ner_tags", "spans", "answer", "answers", "score", "similarity",
+    "category", "class", "topic", "intent", "sentiment", "라벨", "레이블", "분류", "유형", "주제",
+)  # fmt: skip
+PAIRS = (
+    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("text1", "text2"), ("question1", "question2"),
+    ("context", "question"), ("passage", "question"), ("text", "question"),
+)  # fmt: skip
+TEXTS = (
+    "text", "body", "content", "sentence", "document", "review", "comment", "title", "context", "passage", "query",
+    "target", "tokens", "본문", "내용", "문장", "제목", *(name for pair in PAIRS for name in pair),
+)  # fmt: skip
+COLUMNS = (*GUIDS, *GOLDS, *TEXTS)  # names that tell what a column has, in lower case
+PASSAGES = ("context", "passage", "text")
+CHOICE = re.compile(r"(?:choice|option|ending|answer)?[ _]?\d", re.IGNORECASE)
+HANGUL, DECIMAL = re.compile("[가-힣]"), re.compile(r"-?\d{1,3}(?:\.\d{1,20})?")
+UNIQUE_SHARE = 0.9  # of different values in a column of ids; those of KorSTS count within their source
+MAX_CLASSES = 10  # more different numbers than this are no classes
+MAX_GUESSED = 100  # a column with more different values is not guessed to be the label
+
 
 class Record(NamedTuple):
     """A row by column; ``where`` names its place in messages."""
@@ -79,6 +100,58 @@ def read_table(path: Path, needed: Sequence[str]) -> list[Record]:
         if missing := [name for name in needed if name not in record.values]:
             raise BadInput(f"{record.where}: {missing_columns(record, missing)}")
     return records
+
+
+def text_in(value: Any) -> str:
+    """A value as text, "" for none."""
+    return "" if value is None else value if isinstance(value, str) else str(value)
+
+
+def find_columns(records: Sequence[Record], path: Path, *, is_guess: bool = False) -> CustomColumns:
+    """Kind and columns of a table, by the names of columns; texts without a known name are those with Hangul.
+
+    Args:
+        is_guess: without a known name, the column with the fewest values is the label, that of the longest texts the
+            text; two texts are a pair only if their names say so.
+
+    Raises:
+        BadInput: no column has texts, or none has labels in a guess.
+    """
+    columns = list(dict.fromkeys(name for record in records for name in record.values))
+    cells = {name: [text_in(record.values.get(name)) for record in records] for name in columns}
+    names, sizes = {name.lower(): name for name in columns}, {name: len(set(cells[name])) for name in columns}
+    guid, gold = (next((names[key] for key in keys if key in names), None) for keys in (GUIDS, GOLDS))
+    guid = guid if guid and sizes[guid] > UNIQUE_SHARE * len(records) else None
+    if is_guess and gold is None:
+        few = [name for name in columns if 2 <= sizes[name] <= min(MAX_GUESSED, len(records) // 2)]
+        gold = min((name for name in few if name.lower() not in TEXTS), key=sizes.__getitem__, default=None)
+    choices = tuple(name for name in columns if CHOICE.fullmatch(name))
+    rest = [name for name in columns if name not in (guid, gold, *choices)]
+    texts = ["marked"] if "marked" in rest else [name for name in rest if name.lower() in TEXTS]
+    texts = texts or [name for name in rest if 2 * sum(map(bool, map(HANGUL.search, cells[name]))) >= len(records)]
+    texts = texts or (sorted(rest, key=lambda name: -sum(map(len, cells[name])))[:1] if is_guess else [])
+    if not texts or (is_guess and gold is None):
+        missing = "labels; call it label" if texts else "texts; call it text, or two sentence1 and sentence2"
+        raise BadInput(f"{path}: among {', '.join(columns)}, no column was recognized as that of the {missing}")
+    values = set(cells[gold]) if gold else set()
+    if "tokens" in names:
+        return CustomColumns(kind="tagging", tokens=names["tokens"], tags=gold, guid=guid)
+    if gold and gold.lower() == "spans":
+        return CustomColumns(kind="tagging", text=texts[0], spans=gold, guid=guid)
+    passage, is_open = next((name for name in texts if name.lower() in PASSAGES), None), len(values) > MAX_CLASSES
+    if gold and gold.lower().startswith("answer") and passage and "question" in names and (is_open or is_guess):
+        return CustomColumns(kind="span", question=names["question"], context=passage, answer=gold, guid=guid)
+    pair = next(((names[one], names[two]) for one, two in PAIRS if {one, two} <= names.keys()), None)
+    if pair is None and len(texts) > 1 and not is_guess:
+        pair = texts[-2], texts[-1]
+    text = pair or min(texts, key=lambda name: TEXTS.index(name.lower()) if name.lower() in TEXTS else 0)
+    if len(choices) > 1:
+        return CustomColumns(kind="choice", text=text, choices=choices, label=gold, guid=guid)
+    if pair is None:
+        return CustomColumns(kind="label", text=text, label=gold, guid=guid)
+    are_numbers = 2 * sum(map(bool, map(DECIMAL.fullmatch, values))) > len(values)
+    is_score = are_numbers and (is_open or any("." in value for value in values))
+    return CustomColumns(kind="similarity" if is_score else "pair", text=pair, label=gold, guid=guid)
 
 
 def missing_columns(record: Record, missing: Sequence[str]) -> str:

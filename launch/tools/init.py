@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 
 NEW, NEW_RECIPE = "new", "malmoi-small"
 SAMPLED = 10  # records of a file of raw text
-MAX_CLASSES = 100  # a column with more different values is no label, unless its name says so
-TEXTS = (
-    "text", "body", "content", "sentence", "document", "comment", "review", "title", "본문", "내용", "문장", "제목",
-)  # fmt: skip
-LABELS = (
-    "label", "labels", "category", "class", "topic", "intent", "sentiment", "라벨", "레이블", "분류", "유형", "주제",
-)  # fmt: skip
-PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text1", "text2"), ("question1", "question2"))
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
 SEQUENCE_LENGTH, BATCH, BYTES_PER_TOKEN = 128, 32, 4.2
 MIN_STEPS, MAX_STEPS = 100, 12_500
 
@@ -89,7 +80,7 @@ def make_recipe(text: str | None, task: Path, model: str, folder: Path) -> dict[
     from finetune.encoder.loading import load_config
     from launch.recipe import UNSAFE_IN_NAMES, locate_recipe, read_mapping
 
-    columns = find_columns(task)
+    columns = describe_columns(task)
     name = re.sub(r"^[\W\d_]+", "", UNSAFE_IN_NAMES.sub("-", task.name.split(".")[0])).replace(".", "-") or "task"
     custom = {name: {"kind": columns.pop("kind"), "dev": _relative(task, folder), **columns}}
     encoder = _relative(Path(model), folder) if Path(model).is_dir() else model
@@ -169,32 +160,10 @@ def _longest(rows: Iterable[Mapping[str, Any]]) -> str | None:
     return "text" if sizes["text"] else max(+sizes, key=lambda key: sizes[key], default=None)
 
 
-def find_columns(path: Path) -> dict[str, Any]:
+def describe_columns(path: Path) -> dict[str, Any]:
     """The kind of a labelled file and its columns, as in ``finetune.custom``; ``BadInput`` if there is no label."""
-    from finetune.data.custom_files import TABLES, holds_words, kind_of_file, read_table
+    from finetune.data.custom_files import COLUMNS, TABLES, find_columns, holds_words, kind_of_file, read_table
 
-    if kind_of_file(path) not in set(TABLES) - {".tsv"} and holds_words(path, (*TEXTS, *LABELS, "tokens")):
+    if kind_of_file(path) not in set(TABLES) - {".tsv"} and holds_words(path, COLUMNS):
         return {"kind": "tagging"}
-    rows = [record.values for record in read_table(path, ())]
-    names = {name.lower(): name for name in rows[0]}
-    for kind, needed in (("span", ("question", "context", "answer")), ("tagging", ("tokens", "tags"))):
-        if set(needed) <= names.keys():
-            return {"kind": kind, **{name: names[name] for name in needed}}
-    if {"text", "spans"} <= names.keys():
-        return {"kind": "tagging", "text": names["text"], "spans": names["spans"]}
-    pair = next(([names[a], names[b]] for a, b in PAIRS if {a, b} <= names.keys()), [])
-    counts = {name: len({str(row.get(name)) for row in rows}) for name in rows[0] if name not in pair}
-    few = [name for name, count in counts.items() if 2 <= count <= min(MAX_CLASSES, len(rows) // 2)]
-    label = _by_name(LABELS, names) or min(few, key=lambda name: counts[name], default=None)
-    others = {key: name for key, name in names.items() if name != label}
-    text = pair or _by_name(TEXTS, others) or _longest({k: v for k, v in row.items() if k != label} for row in rows)
-    if label is None or text is None:
-        missing = "labels; call it label" if label is None else "texts; call it text"
-        raise BadInput(f"{path}: among {', '.join(names.values())}, no column was recognized as that of the {missing}")
-    golds = [str(row.get(label)) for row in rows]  # 0, 1 and 2 are classes; 0.5 is a number
-    is_number = all(map(NUMBER.fullmatch, golds)) and any("." in gold for gold in golds)
-    return {"kind": ("similarity" if is_number else "pair") if pair else "label", "text": text, "label": label}
-
-
-def _by_name(known: Sequence[str], names: Mapping[str, str]) -> str | None:
-    return next((names[name] for name in known if name in names), None)
+    return find_columns(read_table(path, ()), path, is_guess=True).model_dump(mode="json", exclude_none=True)

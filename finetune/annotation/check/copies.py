@@ -155,8 +155,13 @@ def check_shared_texts(dataset: Dataset) -> Iterator[Finding]:
 
 
 def check_sets(dataset: Dataset) -> tuple[list[str], list[Finding]]:
-    """How many items share a first text in each split, and the items of sets that are larger than the usual one."""
-    facts, findings = list[str](), list[Finding]()
+    """How many items share a first text in each split, and the items of sets that are larger than the usual one.
+
+    The facts begin with the number of items in which near duplicates are not searched.
+    """
+    long = sum(any(text.startswith("\0") for text in _fold(i, False)) for file in dataset.files for i in file.items)
+    facts = [f"Near duplicates: {long:,} items have a text over {LONGEST} letters, which must be equal."] * (long > 0)
+    findings = list[Finding]()
     for file in dataset.files if dataset.kind in ("pair", "choice", "span") else ():
         sets: dict[str, list[Item]] = defaultdict(list)
         for item in file.items:

@@ -12,12 +12,21 @@ from itertools import chain
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
-from finetune.annotation.check import records as klue
+from finetune.annotation.check import records
 from finetune.annotation.check.items import Dataset, File
-from finetune.annotation.check.tables import COLUMNS, find_columns, read_row
 from finetune.annotation.check.tagged import read_conll, read_tagged, read_tree
 from finetune.custom_config import CustomColumns
-from finetune.data.custom_files import TABLES, WORDS, Record, holds_words, kind_of_file, read_lines, read_table
+from finetune.data.custom_files import (
+    COLUMNS,
+    TABLES,
+    WORDS,
+    Record,
+    find_columns,
+    holds_words,
+    kind_of_file,
+    read_lines,
+    read_table,
+)  # fmt: skip
 from finetune.data.files import read_blocks, read_json
 from finetune.task_names import TASK_NAMES
 from finetune.tasks.mrc.reader import questions_of
@@ -102,27 +111,25 @@ def _read_json(path: Path, task: str, split: str) -> File:
     content = read_json(path)
     rows = content.get("data") if isinstance(content, Mapping) else content
     if isinstance(content, Mapping) and not any(
-        isinstance(row, Mapping) and "question" in row for row in klue.list_in(rows)[:1]
+        isinstance(row, Mapping) and "question" in row for row in records.list_in(rows)[:1]
     ):
         found = [
             (question, context) for context, question in questions_of(content, path) if isinstance(question, Mapping)
         ]
-        questions = [klue.read_question(question, context, split) for question, context in found]
+        questions = [records.read_question(question, context, split) for question, context in found]
         return File(path, split, "span", "klue-mrc", questions)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"{path}: expected a list of objects, or data[].paragraphs[].qas[]")
     if "dialogue" in rows[0]:
-        return File(path, split, "state", "wos", [klue.read_dialogue(row, split) for row in rows])
+        return File(path, split, "state", "wos", [records.read_dialogue(row, split) for row in rows])
     task = task or ("klue-re" if "subject_entity" in rows[0] else "")
-    if task in klue.RECORDS:
-        items = [klue.read_record(row, task, split) for row in rows]
-        return File(path, split, klue.RECORDS[task].kind, task, items, frozenset(chain.from_iterable(rows)))
+    if task in records.RECORDS:
+        items = [records.read_record(row, task, split) for row in rows]
+        return File(path, split, records.RECORDS[task].kind, task, items, frozenset(chain.from_iterable(rows)))
     return _as_table(path, split, [Record(f"{path}, record {n}", n, row) for n, row in enumerate(rows, 1)])
 
 
-def _as_table(path: Path, split: str, records: list[Record]) -> File:
-    columns = find_columns(records, path)
-    items = [read_row(columns, record, split) for record in records]
-    return File(
-        path, split, columns.kind, "", items, frozenset(chain.from_iterable(r.values for r in records)), columns
-    )
+def _as_table(path: Path, split: str, rows: list[Record]) -> File:
+    columns = find_columns(rows, path)
+    items = [records.read_row(columns, record, split) for record in rows]
+    return File(path, split, columns.kind, "", items, frozenset(chain.from_iterable(r.values for r in rows)), columns)

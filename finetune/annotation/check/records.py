@@ -1,14 +1,20 @@
-"""Items of KLUE's JSON files: topics, pairs, relations, questions, dialogues, with their votes and offsets."""
+"""Items of KLUE's JSON files, with their votes and offsets, and of tables (KoBEST, KorNLI, KorSTS, custom tasks)."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
+from corpus.documents.atomic_files import parse_json
 from finetune.annotation.check.items import Item, Problem
+from finetune.annotation.check.tagged import check_spans, check_tags
+from finetune.custom_config import CustomColumns
+from finetune.data.custom_files import Record as Row
+from finetune.data.custom_files import text_in
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
 from finetune.tasks.sts.task import MAX_SIMILARITY, SIMILAR_FROM
@@ -19,11 +25,6 @@ NUMBER_TOKEN = re.compile(r"[\d.,/%-]+")
 MAX_STD, MIN_VOTES = 2.0, 5  # section 3.2.1 of the paper
 PREMISE_CHARS = range(20, 91)  # section 3.3.1
 Record = Mapping[str, Any]
-
-
-def text_in(value: Any) -> str:
-    """A value as text, "" for none."""
-    return "" if value is None else value if isinstance(value, str) else str(value)
 
 
 def number_in(value: Any) -> float | None:
@@ -174,3 +175,57 @@ def read_dialogue(record: Record, split: str) -> Item:
         problems += [("state", f"turn {number}: two values of {name}") for name, count in counts.items() if count > 1]
     texts = {"dialogue": "\n".join(text_in(turn.get("text")) for turn in turns)}
     return Item(text_in(record.get("guid")), split, texts, states or None, problems)
+
+
+def read_row(columns: CustomColumns, record: Row, split: str) -> Item:
+    """The item of a row of a table."""
+    values, key = record.values, columns.gold_field
+    names = (*columns.text_fields, *(columns.choices or ()))
+    if columns.kind == "span":
+        names = (columns.question or "", columns.context or "")
+    elif columns.kind == "tagging" and not columns.has_spans:
+        names = (columns.tokens or "",)
+    texts = {name: text_in(values.get(name)) for name in names}
+    item = Item(text_in(values.get(columns.guid or "")) or str(record.line), split, texts)
+    if key not in values:
+        return item
+    value, problems = _parsed(values[key]), list[Problem]()
+    if columns.kind == "span":
+        return _read_answer(item, texts[names[1]], value, values.get("start", values.get("answer_start")))
+    if columns.kind == "tagging" and columns.has_spans:
+        gold, problems = check_spans(texts[names[0]], value)
+        return item._replace(gold=gold, problems=problems)
+    if columns.kind == "tagging":
+        return _read_tokens(item._replace(texts={}), names[0], _parsed(values[names[0]]), value)
+    if columns.choices and len({texts[name] for name in columns.choices}) < len(columns.choices):
+        problems.append(("label", "two choices are equal"))
+    label = text_in(values[key]).strip()
+    if not label:
+        return item._replace(problems=[*problems, ("empty", f"{key} is empty")])
+    if columns.kind != "similarity":
+        return item._replace(gold=label, problems=problems)
+    score = number_in(label)
+    return item._replace(gold=score, problems=[] if score is not None else [("label", f"{label:.40} is no number")])
+
+
+def _parsed(value: Any) -> Any:
+    """A cell that holds a JSON list or object, parsed."""
+    with suppress(ValueError):
+        return parse_json(value) if isinstance(value, str) and value[:1] in "[{" and value else value
+    return value
+
+
+def _read_tokens(item: Item, name: str, tokens: Any, tags: Any) -> Item:
+    words, found = (part.split() if isinstance(part, str) else [*map(str, part or ())] for part in (tokens, tags))
+    problems = list(check_tags(found))
+    if len(words) != len(found):
+        problems.append(("tags", f"{len(words)} tokens, but {len(found)} tags"))
+    return item._replace(texts={name: " ".join(words)}, gold=tuple(found), problems=problems)
+
+
+def _read_answer(item: Item, passage: str, value: Any, starts: Any) -> Item:
+    if isinstance(value, Mapping):  # as the Hub has SQuAD
+        value, starts = value.get("text"), value.get("answer_start")
+    answers = [*map(text_in, value)] if isinstance(value, list) else [text_in(value)] if value not in ("", None) else []
+    gold, problems, cells = check_answers(passage, answers, starts if isinstance(starts, list) else [starts])
+    return item._replace(gold=gold, problems=problems, cells=cells)

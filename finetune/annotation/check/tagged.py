@@ -19,6 +19,7 @@ from finetune.data.custom_files import read_words
 from finetune.data.files import Block
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.ner.metrics import NER_TAGS
+from finetune.tasks.ner.task import find_entities
 
 BRACKETS = re.compile(r"<([^<>]*):([A-Z]{2,6})>")
 REMAINS = re.compile(r"[:;](?:PS|LC|OG|DT|TI|QT)\b|:[A-Z]{2}>")
@@ -33,11 +34,12 @@ def read_tagged(block: Block, split: str) -> Item:
     problems: list[Problem] = [("empty", "a line without character") for character, _, _ in rows if not character]
     problems += [("tags", f"line with {character!r}") for character, _, _ in rows if len(character) > 1]
     gold = tuple(tags) if any(tags) else None
+    entities = [(kind.strip("()"), begin, end) for kind, begin, end in find_entities("." * len(tags), tags)]
     problems += check_tags(tags, NER_TAGS) if gold else ()
     if gold and not problems:
-        problems += check_edges(text, [(begin, end) for _, begin, end in entities_of(tags)])
+        problems += check_edges(text, [span[1:] for span in entities])
     if marked:
-        problems += _compare_brackets(marked, text, list(entities_of(tags)) if gold else None)
+        problems += _compare_brackets(marked, text, entities if gold else None)
     return Item(guid.strip(), split, {"text": text}, gold, problems)
 
 
@@ -60,17 +62,6 @@ def _compare_brackets(marked: str, text: str, entities: Sequence[Entity] | None)
         names = [", ".join(f"{text[a:b]}:{kind}" for kind, a, b in one if (kind, a, b) not in other) or "nothing"
                  for one, other in ((found, entities), (entities, found))]  # fmt: skip
         yield "brackets", f"{names[0]} by the brackets, {names[1]} by the tags"
-
-
-def entities_of(tags: Sequence[str]) -> Iterator[Entity]:
-    """Entities of one tag per character or word; a stray I- begins one."""
-    begin, before = 0, "O"
-    for place, tag in enumerate([*tags, "O"]):
-        if not (tag.startswith("I-") and tag[2:] == before[2:]):
-            if before[2:]:
-                yield before[2:], begin, place
-            begin = place
-        before = tag
 
 
 def check_tags(tags: Sequence[str], known: Sequence[str] = ()) -> Iterator[Problem]:

@@ -16,8 +16,8 @@ pytest.importorskip("krippendorff")
 from corpus.documents.errors import BadInput
 from finetune.annotation.agree import agree, exclude, units_of
 from finetune.annotation.config import AgreeRules, load_benchmark
-from finetune.annotation.folder import ADJUDICATE, Item, Vote, read_gold
-from finetune.annotation.settle import Undecided, common_answers, common_spans, majority, mean_score, settle
+from finetune.annotation.folder import Item, Vote, read_gold
+from finetune.annotation.settle import ADJUDICATE, Undecided, common_answers, common_spans, majority, mean_score, settle
 from finetune.annotation.take_in import READERS, take_in
 from tests.finetune.annotation.folders import add_votes, make_folder, topics
 

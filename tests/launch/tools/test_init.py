@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from launch.recipe import load_recipe
-from launch.tools.init import find_columns
+from launch.tools.init import describe_columns
 from tests.command import run_command
 from tests.finetune.conftest import build_tiny_encoder
 
@@ -109,7 +109,7 @@ def test_the_kind_and_the_columns_are_found(name: str, content: Any, found: dict
     else:
         lines = [json.dumps(row) for row in content]
         path.write_text("\n".join(lines) if name.endswith("l") else f"[{','.join(lines)}]", "utf-8")
-    assert find_columns(path) == found
+    assert describe_columns(path) == found
 
 
 def test_what_cannot_be_found_is_asked_for_or_one_sentence(here: Path, capfd: Any) -> None:

@@ -50,7 +50,7 @@ def write(path: Path, content: Any) -> Path:
         ("ratings_test.txt.tsv", "id\tdocument\tlabel\n1\t재미있다\t1\n2\t지루하다\t0\n", "label"),
         ("dev.conll", "서울 B-LC\n간다 O\n\n민수 B-PS\n", "tagging"),
         ("dev.jsonl", '{"text": "서울에 간다", "spans": [[0, 2, "LC"]]}\n', "tagging"),
-        ("own.csv", "문장,분류,메모\n오늘은 맑다,,가\n내일은 흐리다,,나\n", "pair"),
+        ("own.csv", "문장,분류,메모\n오늘은 맑다,,가\n내일은 흐리다,,나\n", "label"),
     ],
 )  # fmt: skip
 def test_files_of_other_projects_are_recognized(tmp_path: Path, name: str, content: str, kind: str) -> None:
@@ -226,3 +226,11 @@ def test_known_problems_of_inference_are_found(shared: Callable[[str], Path]) ->
     facts, larger = check_sets(dataset)
     assert facts[1] == "dev: 1,000 sets of items with the same first text: 1,000 of 3"
     assert [finding.message.split(",")[0] for finding in larger] == ["6 items share it"] * 2
+
+
+def test_long_texts_that_are_not_searched_for_near_duplicates_are_reported(tmp_path: Path) -> None:
+    long = "가나다라마" * 100
+    rows = [f"1,{long}가,a", f"2,{long}나,b", "3,짧은 글이다,a"]
+    (tmp_path / "dev.csv").write_text("\n".join(["id,text,label", *rows]), "utf-8")
+    (found,) = check([tmp_path / "dev.csv"])["benchmarks"]
+    assert found["facts"][0] == "Near duplicates: 2 items have a text over 400 letters, which must be equal."
