@@ -257,11 +257,11 @@ def distances_from_uniform(texts: Sequence[str], labels: Sequence[str], groups: 
 def one_side_accuracy(
     train: Sequence[tuple[str, str]], held_out: Sequence[tuple[str, str]], dev: Sequence[tuple[str, str]]
 ) -> tuple[float, float]:
-    """Accuracy of naive Bayes on characters, in percent, on held-out training pairs (text, label) and on dev."""
-    score = naive_bayes([label for _, label in train], [bigrams(text) for text, _ in train])
+    """Accuracy of naive Bayes, in percent, on held-out training pairs (text, label) and on dev."""
+    score = naive_bayes([label for _, label in train], [[*bigrams(text), *text.split()] for text, _ in train])
 
     def accuracy(pairs: Sequence[tuple[str, str]]) -> float:
-        scores = ((score(bigrams(text)), label) for text, label in pairs)
+        scores = ((score([*bigrams(text), *text.split()]), label) for text, label in pairs)
         return 100 * float(np.mean([max(of, key=of.__getitem__) == label for of, label in scores]))
 
     return accuracy(held_out), accuracy(dev)

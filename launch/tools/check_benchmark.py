@@ -107,9 +107,8 @@ def render_page(result: dict[str, Any]) -> str:
 
     benchmarks = result["benchmarks"]
     levels = [count["level"] for b in benchmarks for count in b["counts"] for _ in range(count["findings"])]
-    verdict = [
-        f"{levels.count('error'):,} errors and {levels.count('remark'):,} remarks in {len(benchmarks)} benchmarks."
-    ]
+    names = ", ".join(benchmark["name"] for benchmark in benchmarks)
+    verdict = [f"{levels.count('error'):,} errors and {levels.count('remark'):,} remarks in {names}."]
     verdict += [f"Skipped {path}: {reason}" for path, reason in result["skipped"].items()]
     tiles = [
         {
@@ -130,10 +129,11 @@ def render_page(result: dict[str, Any]) -> str:
 def _section(benchmark: dict[str, Any]) -> Any:
     from launch.report.blocks import Section, Text
 
-    counts = [[c["level"], c["check"], f"{c['items']:,}", c["what"]] for c in benchmark["counts"]]
-    blocks: list[Any] = [Table(["level", "check", "items", "meaning"], counts, numbers=[2])] if counts else []
+    counts = [[f"{c['check']} ({c['level']})", f"{c['items']:,}", c["what"]] for c in benchmark["counts"]]
+    blocks: list[Any] = [Table(["check", "items", "meaning"], counts, numbers=[1])] if counts else []
     blocks += [Text(line, "note") for line in _facts(benchmark)]
-    blocks += _baselines(benchmark)
+    for table in _baselines(benchmark):
+        blocks += [table, *([Text(f"{table.note}.", "note")] if table.note else [])]
     for count in benchmark["counts"]:
         found = [finding for finding in benchmark["findings"] if finding["check"] == count["check"]]
         rows = [
