@@ -25,6 +25,7 @@ from finetune.data.files import read_json, read_text, write_json, write_json_lin
 
 Items = Mapping[str, Item]
 Answers = Iterator[tuple[str, Answer]]  # with the place for messages
+FINISHED = "finished"  # a question that is the only trace of a text without spans in Argilla and Potato
 REPORT_PREFIX = "report:"  # doccano has one set of labels
 
 
@@ -171,8 +172,8 @@ def write_argilla(benchmark: Benchmark, form: Form, items: Sequence[Item], folde
     if form.span_labels:
         spans = {"type": "span", "field": form.shown[0], "options": options(form.span_labels)}
         questions.append(question("spans", {**spans, "allow_overlapping": True}))
-        done = {"type": "label_selection", "options": options(["yes"])}  # the only trace of a text without spans
-        questions.append(question("finished", done, required=True))
+        done = {"type": "label_selection", "options": options(["yes"])}
+        questions.append(question(FINISHED, done, required=True))
     questions.append(question("reports", {"type": "multi_label_selection", "options": options(REPORTS)}))
     text = {"type": "text", "use_markdown": False}
     fields = [{"name": name, "title": name, "required": True, "settings": text} for name in form.shown]
@@ -225,6 +226,7 @@ def write_potato(benchmark: Benchmark, form: Form, items: Sequence[Item], folder
         ("radio", "choice", form.choices),
         ("span", "spans", form.span_labels),
         ("multiselect", "reports", REPORTS),
+        ("radio", FINISHED, ("yes",) if form.span_labels else ()),
     ]
     schemes: list[dict[str, Any]] = [
         {"annotation_type": kind, "name": name, "description": name, "labels": [*labels]}

@@ -170,10 +170,9 @@ def validate(model: type[Model], value: Any, where: str) -> Model:
         return model.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "value"
-        problem = problem_text(first)
-        found = "" if first["type"] == "missing" else f", found {first['input']!r:.60}"
-        raise BadInput(f"{where}: {place}: {problem}{found}") from None
+        place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
+        found = "" if first["type"] == "missing" or not place else f", found {first['input']!r:.60}"
+        raise BadInput(f"{where}: {place}{problem_text(first)}{found}") from None
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -124,8 +124,8 @@ def show_agreement(folder: Folder, as_json: AsJson = False) -> None:
         return print_json(result)
     parts = {"kept votes": result, **({"all votes": result["all workers"]} if result["all workers"] else {})}
     parts |= result["by source"] if len(result["by source"]) > 1 else {}
-    rows = [row for row in result if all(row in part for part in parts.values())]
-    cells = [[row, *(_cell(part[row]) for part in parts.values())] for row in rows]
+    rows = [row for row, value in result.items() if not isinstance(value, dict | list)]
+    cells = [[row, *(_cell(part.get(row)) for part in parts.values())] for row in rows]
     _show(number_table("agreement", ["", *parts], [row for row in cells if {*row[1:]} != {"–"}]))
     if result["author"]:
         _show_counts("votes and authors (KLUE, Table 5), %", result["author"])

@@ -80,18 +80,21 @@ def argilla(project: Path, answers: Answers, out: Path) -> Path:
 
 
 def potato(project: Path, answers: Answers, out: Path) -> Path:
-    labels, spans = {}, {}
+    labels, spans = dict[str, Any](), dict[str, Any]()
+    config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
     for row in lines(project / "data.jsonl"):
         answer, said = answers[row["id"]], list[Any]()
         said += [[{"schema": "choice", "name": answer.choice}, answer.choice]] if answer.choice else []
         said += [[{"schema": "reports", "name": report}, report] for report in answer.reports]
+        asks = {scheme["name"] for scheme in config["annotation_schemes"]}
+        said += [[{"schema": "finished", "name": "yes"}, "yes"]] if "finished" in asks else []
         said += [[{"schema": box, "name": "text_box"}, text] for box, text in answer.boxes.items()]
-        labels[row["id"]] = said
-        spans[row["id"]] = [
+        labels |= {row["id"]: said} if said else {}
+        marked = [
             [{"schema": "spans", "name": s[2], "title": s[2], "start": s[0], "end": s[1], "id": f"span_{n}"}, "true"]
             for n, s in enumerate(answer.spans)
         ]
-    config = yaml.safe_load((project / "config.yaml").read_text("utf-8"))
+        spans |= {row["id"]: marked} if marked else {}
     folder = out / config["output_annotation_dir"]
     (folder / answer.worker).mkdir(parents=True)
     state = {"user_id": answer.worker, "instance_id_to_label_to_value": labels, "instance_id_to_span_to_value": spans}
