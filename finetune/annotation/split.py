@@ -186,7 +186,7 @@ def overlap(item: Item) -> float:
 
 def by_one_side(benchmark: Benchmark, items: Sequence[Item], gold: Mapping[str, Gold]) -> Parts:
     """Of each source the ``split.nearest`` groups whose labels one text alone reveals least (3.3.1)."""
-    texts, labels = one_side_pairs(benchmark, items, gold)
+    texts, labels = zip(*one_side_pairs(benchmark, items, gold), strict=True)
     names = [str(item.about.get("group", item.id)) for item in items]
     distances = dict(zip((i.id for i in items), distances_from_uniform(texts, labels, names), strict=True))
     by_source = defaultdict[str, list[tuple[float, str, list[Item]]]](list)
@@ -205,27 +205,30 @@ def by_one_side(benchmark: Benchmark, items: Sequence[Item], gold: Mapping[str, 
     return fill(benchmark, items, pool)
 
 
-def one_side_pairs(
-    benchmark: Benchmark, items: Iterable[Item], gold: Mapping[str, Gold]
-) -> tuple[list[str], list[str]]:
-    """The texts of one side, and the labels."""
+def one_side_pairs(benchmark: Benchmark, items: Iterable[Item], gold: Mapping[str, Gold]) -> list[tuple[str, str]]:
+    """The text of one side and the label of each item."""
     side = benchmark.split.side or benchmark.form.texts[-1]
     if side not in benchmark.form.texts:
         raise BadInput(f"split.side: {side!r}; expected {' or '.join(benchmark.form.texts)}")
-    rows = [(item.texts[side], str(gold[item.id].value)) for item in items]
-    return [text for text, _ in rows], [label for _, label in rows]
+    return [(item.texts[side], str(gold[item.id].value)) for item in items]
 
 
 def one_side_effect(
     benchmark: Benchmark, named: Mapping[str, Sequence[Item]], gold: Mapping[str, Gold]
 ) -> dict[str, Any]:
-    """Accuracy of another one-side model on a held-out fifth of train and on dev, in percent."""
+    """Accuracy of another one-side model, naive Bayes, on a held-out fifth of train and on dev, in percent."""
     groups = sorted(groups_of(named["train"]).items(), key=lambda group: order_key(benchmark.seed, "held", group[0]))
     cut = len(groups) // 5
     held, rest = ([item for _, group in part for item in group] for part in (groups[:cut], groups[cut:]))
-    pairs = [list(zip(*one_side_pairs(benchmark, part, gold), strict=True)) for part in (rest, held, named["dev"])]
-    first, second = one_side_accuracy(*pairs)
-    return {"one-side accuracy": {"held-out train": first, "dev": second}}
+    train = one_side_pairs(benchmark, rest, gold)
+    score = naive_bayes([label for _, label in train], [[*bigrams(text), *text.split()] for text, _ in train])
+
+    def accuracy(part: Sequence[Item]) -> float:
+        pairs = one_side_pairs(benchmark, part, gold)
+        scores = ((score([*bigrams(text), *text.split()]), label) for text, label in pairs)
+        return 100 * fmean(max(of, key=of.__getitem__) == label for of, label in scores)
+
+    return {"one-side accuracy": {"held-out train": accuracy(held), "dev": accuracy(named["dev"])}}
 
 
 def distances_from_uniform(texts: Sequence[str], labels: Sequence[str], groups: Sequence[str]) -> NDArray[np.float64]:
@@ -252,19 +255,6 @@ def distances_from_uniform(texts: Sequence[str], labels: Sequence[str], groups: 
         shares_NK = np.clip(model.predict_proba([texts[i] for i in held]), 1e-9, 1)
         distances_N[held] = -np.log(shares_NK).mean(axis=1)
     return distances_N
-
-
-def one_side_accuracy(
-    train: Sequence[tuple[str, str]], held_out: Sequence[tuple[str, str]], dev: Sequence[tuple[str, str]]
-) -> tuple[float, float]:
-    """Accuracy of naive Bayes, in percent, on held-out training pairs (text, label) and on dev."""
-    score = naive_bayes([label for _, label in train], [[*bigrams(text), *text.split()] for text, _ in train])
-
-    def accuracy(pairs: Sequence[tuple[str, str]]) -> float:
-        scores = ((score([*bigrams(text), *text.split()]), label) for text, label in pairs)
-        return 100 * float(np.mean([max(of, key=of.__getitem__) == label for of, label in scores]))
-
-    return accuracy(held_out), accuracy(dev)
 
 
 def entities_of(item: Item, gold: Gold) -> set[str]:

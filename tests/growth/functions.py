@@ -55,7 +55,7 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.pii\.streams\.explain_problem|launch\.pii\.streams\.print_note": "our own messages",
     r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rules\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
-    r"finetune\.annotation\.one_side\.distances_from_uniform": "n-grams of scikit-learn, limited in length",
+    r"finetune\.annotation\.split\.distances_from_uniform": "n-grams of scikit-learn, limited in length",
     r"finetune\.annotation\.tools\.reader_of": NAMES,
     r"finetune\.embed\.(?:embedder\.build_net|export\.export_embedder)": NAMES,
     r"finetune\.generative\.client\.ask\.check_cut": NAMES,
@@ -309,9 +309,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     )(text, [[0, 1, "PS"]]),
     "finetune.annotation.check.tagged.check_edges": lambda text: list(
         _called("finetune.annotation.check.tagged.check_edges")(text, [(0, 9)])
-    ),
-    "finetune.annotation.check.tagged.entities_of": lambda text: list(
-        _called("finetune.annotation.check.tagged.entities_of")(text)
     ),
     "launch.plain_yaml.parse_yaml": partial(_unless, ValueError, "launch.plain_yaml.parse_yaml"),
     "launch.pii.json_text.change_document": _walk_broken,
