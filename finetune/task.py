@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from finetune.config import FinetuneConfig, ProtocolName
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Table, Tokenizer
 from finetune.hyperparameters import Hyperparameters
+from finetune.task_names import klue_facts
 
 LARGE_HIDDEN = 1_024
 PAPER_MODELS = ("klue/bert-base", "klue/roberta-small", "klue/roberta-base", "klue/roberta-large")
@@ -203,6 +205,10 @@ class Task:
         return self.published.large if hidden_size >= LARGE_HIDDEN else self.published.hyperparameters
 
 
-def table_36(**figures: Sequence[float]) -> dict[str, dict[str, float]]:
-    """Dev scores of the paper, model to metric to value, from the columns in the order of ``PAPER_MODELS``."""
-    return {model: {name: column[i] for name, column in figures.items()} for i, model in enumerate(PAPER_MODELS)}
+def published_facts(name: str, quirks: Mapping[str, Any] = MappingProxyType({})) -> Published:
+    """What ``klue.yaml`` has about a KLUE task."""
+    facts = klue_facts(name)
+    columns, usual = facts["dev_scores"], facts["hyperparameters"]
+    scores = {model: {key: column[i] for key, column in columns.items()} for i, model in enumerate(PAPER_MODELS)}
+    large = Hyperparameters(**usual | facts["large"])
+    return Published(facts["dev_examples"], scores, Hyperparameters(**usual), large, quirks)

@@ -1,10 +1,17 @@
-"""Names of the KLUE tasks: full as in the data folders (``klue-ner``), short (``ner``), and of the paper (``dst``)."""
+"""Names of the KLUE tasks: full as in the data folders (``klue-ner``), short (``ner``), and of the paper (``dst``).
+
+What KLUE fixes for each of them is in ``klue.yaml``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Literal, get_args
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
 
 from corpus.documents.errors import BadInput
 
@@ -12,6 +19,17 @@ TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
 SHORT_NAMES: dict[str, TaskName] = {name.removeprefix("klue-"): name for name in TASK_NAMES}
 PAPER_NAMES: dict[str, TaskName] = {"tc": "ynat", "dst": "wos"}  # where the paper uses another name
+
+
+@cache
+def _facts() -> dict[str, dict[str, Any]]:
+    facts: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("klue.yaml").read_text("utf-8"))
+    return facts
+
+
+def klue_facts(task: str) -> dict[str, Any]:
+    """Labels, dev scores of the paper, hyperparameters and digests of the files of a task, from ``klue.yaml``."""
+    return _facts()[task]
 
 
 def full_name(name: str, custom: Iterable[str] = ()) -> str:

@@ -15,15 +15,11 @@ from numpy.typing import NDArray
 
 from finetune.examples import Row, Table
 from finetune.metrics import count_sides
+from finetune.task_names import klue_facts
 
-DP_LABELS = (
-    "NP", "NP_AJT", "VP", "NP_SBJ", "VP_MOD", "NP_OBJ", "AP", "NP_CNJ", "NP_MOD", "VNP", "DP", "VP_AJT", "VNP_MOD",
-    "NP_CMP", "VP_SBJ", "VP_CMP", "VP_OBJ", "VNP_CMP", "AP_MOD", "X_AJT", "VP_CNJ", "VNP_AJT", "IP", "X", "X_SBJ",
-    "VNP_OBJ", "VNP_SBJ", "X_OBJ", "AP_AJT", "L", "X_MOD", "X_CNJ", "VNP_CNJ", "X_CMP", "AP_CMP", "AP_SBJ", "R",
-    "NP_SVJ",
-)  # fmt: skip
+DP_LABELS = tuple(klue_facts("klue-dp")["labels"])  # order of paper Table 14
 TYPE_IDS = {name: number for number, name in enumerate(DP_LABELS)}
-FREQUENT_TYPES = 15  # types from here on are one class (order of paper Table 14)
+FREQUENT_TYPES = 15  # types from here on are one class
 WRONG_HEAD = FREQUENT_TYPES + 1
 
 Ints = NDArray[np.int64]

@@ -20,16 +20,11 @@ from finetune.data.custom_files import nfc
 from finetune.data.files import CUSTOM_HINT, Block, format_blocks, read_blocks, rewrite_blocks
 from finetune.examples import Example, Prediction
 from finetune.task import Inference, RawInput
+from finetune.task_names import klue_facts
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.text_input import parse_texts
 
-# Sejong tags, in the order of the rows of published weights; the root and a tag that is not among them have their own
-# ids.
-POS_TAGS = (
-    "NNG", "NNP", "NNB", "NP", "NR", "VV", "VA", "VX", "VCP", "VCN", "MMA", "MMD", "MMN", "MAG", "MAJ", "JC", "IC",
-    "JKS", "JKC", "JKG", "JKO", "JKB", "JKV", "JKQ", "JX", "EP", "EF", "EC", "ETN", "ETM", "XPN", "XSN", "XSV", "XSA",
-    "XR", "SF", "SP", "SS", "SE", "SO", "SL", "SH", "SW", "SN", "NA",
-)  # fmt: skip
+POS_TAGS = tuple(klue_facts("klue-dp")["pos_tags"])  # the root and a tag that is not among them have ids of their own
 POS_IDS = {tag: number for number, tag in enumerate(POS_TAGS)}
 ROOT_POS, UNKNOWN_POS = len(POS_TAGS), len(POS_TAGS) + 1
 COLUMNS = ("INDEX", "WORD_FORM", "LEMMA", "POS", "HEAD", "DEPREL")

@@ -14,8 +14,7 @@ from typing import Any
 
 from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Prediction, Row
-from finetune.hyperparameters import Hyperparameters
-from finetune.task import Ensembling, Files, HubLayout, Inspection, Published, Task, table_36
+from finetune.task import Ensembling, Files, HubLayout, Inspection, Task, published_facts
 from finetune.tasks.dp import alignment, reader
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables
 from finetune.tasks.dp.published import QUIRKS
@@ -68,13 +67,7 @@ KLUE_DP = Task(
     decode=decode,
     score=score,
     select_by="las_macro_f1",
-    published=Published(
-        dev_examples=2_000,
-        dev_scores=table_36(uas_macro_f1=(93.07, 92.45, 93.22, 93.74), las_macro_f1=(87.25, 86.61, 87.56, 87.91)),
-        hyperparameters=Hyperparameters(lr=5e-5, epochs=10, batch_size=32, warmup_share=0.1, max_tokens=256),
-        large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),
-        quirks=QUIRKS,
-    ),
+    published=published_facts("klue-dp", QUIRKS),
     inspection=Inspection(tables, reader.validate_tree, show),
     hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), reader.convert),
     inference=reader.INFERENCE,

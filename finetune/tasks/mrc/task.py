@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Prediction, Row, Tokenizer
-from finetune.hyperparameters import Hyperparameters
-from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
+from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, RawInput, Task, published_facts
 from finetune.tasks.labels import build_head
 from finetune.tasks.mrc import published, windows
 from finetune.tasks.mrc.decoding import best_spans, choose_threshold, decode, merge, to_records
@@ -140,13 +139,7 @@ KLUE_MRC = Task(
     decode=decode,
     score=score,
     select_by="rouge_w",
-    published=Published(
-        dev_examples=5_841,
-        dev_scores=table_36(exact_match=(62.42, 57.83, 69.65, 76.46), rouge_w=(68.15, 63.23, 74.72, 81.19)),
-        hyperparameters=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
-        large=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
-        quirks=published.QUIRKS,
-    ),
+    published=published_facts("klue-mrc", published.QUIRKS),
     inspection=Inspection(
         tables=tables,
         validate=validate_text,

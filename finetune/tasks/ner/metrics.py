@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from finetune.examples import Row, Table
 from finetune.metrics import count_row, count_sides
+from finetune.task_names import klue_facts
 
-NER_TAGS = (
-    "B-PS", "I-PS", "B-LC", "I-LC", "B-OG", "I-OG", "B-DT", "I-DT", "B-TI", "I-TI", "B-QT", "I-QT", "O",
-)  # fmt: skip
+NER_TAGS = (*(f"{mark}-{kind}" for kind in klue_facts("klue-ner")["types"] for mark in "BI"), "O")
 OUTSIDE = len(NER_TAGS) - 1
 
 Array = NDArray[Any]

@@ -14,16 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.examples import Row, Table
+from finetune.task_names import klue_facts
 from finetune.tasks.labels import class_rows, count_classes
 
-RE_LABELS = (
-    "no_relation", "org:dissolved", "org:founded", "org:place_of_headquarters", "org:alternate_names",
-    "org:member_of", "org:members", "org:political/religious_affiliation", "org:product", "org:founded_by",
-    "org:top_members/employees", "org:number_of_employees/members", "per:date_of_birth", "per:date_of_death",
-    "per:place_of_birth", "per:place_of_death", "per:place_of_residence", "per:origin", "per:employee_of",
-    "per:schools_attended", "per:alternate_names", "per:parents", "per:children", "per:siblings", "per:spouse",
-    "per:other_family", "per:colleagues", "per:product", "per:religion", "per:title",
-)  # fmt: skip
+RE_LABELS = tuple(klue_facts("klue-re")["labels"])
 NO_RELATION = RE_LABELS[0]
 
 

@@ -14,8 +14,7 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
 from finetune.examples import ErrorView, Example, Row
-from finetune.hyperparameters import Hyperparameters
-from finetune.task import Files, HubLayout, Published, table_36
+from finetune.task import Files, HubLayout, published_facts
 from finetune.tasks import labels
 from finetune.tasks.re import entity_types, markers, published
 from finetune.tasks.re.markers import MARKERS, Span
@@ -81,12 +80,8 @@ KLUE_RE = labels.make_label_task(
     score=score,
     select_by="micro_f1",
     special_tokens=MARKERS,
-    published=Published(
-        dev_examples=7_765,
-        dev_scores=table_36(micro_f1=(65.58, 61.54, 66.01, 69.99), auprc=(68.11, 60.79, 69.56, 75.05)),
-        hyperparameters=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
-        large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),
-        quirks={"featurize": published.featurize, "configure": lambda task, config: task},
+    published=published_facts(
+        "klue-re", {"featurize": published.featurize, "configure": lambda task, config: task}
     ),
     inspection=labels.label_fields(RE_LABELS, ())["inspection"]._replace(tables=tables, show=show),
     hub=HubLayout(("guid", "sentence", *ENTITIES, "label"), partial(labels.convert_records, "label")),

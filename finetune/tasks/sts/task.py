@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.examples import ErrorView, Example, Feature, Prediction, Row
-from finetune.hyperparameters import Hyperparameters
 from finetune.metrics import pearson
-from finetune.task import Ensembling, Files, HubLayout, Inspection, MemberRecords, Published, Task, table_36
+from finetune.task import Ensembling, Files, HubLayout, Inspection, MemberRecords, Task, published_facts
 from finetune.tasks import labels
 from finetune.tasks.text_input import text_inference
 
@@ -96,12 +95,8 @@ KLUE_STS = Task(
     decode=decode,
     score=score,
     select_by="pearsonr",
-    published=Published(
-        dev_examples=519,
-        dev_scores=table_36(pearsonr=(91.01, 91.23, 92.70, 93.26), f1=(83.44, 85.54, 85.54, 85.60)),
-        hyperparameters=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
-        large=Hyperparameters(lr=2e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
-        quirks={"featurize": partial(labels.featurize_texts, FIELDS, None, labels.encode_pairs_as_published)},
+    published=published_facts(
+        "klue-sts", {"featurize": partial(labels.featurize_texts, FIELDS, None, labels.encode_pairs_as_published)}
     ),
     inspection=Inspection(
         tables=lambda rows: {},

@@ -11,17 +11,10 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import read_json
+from finetune.task_names import klue_facts
 
 FOLDER, NAME = "wos-v1.1", "ontology.json"  # as in the KLUE repository
-SLOTS = (
-    "관광-경치 좋은", "관광-교육적", "관광-도보 가능", "관광-문화 예술", "관광-역사적", "관광-이름", "관광-종류",
-    "관광-주차 가능", "관광-지역", "숙소-가격대", "숙소-도보 가능", "숙소-수영장 유무", "숙소-스파 유무",
-    "숙소-예약 기간", "숙소-예약 명수", "숙소-예약 요일", "숙소-이름", "숙소-인터넷 가능", "숙소-조식 가능",
-    "숙소-종류", "숙소-주차 가능", "숙소-지역", "숙소-헬스장 유무", "숙소-흡연 가능", "식당-가격대", "식당-도보 가능",
-    "식당-야외석 유무", "식당-예약 명수", "식당-예약 시간", "식당-예약 요일", "식당-이름", "식당-인터넷 가능",
-    "식당-종류", "식당-주류 판매", "식당-주차 가능", "식당-지역", "식당-흡연 가능", "지하철-도착지",
-    "지하철-출발 시간", "지하철-출발지", "택시-도착 시간", "택시-도착지", "택시-종류", "택시-출발 시간", "택시-출발지",
-)  # fmt: skip
+SLOTS = tuple(f"{domain}-{slot}" for domain, slots in klue_facts("wos")["slots"].items() for slot in slots)
 GATES = ("none", "dontcare", "ptr", "yes", "no")
 SPOKEN = ("dontcare", "yes", "no")  # values that a gate alone says
 NONE, PTR = GATES.index("none"), GATES.index("ptr")

@@ -15,8 +15,7 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
-from finetune.hyperparameters import Hyperparameters
-from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Published, RawInput, Task, table_36
+from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, RawInput, Task, published_facts
 from finetune.tasks.labels import build_head
 from finetune.tasks.wos import published
 from finetune.tasks.wos.metrics import score, tables
@@ -169,16 +168,9 @@ WOS = Task(
     decode=decode,
     score=score,
     select_by="slot_micro_f1",
-    published=Published(
-        dev_examples=7_224,
-        dev_scores=table_36(joint_goal_acc=(49.34, 45.92, 47.40, 50.25), slot_micro_f1=(92.07, 91.25, 91.67, 92.03)),
-        hyperparameters=Hyperparameters(
-            lr=3e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510
-        ),
-        large=Hyperparameters(
-            lr=2e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510, accumulation=2
-        ),
-        quirks={
+    published=published_facts(
+        "wos",
+        {
             "featurize": published.featurize, "model": published.build, "decode": published.decode,
             "ensembling": Ensembling(
                 partial(merge, "none"), partial(to_records, lambda _, __, raw, slot: str(raw["values"][slot]))
