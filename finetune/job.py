@@ -22,7 +22,7 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens
-from finetune.ensemble.member_scores import RECORDS_NAME, write_records
+from finetune.ensemble.run import RECORDS_NAME, write_records
 from finetune.examples import Example, Prediction, Row
 from finetune.heads.shape import shape_model
 from finetune.hyperparameters import Hyperparameters

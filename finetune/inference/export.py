@@ -35,8 +35,8 @@ from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
 from finetune.examples import Row
 from finetune.heads.labels import Labeller
 from finetune.inference.predict import predict_examples
-from finetune.saved_models.card import CARD_NAME, shown_encoder
 from finetune.saved_models.load import SavedModel, find_model_folder, load_model
+from finetune.saved_models.save import CARD_NAME, shown_encoder
 from finetune.score.bootstrap import bootstrap
 
 Int8 = Literal["no", "dynamic", "weights"]

@@ -4,6 +4,8 @@ Label heads are stock classes; the others are ours (``finetune.heads.pretrained`
 its bytes depend on the training alone, so it has no times and no paths. Under ``save: best`` the best seed is chosen
 from the results on disk after every training, so neither the order nor the number of workers matters. The models of all
 seeds need disk space until their trainings are scored.
+
+Everything on the card comes from ``malmoi.json``, except the scores of other seeds.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from corpus.documents.atomic_files import atomic_dir, atomic_write, file_digest, read_json_object
+from corpus.documents.escaping import escape_controls, escape_markdown
 from corpus.documents.locks import hold_lock
 from corpus.documents.model_files import CONFIG_NAME, quiet_transformers
-from finetune.config import MODEL_INFO_NAME, FinetuneConfig
+from corpus.documents.templates import load_templates
+from finetune.config import FRESH, MODEL_INFO_NAME, FinetuneConfig
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller
 from finetune.heads.pretrained import as_pretrained
-from finetune.saved_models.card import CARD_NAME, model_card, shown_encoder
 from finetune.saved_models.load import FORMAT, MODEL_NAME, read_settings, task_of_settings
 
 log = logging.getLogger(__name__)
@@ -39,6 +42,81 @@ OF_RELATIONS = ("re_markers", "re_restricted")  # written where they are not the
 SAME = ("recipe", "encoder", "revision")  # of comparable trainings
 LOCK_NAME = ".models.lock"  # in the folder of the seeds
 REMOVED = ".model-removed-"  # prefix of a model that is being removed
+CARD_NAME = "README.md"
+KINDS = {  # of own tasks, by whom they resemble
+    "pair": "klue-nli", "similarity": "klue-sts", "span": "klue-mrc", "choice": "choice",
+}  # fmt: skip
+
+
+def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, seeds: Mapping[int, float | None]) -> str:
+    """README.md in Markdown, with the Hub's metadata first.
+
+    Args:
+        settings: content of ``malmoi.json``.
+        predicts: ``Task.predicts``.
+        architecture: class name of the model.
+        seeds: headline of each training among which this one was the best, itself included.
+    """
+    task, encoder, own = settings["task"], settings["encoder"], settings["own"] or {}
+    like = KINDS.get(own.get("kind", ""), task)
+    is_token = architecture.endswith("ForTokenClassification")
+    stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
+    is_stock = architecture.endswith("Classification")
+    template = load_templates("finetune.saved_models").get_template("card.md.j2")
+    return template.render(
+        settings=settings,
+        task=escape_controls(task),
+        predicts=escape_markdown(predicts),
+        encoder=escape_controls(encoder).replace("`", "'"),
+        hub_id="" if encoder.startswith(FRESH) or encoder.count("/") != 1 else encoder,
+        pipeline=("token-classification" if is_token else "text-classification") if is_stock else None,
+        stock=stock if is_stock else None,
+        like=like,
+        is_token=is_token,
+        is_typed=settings.get("re_markers") == "typed" or settings.get("re_restricted"),
+        is_own=settings["own"] is not None,
+        record=_record_of_choice(own) if like == "choice" else None,
+        split=escape_markdown(settings["split"]),
+        scores=[_score(name, settings) for name in settings["scores"]],
+        seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, _figure(value)) for seed, value in seeds.items()],
+        data=[
+            (split, escape_markdown(file["file"]), escape_markdown(file["version"]), f"`{file['sha256']:.16}`")
+            for split, file in settings["data"].items()
+        ],
+        hyperparameters=[
+            *((name.replace("_", " "), value) for name, value in settings["hyperparameters"].items()),
+            *((name, settings[name]) for name in ("steps", "precision", "seed")),
+            *((name, settings["versions"][name]) for name in ("malmoi", "torch", "transformers")),
+        ],
+        needs_tags=task == "klue-dp" and settings["pos_tags"],
+    )
+
+
+def _record_of_choice(own: Mapping[str, Any]) -> str:
+    """An input of ``predict`` for a multiple choice, with all columns."""
+    texts = own.get("text") or "text"
+    columns = [*([texts] if isinstance(texts, str) else texts), *own["choices"]]
+    return json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False)
+
+
+def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    interval, value = settings["intervals"].get(name), settings["scores"][name]
+    between = f"{interval[0]:.2f} – {interval[1]:.2f}" if interval else "–"
+    constant, counting = settings["constant"].get(name), settings["counting"].get(name)
+    mark = " †" if value is not None and counting is not None and value < counting else ""
+    return name, f"{_figure(value)}{mark}", between, _figure(constant), _figure(counting)
+
+
+def _figure(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"
+
+
+def shown_encoder(name: str) -> str:
+    """A Hub name unchanged; of a folder only its own name, because its location is private."""
+    fresh = FRESH if name.startswith(FRESH) else ""
+    rest = name.removeprefix(FRESH)
+    is_place = rest.startswith(("/", ".", "~")) or rest.count("/") > 1 or Path(rest).exists()
+    return fresh + (Path(rest).name if is_place else rest)
 
 
 class Trained(NamedTuple):

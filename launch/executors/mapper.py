@@ -35,7 +35,7 @@ from launch.executors.task import (
 )
 
 if TYPE_CHECKING:
-    from finetune.run_on_cluster import Cluster
+    from finetune.run import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def engine_cluster(config: LaunchConfig) -> Cluster | None:
     if config.engine == "local":
         return None
     check_engine(config)
-    from finetune.run_on_cluster import Cluster
+    from finetune.run import Cluster
 
     return Cluster(partial(run_tasks, config), config.cpus_per_task, config.gpus_per_task)
 

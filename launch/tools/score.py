@@ -144,7 +144,7 @@ def export_task_predictions(
     Example:  malmoi finetune export ynat ynat-v1.1_test.json predictions.jsonl ynat-predicted.json
     """
     set_up_console()
-    from finetune.score.predictions import export_predictions
+    from finetune.score.scores import export_predictions
 
     typer.echo(f"{output}: {export_predictions(task, official, predictions, output):,} predictions")
 

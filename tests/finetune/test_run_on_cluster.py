@@ -16,8 +16,7 @@ from corpus.documents.errors import BadInput
 from finetune import job
 from finetune.config import FinetuneConfig
 from finetune.queue import pool
-from finetune.run import FinetuneInputs, run
-from finetune.run_on_cluster import FAILED_NAME, Cluster
+from finetune.run import FAILED_NAME, Cluster, FinetuneInputs, run
 from tests.finetune.queue.test_kills import contents, finished
 
 CONFIG = FinetuneConfig(

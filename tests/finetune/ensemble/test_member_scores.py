@@ -9,7 +9,7 @@ import pytest
 
 from finetune.config import ProtocolName
 from finetune.encoder.loading import load_tokenizer
-from finetune.ensemble.member_scores import read_records, records_of_rows, write_records
+from finetune.ensemble.run import read_records, records_of_rows, write_records
 from finetune.job import to_rows
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs

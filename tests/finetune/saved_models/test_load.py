@@ -21,8 +21,8 @@ from finetune.inference.predict import predict_official
 from finetune.job import to_rows
 from finetune.registry import TASKS, task_of
 from finetune.run import FinetuneInputs, run
-from finetune.saved_models.card import model_card, shown_encoder
 from finetune.saved_models.load import SavedModel, load_model
+from finetune.saved_models.save import model_card, shown_encoder
 from finetune.score.scores import read_rows
 from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.train.batched_prediction import predict

@@ -11,8 +11,8 @@ from transformers import pipeline
 
 from finetune.inference.predict import predict_texts
 from finetune.registry import TASKS
-from finetune.saved_models.card import ENTITY_NOTE
 from finetune.saved_models.load import load_model
+from finetune.saved_models.save import ENTITY_NOTE
 
 TEXTS = [f"가람{n}은 서울 집에 {n}번 갔다" for n in range(20)]
 

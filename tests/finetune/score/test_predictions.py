@@ -12,7 +12,7 @@ import zstandard
 from corpus.documents.errors import BadInput
 from finetune.examples import Example
 from finetune.registry import TASKS
-from finetune.score.predictions import export_predictions, match
+from finetune.score.scores import export_predictions, match
 
 BANK = {"word": "한빛은행", "start_idx": 0, "end_idx": 3, "type": "ORG"}
 SEOUL = {"word": "서울", "start_idx": 6, "end_idx": 7, "type": "LOC"}

@@ -9,8 +9,7 @@ import pytest
 
 from finetune.examples import Row
 from finetune.registry import TASKS
-from finetune.score.bootstrap import bootstrap, draw, error_and_interval
-from finetune.score.rescoring import FAST, rescore
+from finetune.score.bootstrap import FAST, bootstrap, draw, error_and_interval, rescore
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.tasks.nli.task import NLI_LABELS

@@ -20,9 +20,8 @@ from corpus.documents.errors import BadInput
 from corpus.documents.units import map_units
 from corpus.run import CorpusInputs
 from finetune.config import FinetuneConfig
-from finetune.run import FinetuneInputs
+from finetune.run import Cluster, FinetuneInputs
 from finetune.run import run as run_finetune
-from finetune.run_on_cluster import Cluster
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.executors import slurm

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from finetune.tasks.dp.tree import best_right_headed_trees
+from finetune.tasks.dp.task import best_right_headed_trees
 
 
 def is_projective(heads) -> bool:
@@ -40,5 +40,5 @@ def test_arcs_that_no_right_headed_tree_has_are_ignored_whatever_their_score():
 def test_more_sentences_than_fit_at_once_give_the_same_trees(monkeypatch, cells):
     scores = [np.random.default_rng(seed).normal(size=(9, 10)) for seed in range(5)]
     whole = best_right_headed_trees(scores)
-    monkeypatch.setattr("finetune.tasks.dp.tree.CELLS_AT_ONCE", cells)
+    monkeypatch.setattr("finetune.tasks.dp.task.CELLS_AT_ONCE", cells)
     assert best_right_headed_trees(scores) == whole

@@ -14,9 +14,8 @@ from finetune.config import FinetuneConfig
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.registry import task_of
-from finetune.tasks.re.entity_types import TYPES, decode, featurize, find_relations, parse_input
 from finetune.tasks.re.metrics import RE_LABELS
-from finetune.tasks.re.task import KLUE_RE
+from finetune.tasks.re.task import KLUE_RE, TYPES, decode_restricted, featurize_typed, find_relations, parse_typed
 
 SENTENCE = "김하늘은 한빛은행의 행장이다"
 SIGNS = "@#*^" + "".join(TYPES.values())
@@ -40,7 +39,7 @@ def tokenizer(tiny_encoder) -> Any:
     ],
 )
 def test_typed_markers_stand_as_in_their_paper(subject, object_, types, text: str, tokenizer) -> None:
-    (feature,) = featurize([example(subject, object_, *types)], tokenizer, 64, True)
+    (feature,) = featurize_typed([example(subject, object_, *types)], tokenizer, 64, True)
     tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
     expected = [piece for word in text.split() for piece in pieces_of(word)]
     assert tokens == ["[CLS]", *expected, "[SEP]"]
@@ -58,7 +57,7 @@ def pieces_of(word: str) -> list[str]:
 def test_a_long_sentence_keeps_both_entities_types_included(size: int, tokenizer) -> None:
     long = SENTENCE + " 행장이다" * 30 + " 한빛은행"
     inputs = {"sentence": long, "subject": (0, 3), "object": (len(long) - 4, len(long)), "types": ("PER", "ORG")}
-    (feature,) = featurize([Example("1", None, inputs)], tokenizer, size, False)
+    (feature,) = featurize_typed([Example("1", None, inputs)], tokenizer, size, False)
     tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
     text = " ".join(tokens)
     assert len(tokens) <= size
@@ -82,7 +81,7 @@ def test_what_cannot_be_has_probability_0_and_the_others_share_the_rest() -> Non
     learned = {"PER-POH": ["no_relation", "per:title", "per:origin"]}
     spans = (0, 3), (5, 9)
     cases = [example(*spans, "PER", "POH"), example(*spans, "LOC", "DAT")]
-    one, other = decode(cases, [], [raw, raw], learned=learned)
+    one, other = decode_restricted(cases, [], [raw, raw], learned=learned)
     assert one.value == "per:title"
     found = dict(zip(RE_LABELS, one.scores, strict=True))
     assert {name: p for name, p in found.items() if p} == pytest.approx(
@@ -98,7 +97,7 @@ def test_options_are_for_this_task_and_protocol_alone_and_can_be_settings() -> N
     )
     typed = config.with_settings("typed")
     assert task_of("klue-re", config) == KLUE_RE
-    assert task_of("klue-re", typed).featurize is featurize
+    assert task_of("klue-re", typed).featurize is featurize_typed
     assert task_of("klue-re", typed.model_copy(update={"protocol": "klue-baseline"})) == KLUE_RE.with_protocol(
         "klue-baseline"
     )
@@ -113,7 +112,7 @@ def test_types_that_are_missing_and_signs_that_are_unknown_are_named(tmp_path: P
     with pytest.raises(BadInput, match=r"g.*'subject_entity' has type None; expected one of PER, ORG.*re_markers"):
         task.read(tmp_path / "re.json")
     with pytest.raises(BadInput, match=r"line 3: the object has type None"):
-        parse_input("<subj:PER>김하늘</subj>은 <obj>행장</obj>이다", "line 3")
+        parse_typed("<subj:PER>김하늘</subj>은 <obj>행장</obj>이다", "line 3")
     with pytest.raises(BadInput, match=r"writes '@ \* 사람 \*', which this tokenizer does not know"):
         poor = load_tokenizer(tiny_encoder([SENTENCE])[0], KLUE_RE.special_tokens)
-        featurize([example((0, 3), (5, 9), "PER", "ORG")], poor, 64, True)
+        featurize_typed([example((0, 3), (5, 9), "PER", "ORG")], poor, 64, True)
