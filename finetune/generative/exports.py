@@ -37,18 +37,9 @@ from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.prompt import DELIMITER, TaskPrompt, draw_shots, render_plain, squeeze
 from finetune.generative.tables import ResultTable
 from finetune.registry import TASKS
+from finetune.task_names import klue_facts
 
 VERSION = 1.0  # of the tasks for lm-eval
-KR_EVAL_METRICS = {  # the headline first
-    "ynat": ("macro_f1", "exact_match"),
-    "klue-nli": ("exact_match",),
-    "klue-sts": ("pearson", "spearman"),
-    "klue-ner": ("set_f1",),
-    "klue-re": ("exact_match", "macro_f1"),
-    "klue-dp": ("set_f1",),
-    "klue-mrc": ("exact_match", "char_f1"),
-    "wos": ("set_f1",),
-}
 SHOTS, DEV_SAMPLES = 4, 10  # as published
 LM_EVAL_CARD = """# KLUE tasks for lm-evaluation-harness
 
@@ -122,7 +113,7 @@ def export_kr_eval(task: str, data: Path, out: Path, samples: int | None = None,
         raise BadInput(f"{data}: the dev file of {task} has no labels to score against")
     make = partial(
         TaskFile, name=prompt.file_name, instruction=prompt.instruction, output_length=prompt.max_tokens,
-        metrics=KR_EVAL_METRICS[task],
+        metrics=tuple(klue_facts(task)["kr_eval_metrics"]),
     )  # fmt: skip
     return _write_kr_eval(make, prompt, (dev[:samples], dev), _read(task, data, "train"), out, seed)
 

@@ -59,18 +59,12 @@ from finetune.generative.kr_eval.metrics import (
 )
 from finetune.generative.prompts import PROMPTS, answers, ner
 from finetune.generative.prompts.choices import NUMBER_IN_TEXT, find_choice, find_number
-from finetune.generative.prompts.prompt import Message, build_turns
+from finetune.generative.prompts.prompt import Message, build_turns, korean_texts
 
 OPENING = "지시를 읽고, 이어지는 입력에 맞는 응답만 요구된 형식으로 쓰세요."
 MAX_OUTPUT_TOKENS = 1 << 20  # more is a typing error
 MAX_CHOICES, MAX_CHOICE_CHARS = 60, 30
 MIN_GOLDS_PER_CHOICE = 2  # on average; golds that repeat less are free text, not classes
-OTHER_NAMES: tuple[dict[str, tuple[str, ...]], ...] = (  # accepted for a choice
-    {"entailment": ("함의", "함의적"), "contradiction": ("모순", "모순적"), "neutral": ("중립", "중립적")},
-    {"positive": ("긍정", "긍정적"), "negative": ("부정", "부정적")},
-    {"예": ("네", "yes"), "아니오": ("아니요", "아뇨", "no")},
-    {"예": ("네", "yes"), "아니요": ("아니오", "아뇨", "no")},
-)
 ENTITY = re.compile(r"\S(?:.*\S)?\(([^()\s]+)\)")  # at the end of a line
 QUOTES = "\"'`“”‘’"
 BETWEEN = f" \t,;/|·、{QUOTES}"  # entities on one line
@@ -197,7 +191,7 @@ def _detect_choices(task: TaskFile, golds: Sequence[str]) -> tuple[str, ...]:
 
 def _choice_form(choices: Sequence[str]) -> Form:
     names = {choice: choice for choice in choices}
-    for group in OTHER_NAMES:
+    for group in korean_texts("choices"):
         if set(choices) <= set(group):
             names = {name: choice for choice in choices for name in (choice, *group[choice])}
     are_numbers = all(choice.isdecimal() for choice in choices)

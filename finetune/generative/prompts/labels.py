@@ -15,21 +15,11 @@ from collections.abc import Callable, Mapping
 from finetune.examples import Example
 from finetune.generative.prompts.choices import find_choice, find_number
 from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
-from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
 from finetune.tasks.sts.task import MAX_SIMILARITY
 from finetune.tasks.ynat.task import YNAT_LABELS
 
-# other accepted names of a label; "/": accepted with a sign, a space or nothing there
-YNAT_NAMES = {
-    "정치": "정치", "경제": "경제", "사회": "사회", "생활/문화": "생활문화", "세계": "세계", "IT/과학": "IT과학",
-    "스포츠": "스포츠", "politics": "정치", "economy": "경제", "society": "사회", "life/culture": "생활문화",
-    "world": "세계", "IT/science": "IT과학", "sports": "스포츠",
-}  # fmt: skip
-NLI_WORDS = {"entailment": "함의", "contradiction": "모순", "neutral": "중립"}
-NLI_NAMES = {label: label for label in NLI_LABELS} | {f"{word}적": label for label, word in NLI_WORDS.items()}
 RELATIONS = korean_texts("relations")  # label: the demanded word, and what word 2 is to word 1
-RE_WORDS = {label: RELATIONS[label][0].replace("/", "") for label in RE_LABELS}
 
 
 def fields_renderer(**fields: str) -> Callable[[Example], str]:
@@ -38,16 +28,18 @@ def fields_renderer(**fields: str) -> Callable[[Example], str]:
 
 
 def make_label_prompt(
-    task: str, words: Mapping[str, str], names: Mapping[str, str], render_input: Callable[[Example], str],
-    fields: tuple[tuple[str, str], ...] = (),
-) -> TaskPrompt:  # fmt: skip
+    task: str, names: Mapping[str, str], render_input: Callable[[Example], str], **fields: str
+) -> TaskPrompt:
     """The prompt of a task whose answer is one word of a closed set.
 
     Args:
-        words: label to the demanded word.
-        names: other accepted names, to the label.
+        names: label to the demanded word, in which a "/" is only accepted. Labels and the names of ``korean.yaml`` are
+            accepted, too.
+        fields: values in the instruction.
     """
-    labels, accepted = list(words), {word: label for label, word in words.items()} | dict(names)
+    labels, words = list(names), {label: name.replace("/", "") for label, name in names.items()}
+    accepted = {name: label for label, name in names.items()} | {label: label for label in labels}
+    accepted |= korean_texts("names").get(task, {})
 
     return TaskPrompt(
         task=task,
@@ -57,7 +49,7 @@ def make_label_prompt(
         unparsed=lambda example: labels[(labels.index(example.gold) + 1) % len(labels)],  # the one after the gold
         choices=tuple(words.values()),
         shot_class=lambda example: str(example.gold),
-        fields=fields,
+        fields=tuple(fields.items()),
     )
 
 
@@ -80,14 +72,17 @@ def parse_similarity(answer: str, example: Example) -> float | None:
     return value if value is not None and 0 <= value <= MAX_SIMILARITY else None
 
 
-YNAT = make_label_prompt("ynat", {label: label for label in YNAT_LABELS}, YNAT_NAMES, fields_renderer(title="제목"))
-KLUE_NLI = make_label_prompt("klue-nli", NLI_WORDS, NLI_NAMES, fields_renderer(premise="전제", hypothesis="가설"))
+YNAT = make_label_prompt("ynat", {label: label for label in YNAT_LABELS}, fields_renderer(title="제목"))
+KLUE_NLI = make_label_prompt(
+    "klue-nli",
+    {"entailment": "함의", "contradiction": "모순", "neutral": "중립"},
+    fields_renderer(premise="전제", hypothesis="가설"),
+)
 KLUE_RE = make_label_prompt(
     "klue-re",
-    RE_WORDS,
-    {RELATIONS[label][0]: label for label in RE_LABELS} | {label: label for label in RE_LABELS},
+    {label: RELATIONS[label][0] for label in RE_LABELS},
     render_marked_sentence,
-    fields=(("relations", "\n".join(f"{RE_WORDS[label]}: {RELATIONS[label][1]}" for label in RE_LABELS)),),
+    relations="\n".join(f"{RELATIONS[x][0].replace('/', '')}: {RELATIONS[x][1]}" for x in RE_LABELS),
 )
 KLUE_STS = TaskPrompt(
     task="klue-sts",

@@ -17,15 +17,16 @@ from collections.abc import Iterator
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import answer_text, bare, lines_of
-from finetune.generative.prompts.prompt import TaskPrompt
+from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
 from finetune.tasks.ner.alignment import count_letters
 from finetune.tasks.ner.task import OUTSIDE, find_entities
 
 KINDS = {"PS": "사람", "LC": "장소", "OG": "기관", "DT": "날짜", "TI": "시간", "QT": "수량"}
 NONE = "없음"
 NONE_TOO = {NONE, "없습니다", "개체 없음", "개체가 없습니다", "해당 없음", "none"}
-_OTHER = {"인물": "PS", "지역": "LC", "조직": "OG", "단체": "OG"}  # in other versions of llm-kr-eval
-BY_WORD = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS} | _OTHER
+BY_WORD = (
+    {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS} | korean_texts("names")["klue-ner"]
+)
 _WORDS = "|".join(BY_WORD)
 _TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$")
 _QUOTED = re.compile(rf"^[\"'“‘](.+)[\"'”’]\s{{0,3}}:\s{{0,3}}[\"'“‘]({_WORDS})[\"'”’],?$")

@@ -12,7 +12,7 @@ generative models and encoders are comparable. Answers are parsed, never execute
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,9 +80,10 @@ class TaskPrompt:
 
 
 @cache
-def korean_texts(part: str) -> Mapping[str, Any]:
-    """A part of ``korean.yaml``: "instructions" by task, "relations" of KLUE-RE, or "judge" of MT-Bench."""
-    texts: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("korean.yaml").read_text("utf-8"))
+def korean_texts(part: str) -> Any:
+    """A part of ``korean.yaml``: "instructions" and "names" by task, "relations" of KLUE-RE, "choices" of files, or
+    "judge" of MT-Bench."""
+    texts: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("korean.yaml").read_text("utf-8"))
     return texts[part]
 
 

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import answer_text, bare, undecorate
-from finetune.generative.prompts.prompt import TaskPrompt
+from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
 from finetune.tasks.wos.ontology import SLOTS, split_state
 from finetune.tasks.wos.values import restore_value
 
@@ -20,10 +20,7 @@ EMPTY = "없음"
 SPEAKERS = ("상담원", "손님")
 UNREADABLE = f"{SLOTS[0]}-\ufffd"  # a well-formed entry that no state has, wrong even if the gold state is empty
 SAID = {"dontcare": "상관없음", "yes": "예", "no": "아니요"}
-UNDERSTOOD = {
-    "상관없음": "dontcare", "상관 없음": "dontcare", "상관없다": "dontcare", "무관": "dontcare", "dontcare": "dontcare",
-    "don't care": "dontcare", "예": "yes", "네": "yes", "yes": "yes", "아니요": "no", "아니오": "no", "no": "no",
-}  # fmt: skip
+UNDERSTOOD = korean_texts("names")["wos"]
 ABSENT = {EMPTY, "none", "null", "미정", "해당 없음", "언급 없음", ""}  # a slot without a value
 COUNTED = {"예약 명수": "명", "예약 기간": "일|박"}  # slots with a number, and the units that models add
 MAX_VALUE_CHARS = 80  # the longest value of the ontology has 23

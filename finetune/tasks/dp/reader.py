@@ -130,18 +130,8 @@ def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
 
 
 LONGEST_RUN = 400  # characters analysed together
-SEJONG = {"NNBC": "NNB", "SSO": "SS", "SSC": "SS", "SC": "SP", "SY": "SW", "MM": "MMD"}  # mecab's names to KLUE's
-# Where KLUE decides otherwise by the word: determiners that count or describe, adverbs that join, quotes.
-BY_WORD = {
-    (tag, word): name
-    for tag, name, words in (
-        ("MM", "MMN", "한 두 세 네 몇 여러 첫 양 모든 각 다섯 여섯 석 넉 서너 두세 수 총 전"),
-        ("MM", "MMA", "약 새 옛"),
-        ("MAJ", "MAG", "및 다만 또한 역시 이른바 또는"),
-        ("SY", "SS", "' ’ ‘"),
-    )
-    for word in words.split()
-}
+MECAB_TAGS = klue_facts("klue-dp")["mecab_tags"]  # mecab's names to KLUE's
+BY_WORD = {(tag, word): name for tag, name, words in klue_facts("klue-dp")["tags_by_word"] for word in words.split()}
 
 
 def parse_input(with_pos: bool, raw: RawInput, where: str) -> dict[str, Any] | None:
@@ -197,7 +187,7 @@ def _tags_of_run(words: Sequence[str]) -> list[str]:
                 break
             left -= len(surface.replace(" ", ""))
         last = tag.rsplit("+", 1)[-1]
-        named = BY_WORD.get((last, surface)) or SEJONG.get(last, last)
+        named = BY_WORD.get((last, surface)) or MECAB_TAGS.get(last, last)
         tags.append(named if left == 0 and named in POS_IDS else "")
     return tags
 

@@ -9,11 +9,12 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
-from finetune.generative.exports import KR_EVAL_METRICS, export_kr_eval
+from finetune.generative.exports import export_kr_eval
 from finetune.generative.kr_eval.metrics import measure
 from finetune.generative.kr_eval.run import clean, detect_form, parse_gold, read_task_file
 from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS
+from finetune.task_names import klue_facts
 from launch.sample.unpack import unpack
 
 
@@ -43,7 +44,7 @@ def test_exported_files_answered_with_their_golds_score_100(task: str, klue: Pat
     test = tmp_path / "evaluation" / "test" / f"{PROMPTS[task].file_name}.json"
     dev = tmp_path / "evaluation" / "dev" / test.name
     tuning = tmp_path / "tuning" / "train" / test.name
-    assert gold_scores(test) == pytest.approx(dict.fromkeys(KR_EVAL_METRICS[task], 100))
+    assert gold_scores(test) == pytest.approx(dict.fromkeys(klue_facts(task)["kr_eval_metrics"], 100))
     found = read_task_file(test)
     assert (len(found.samples), len(found.few_shots)) == (counts["samples"], counts["few-shot"])
     assert counts["few-shot"] == 4 and found.instruction == PROMPTS[task].instruction
