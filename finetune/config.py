@@ -168,9 +168,7 @@ class FinetuneConfig(Section):
         description="malmoi: our corrected evaluation. klue-baseline: reproduces the published code with its bugs, for "
         "comparison with Table 36.",
     )
-    max_train_examples: int | None = Field(
-        None, gt=0, description="Random sample of the training examples. Default: all."
-    )
+    max_train_examples: int | None = Field(None, gt=0, description="Random sample of the training set. Default: all.")
     max_dev_examples: int | None = Field(None, gt=0, description="Random sample of the dev examples. Default: all.")
     split_dev: tuple[AnyTaskName, ...] = Field(
         (),
@@ -178,65 +176,44 @@ class FinetuneConfig(Section):
         "For other tasks a missing training file is an error.",
     )
     split_seed: int = Field(42, description="Seed of splits and samples, the same for all trainings.")
-    bootstrap_samples: int = Field(
-        200, ge=0, description="Bootstrap resamples for each 95 % interval. 0: no intervals."
-    )
-    pos_tags: bool = Field(
-        True, description="KLUE-DP: use gold part-of-speech tags as input, as in the published scores."
-    )
+    bootstrap_samples: int = Field(200, ge=0, description="Resamples for the 95 % intervals. 0: no intervals.")
+    pos_tags: bool = Field(True, description="KLUE-DP: gold part-of-speech tags as input, as in the published scores.")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="bf16: autocast in training and scoring. auto: bf16 where it is clearly faster."
     )
     device: DeviceName = Field("auto", description="cpu: use the CPU even if there is an accelerator.")
     evaluations_per_epoch: int = Field(
-        0,
-        ge=0,
-        description="Evaluations per epoch on the scored split; the best weights are saved. 0: save the last weights. "
-        "Published: 4, so each published score is a maximum over the split it reports.",
+        0, ge=0, description="Evaluations on the scored split that select the best weights (published: 4). 0: the last."
     )
     overrides: dict[AnyTaskName, Hyperparameters] = Field(
         default_factory=dict, description="Hyperparameters by task that differ from the published ones."
     )
     mrc_empty_windows: float = Field(
-        1.0,
-        ge=0,
-        le=1,
-        description="KLUE-MRC: share of the windows without an answer used in training, at least one per question "
-        "(protocol malmoi).",
+        1.0, ge=0, le=1, description="KLUE-MRC: share of windows without an answer used in training (protocol malmoi)."
     )
     mrc_threshold_share: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="KLUE-MRC: share of the training questions held out to tune the no-answer threshold (protocol "
-        "malmoi). 0: no threshold.",
+        0.0, ge=0, lt=1, description="KLUE-MRC: share of train that tunes the no-answer threshold (protocol malmoi)."
     )
     save: Literal["best", "all", "none"] = Field(
-        "best",
-        description="Models to save as Hugging Face folders model/: the seed with the best score, all seeds, or none.",
+        "best", description="Models to save as Hugging Face folders: of the seed with the best score, of all, or none."
     )
     settings: dict[SettingsName, dict[str, Any]] = Field(
         default_factory=dict,
         description=f"Further trainings by name; each lists the keys that differ: {', '.join(sorted(CHANGEABLE))}.",
     )
-    price_per_hour: float | None = Field(
-        None, ge=0, description="Price of one device per hour, for the cost in the log."
-    )
+    price_per_hour: float | None = Field(None, ge=0, description="Price of a device per hour, for the cost in the log.")
     re_markers: MarkerName = Field(
         "plain", description="KLUE-RE: entity markers. typed: with the types of the entities (protocol malmoi)."
     )
     re_restricted: bool = Field(
-        False,
-        description="KLUE-RE: predict only relations that the training data has between these entity types (protocol "
-        "malmoi).",
+        False, description="KLUE-RE: only relations that train has between these entity types (protocol malmoi)."
     )
     search: SearchConfig = Field(SearchConfig(), description="Hyperparameter search of `malmoi search`.")
     held_out_share: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="Share of the training examples that is held out, by group, and scored instead of dev, to compare "
-        "settings without using dev. 0: score dev.",
+        description="Share of train, by group, that is scored instead of dev, to compare settings. 0: dev.",
     )
     searched_on: Literal["train", "dev"] | None = Field(
         None,

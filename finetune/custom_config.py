@@ -80,25 +80,14 @@ class CustomColumns(Section):
             return (self.spans or "spans") if self.has_spans else (self.tags or "tags")
         return (self.answer or "answer") if self.kind == "span" else (self.label or "label")
 
-    @field_validator(
-        "text",
-        "label",
-        "tokens",
-        "tags",
-        "spans",
-        "question",
-        "context",
-        "answer",
-        "start",
-        "labels",
-        "choices",
-        "phrases",
-    )
+    @field_validator(*{name for names in COLUMNS_OF_KIND.values() for name in names}, "labels")
     @classmethod
     def _in_nfc(cls, names: Any) -> Any:
         if isinstance(names, dict):
             return {cls._in_nfc(key): cls._in_nfc(value) for key, value in names.items()}
-        return tuple(map(cls._in_nfc, names)) if isinstance(names, tuple) else names and normalize("NFC", names)
+        if isinstance(names, tuple):
+            return tuple(map(cls._in_nfc, names))
+        return normalize("NFC", names) if isinstance(names, str) else names
 
     @model_validator(mode="after")
     def _has_the_columns_of_its_kind(self) -> CustomColumns:

@@ -106,12 +106,7 @@ def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], Non
 
 
 def _side_by_side(
-    jobs: Sequence[Job],
-    work: Work,
-    out: Path,
-    began: Callable[[Job], None],
-    slots: Sequence[Slot],
-    waits: bool,
+    jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], None], slots: Sequence[Slot], waits: bool
 ) -> Iterator[Outcome]:
     """Run jobs in processes, outcomes in the order in which they come; all processes are ended at the end."""
     do, waiting, deaths = partial(attempt, work, out=out), deque(jobs), Counter[Job]()
