@@ -18,14 +18,13 @@ from torch import nn
 
 from corpus.documents.accelerator import PrecisionName
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig
+from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens
 from finetune.ensemble.run import RECORDS_NAME, write_records
 from finetune.examples import Example, Prediction, Row
 from finetune.heads.shape import shape_model
-from finetune.hyperparameters import Hyperparameters
 from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
 from finetune.registry import task_of

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from finetune.config import FinetuneConfig, ProtocolName
+from finetune.config import FinetuneConfig, Hyperparameters, ProtocolName
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Table, Tokenizer
-from finetune.hyperparameters import Hyperparameters
 from finetune.task_names import klue_facts
 
 LARGE_HIDDEN = 1_024

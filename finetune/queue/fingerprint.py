@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.accelerator import PrecisionName
-from finetune.config import FRESH, FinetuneConfig
-from finetune.hyperparameters import DEFAULT_VALUES, Hyperparameters
+from finetune.config import DEFAULT_VALUES, FRESH, FinetuneConfig, Hyperparameters
 
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}

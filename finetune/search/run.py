@@ -24,10 +24,9 @@ from typing import Any
 
 from corpus.documents.accelerator import PrecisionName, find_device
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig
+from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import load_data
-from finetune.hyperparameters import Hyperparameters
 from finetune.job import Hide, finetune_one, origin_of, settings_of
 from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.fingerprint import Files, deciding

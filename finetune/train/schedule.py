@@ -21,8 +21,8 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback
 
+from finetune.config import Hyperparameters
 from finetune.encoder.module import find_encoder
-from finetune.hyperparameters import Hyperparameters
 
 START_EPOCHS = 1  # epochs before the first that is averaged
 CYCLES_PER_EPOCH = 5  # times that the cosine goes down or up

@@ -30,8 +30,8 @@ from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCall
 
 from corpus.documents.accelerator import PrecisionName
 from corpus.documents.errors import BadInput
+from finetune.config import Hyperparameters
 from finetune.examples import Feature
-from finetune.hyperparameters import Hyperparameters
 from finetune.task import Task
 from finetune.train.batched_prediction import autocast, to_tensors
 from finetune.train.schedule import Averaging, decay_by_layer, rate_at

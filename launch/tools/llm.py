@@ -82,8 +82,7 @@ def ask_tasks(
 ) -> None:
     """Ask a generative model the KLUE tasks."""
     set_up(model)
-    from finetune.generative.client.ask import Client
-    from finetune.generative.client.models import require_hf
+    from finetune.generative.client.ask import Client, require_hf
     from finetune.generative.klue.run import run
     from launch.report.scores import results_table
 
@@ -96,7 +95,7 @@ def ask_tasks(
     print_table(results_table(results), PlainConsole())
     if order_check is not None:
         from finetune.generative.client.likelihood import load_scorer
-        from finetune.generative.klue.contamination import check_order, order_table
+        from finetune.generative.klue.run import check_order, order_table
 
         scorer = load_scorer(model)
         show(order_table([check_order(scorer, prompted, order_check) for prompted in prompted_tasks]))
@@ -184,8 +183,7 @@ def load_judged(
     against: Path | None = None,
 ) -> tuple[Bench, list[Client]]:
     """The questions of MT-Bench and its judges."""
-    from finetune.generative.client.ask import Client
-    from finetune.generative.client.models import check_name
+    from finetune.generative.client.ask import Client, check_name
     from finetune.generative.mt_bench.run import load_bench
 
     if len(set(judge)) < len(judge):

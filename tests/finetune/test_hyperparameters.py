@@ -8,8 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig
-from finetune.hyperparameters import Hyperparameters
+from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.job import in_parts, settings_of
 from finetune.registry import TASKS
 

@@ -3,11 +3,19 @@
 `[CLS] question [SEP] context [SEP]`; a long context becomes overlapping windows. Spans are found, and answers cut out
 of the context, by character offsets. Where a token holds the end of the answer and its particle, the model also learns
 how many characters of the token to cut off. Protocol ``klue-baseline``: ``finetune.tasks.mrc.published``.
+
+An ensemble compares spans by their characters, so tokenizers may differ. Two means decide: the probability of "no
+answer" against a member's own best span, and the probability of each span among a member's best spans, weighted by the
+probability that the member answers. A span that one tokenizer cannot represent gets nothing from it; with one
+distribution over spans and "no answer", spans that differ by a particle would lose to "no answer".
+Legend: ``L`` positions of a window, ``N`` held-out questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,17 +25,180 @@ from numpy.typing import NDArray
 
 from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Prediction, Row, Tokenizer
-from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, RawInput, Task, published_facts
+from finetune.metrics import softmax
+from finetune.task import (
+    Ensembling,
+    Files,
+    HubLayout,
+    Inference,
+    Inspection,
+    MemberRecord,
+    MemberRecords,
+    RawInput,
+    Task,
+    published_facts,
+)
 from finetune.tasks.labels import build_head
 from finetune.tasks.mrc import published, windows
-from finetune.tasks.mrc.decoding import best_spans, choose_threshold, decode, merge, to_records
-from finetune.tasks.mrc.metrics import score, tables
+from finetune.tasks.mrc.metrics import score, score_question, tables
 from finetune.tasks.mrc.reader import ABOUT, answer_span, convert, is_misplaced, read, write
-from finetune.tasks.mrc.windows import Passage, Target
+from finetune.tasks.mrc.windows import ANSWER_TOKENS, Passage, Target
 from finetune.tasks.text_input import parse_texts
 
 CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
 AROUND_ANSWER = 60  # characters of a passage shown on each side of an answer
+MAX_SPANS = 20  # of a question in an ensemble, as in the published n-best lists
+Spans = Iterable[tuple[float, int, int]]  # score, first character and last plus one, the best first
+
+
+def ends_of_starts(feature: Feature, end_L: NDArray[Any]) -> NDArray[Any]:
+    """Scores of the ends that each start may have, (starts, ``ANSWER_TOKENS``), -inf after the context. Spans start
+    where this window shows most around it."""
+    begin, last = feature["max_context"]
+    end = end_L[begin : feature["context_at"] + len(feature["offsets"])]
+    padded = np.pad(end, (0, ANSWER_TOKENS - 1), constant_values=-np.inf)
+    return np.lib.stride_tricks.sliding_window_view(padded, ANSWER_TOKENS)[: last - begin + 1]
+
+
+def best_span(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> tuple[float, int, int]:
+    """Score and positions of the best span of a window, at most ``ANSWER_TOKENS`` long; -inf if there is none."""
+    if feature["max_context"] is None:
+        return -np.inf, 0, 0
+    begin, last = feature["max_context"]
+    ends = ends_of_starts(feature, end_L)
+    length = ends.argmax(axis=1)
+    total = start_L[begin : last + 1] + ends.max(axis=1)
+    best = int(total.argmax())
+    return float(total[best]), begin + best, begin + best + int(length[best])
+
+
+def best_spans(feature: Feature, raw: Any, most: int) -> list[tuple[float, int, int]]:
+    """Scores and characters of the best spans of a window, its ``best_span`` first."""
+    if feature["max_context"] is None:
+        return []
+    begin, last = feature["max_context"]
+    ends = ends_of_starts(feature, raw["end"])
+    total = (raw["start"][begin : last + 1, None] + ends).ravel()
+    some = np.argpartition(-total, min(most, len(total)) - 1)[:most]
+    some = some[total[some] > -np.inf]
+    start, length = np.divmod(some, ANSWER_TOKENS)
+    order = np.lexsort((length, -ends[start, length], start, -total[some]))
+    spans = zip(total[some], start + begin, start + length + begin, strict=True)
+    found = [(float(score), *characters_of(feature, raw, first, end)) for score, first, end in spans]
+    return [found[number] for number in order]
+
+
+def characters_of(feature: Feature, raw: Any, first: int, last: int) -> tuple[int, int]:
+    """The characters [begin, end) of a span of positions, without what the model cuts off the last token."""
+    at = feature["context_at"]
+    begin, (kept, end) = feature["offsets"][first - at, 0], feature["offsets"][last - at]
+    return int(begin), max(int(end) - int(raw["cut"][last]), int(kept) + 1)
+
+
+def decode(
+    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], always_answers: bool = False
+) -> list[Prediction]:
+    """The best span over all windows as text of the context, or "". Scores: ``null``, how much "no answer" is ahead."""
+    null = [np.inf] * len(examples)
+    best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
+    for feature, raw in zip(features, raws, strict=True):
+        example = feature["example"]
+        null[example] = min(null[example], float(raw["start"][0] + raw["end"][0]))
+        total, first, last = best_span(feature, raw["start"], raw["end"])
+        if total > best[example][0]:
+            best[example] = total, *characters_of(feature, raw, first, last)
+    predictions = []
+    for number, (total, begin, end) in enumerate(best):
+        ahead = null[number] - total
+        span = examples[number].inputs["context"][begin:end].strip()  # a token may bring the space before it
+        text = "" if ahead > 0 and not always_answers else span
+        predictions.append(Prediction(text, {"null": ahead if np.isfinite(ahead) else None}))
+    return predictions
+
+
+def choose_threshold(examples: Sequence[Example], answered: Sequence[Prediction]) -> float:
+    """The lead of "no answer" above which a question is left unanswered, so that the mean of exact match and ROUGE-W is
+    highest; the middle of the two neighboring leads, 0 if nothing can be chosen.
+
+    Args:
+        answered: for each example the best span, even if "no answer" leads, and its lead as ``null``.
+
+    >>> examples = [Example(str(n), {"answers": ["봄"] if n else []}, {}) for n in range(3)]
+    >>> choose_threshold(examples, [Prediction("봄", {"null": lead}) for lead in (5.0, 2.0, 1.0)])
+    3.5
+    """
+    rows = [
+        (found.scores["null"], sum(score_question(example.gold, found.value)), 2 * (not example.gold["answers"]))
+        for example, found in zip(examples, answered, strict=True)
+        if found.scores["null"] is not None
+    ]  # fmt: skip
+    rows.sort()
+    if not rows:
+        return 0.0
+    leads_N, spans_N, empties_N = np.array(rows).T
+    # value of a threshold after the first n leads: they are answered, the others are not
+    value = np.concatenate(([0.0], np.cumsum(spans_N - empties_N)))
+    between = np.concatenate(([True], np.diff(leads_N) > 0, [True]))  # equal leads cannot be parted
+    value[~between] = -math.inf
+    edges = np.concatenate(([leads_N[0] - 1], (leads_N[:-1] + leads_N[1:]) / 2, [leads_N[-1] + 1]))
+    best = np.flatnonzero(value == value.max())
+    return float(edges[best[np.abs(edges[best]).argmin()]])  # of equals the nearest to 0, which is no threshold
+
+
+def to_records(
+    spans_of: Callable[[Feature, Any, int], Spans], examples: Sequence[Example], features: Sequence[Feature],
+    raws: Sequence[Any],
+) -> list[MemberRecord]:  # fmt: skip
+    """``null``: the score of "no answer"; of the best spans ``scores``, ``places`` (two numbers each) and ``texts``.
+
+    Args:
+        spans_of: ``(feature, raw output, number)`` to the best spans of a window.
+    """
+    null = np.full(len(examples), np.inf, dtype=np.float32)
+    found: list[dict[tuple[int, int], float]] = [{} for _ in examples]
+    for feature, raw in zip(features, raws, strict=True):
+        number, context = feature["example"], examples[feature["example"]].inputs["context"]
+        null[number] = min(null[number], raw["start"][0] + raw["end"][0])
+        for total, begin, end in spans_of(feature, raw, MAX_SPANS):
+            text = context[begin:end]
+            place = begin + len(text) - len(text.lstrip()), begin + len(text.rstrip())
+            found[number][place] = max(found[number].get(place, -np.inf), total)
+    records = []
+    for example, least, spans in zip(examples, null, found, strict=True):
+        best = sorted(spans, key=spans.__getitem__, reverse=True)[:MAX_SPANS]
+        records.append(
+            {
+                "null": np.array([least]),
+                "scores": np.array([spans[place] for place in best], dtype=np.float32),
+                "places": np.array(best, dtype=np.int32).ravel(),
+                "texts": [example.inputs["context"][slice(*place)] for place in best],
+            }
+        )
+    return records
+
+
+def merge(members: Sequence[MemberRecords]) -> list[Prediction]:
+    """The best span of each question, or "" if "no answer" is likelier. Scores: ``null``, the log odds of "no
+    answer"."""
+    return [_answer(records) for records in zip(*members, strict=True)]
+
+
+def _answer(records: Sequence[MemberRecord]) -> Prediction:
+    votes: dict[tuple[int, int], float] = defaultdict(float)
+    texts: dict[tuple[int, int], str] = {}
+    ahead = []
+    for record in records:
+        scores, places = record["scores"], map(tuple, record["places"].reshape(-1, 2).tolist())
+        best = float(scores[0]) if len(scores) else -np.inf
+        ahead.append(float(record["null"][0]) - best)
+        answered = float(np.exp(-np.logaddexp(0, ahead[-1])))
+        for place, p, text in zip(places, softmax(scores) if len(scores) else (), record["texts"], strict=True):
+            votes[place] += answered * float(p)
+            texts[place] = text
+    yes, no = (np.logaddexp.reduce(-np.logaddexp(0, sign * np.array(ahead))) for sign in (-1, 1))
+    lead = float(yes - no)
+    text = "" if lead > 0 or not votes else texts[max(votes, key=votes.__getitem__)]
+    return Prediction(text, {"null": lead if np.isfinite(lead) else None})
 
 
 def featurize(

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from finetune.config import FinetuneConfig
-from finetune.hyperparameters import Hyperparameters
+from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.queue.fingerprint import deciding, digest, fingerprint_of
 
 WHOLE = {"train": {"file": "a", "sha256": "1", "version": "x"}, "dev": {"file": "b", "sha256": "2", "version": "x"}}

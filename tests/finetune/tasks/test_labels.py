@@ -11,9 +11,9 @@ import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precision_recall_fscore_support
 
 from corpus.documents.errors import BadInput
+from finetune.config import Hyperparameters
 from finetune.data.files import find_file
 from finetune.examples import Example, Row
-from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.ynat.task import YNAT_LABELS

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from finetune.config import Hyperparameters
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
-from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
 from finetune.train.schedule import Averaging
 from finetune.train.trainer import Training, seed_everything, train

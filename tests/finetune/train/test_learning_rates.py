@@ -21,11 +21,11 @@ from transformers import (
     get_linear_schedule_with_warmup,
 )
 
+from finetune.config import Hyperparameters
 from finetune.encoder.module import Encoder
 from finetune.examples import Example
 from finetune.heads.labels import Labeller
 from finetune.heads.span import SpanFinder
-from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
 from finetune.train.schedule import decay_by_layer, rate_at
 from finetune.train.trainer import train

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from finetune.config import Hyperparameters
 from finetune.data.files import find_file
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example, Feature
-from finetune.hyperparameters import Hyperparameters
 from finetune.job import to_rows
 from finetune.registry import find_task
 from finetune.task import Task

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
+from finetune.config import Hyperparameters
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example, Feature
-from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
 from finetune.task import Task
 from finetune.train.batched_prediction import predict

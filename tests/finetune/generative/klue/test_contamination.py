@@ -9,7 +9,7 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example
-from finetune.generative.klue.contamination import SEPARATOR, make_orders, p_value
+from finetune.generative.klue.run import SEPARATOR, make_orders, p_value
 from finetune.generative.prompts import PROMPTS
 
 YNAT = PROMPTS["ynat"]

@@ -15,9 +15,8 @@ from finetune.examples import Example, Prediction
 from finetune.heads.pretrained import as_pretrained
 from finetune.job import to_rows
 from finetune.registry import task_of
-from finetune.tasks.mrc.decoding import choose_threshold
 from finetune.tasks.mrc.metrics import score
-from finetune.tasks.mrc.task import KLUE_MRC, tune
+from finetune.tasks.mrc.task import KLUE_MRC, choose_threshold, tune
 from finetune.tasks.mrc.windows import keep_some
 from finetune.train.batched_prediction import predict
 

@@ -11,8 +11,7 @@ import torch
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example, Row
-from finetune.tasks.mrc.decoding import ANSWER_TOKENS, best_span
-from finetune.tasks.mrc.task import KLUE_MRC
+from finetune.tasks.mrc.task import ANSWER_TOKENS, KLUE_MRC, best_span
 from finetune.train.batched_prediction import to_tensors
 from tests.finetune.records import record_of
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, raws_of, round_trip

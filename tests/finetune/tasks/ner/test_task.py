@@ -11,9 +11,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
+from finetune.config import Hyperparameters
 from finetune.data.files import find_file
 from finetune.examples import IGNORED, Example, Row
-from finetune.hyperparameters import Hyperparameters
 from finetune.tasks.ner.alignment import collate
 from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.tasks.ner.task import KLUE_NER, decode, featurize, read, write

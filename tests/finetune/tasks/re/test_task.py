@@ -15,9 +15,9 @@ from tokenizers.models import BPE, Unigram
 from transformers import PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
+from finetune.config import Hyperparameters
 from finetune.data.files import find_file
 from finetune.examples import Example, Row
-from finetune.hyperparameters import Hyperparameters
 from finetune.tasks.re.markers import MARKERS, featurize, keep_markers, mark_entities
 from finetune.tasks.re.task import KLUE_RE, read
 from finetune.train.batched_prediction import predict, to_tensors
