@@ -1,8 +1,8 @@
 """Recipe section ``finetune``. Defaults are those of KLUE-baseline (run_all.sh).
 
-Learning rates, epochs and lengths differ between tasks: their defaults are in ``klue.yaml``. ``overrides`` replaces single
-values; it uses the same class, of which only the values that are set count. ``settings`` names further trainings by the
-keys of this section that they change.
+Learning rates, epochs and lengths differ between tasks: their defaults are in ``klue.yaml``. ``overrides`` replaces
+single values; it uses the same class, of which only the values that are set count. ``settings`` names further trainings
+by the keys of this section that they change.
 """
 
 from __future__ import annotations

@@ -43,7 +43,10 @@ def baselines(task: Task, training: Examples, scored: Examples) -> dict[str, Any
     """
     kind = kind_of(task)
     scores = [_score(task, scored, guess) for guess in kind.constants(scored)]
-    best = {name: max((s[name] for s in scores if not math.isnan(s[name])), default=_least(name)) for name in scores[0]}
+    best = {
+        name: max((s[name] for s in scores if not math.isnan(s[name])), default=0.0 if name in CORRELATIONS else None)
+        for name in scores[0]
+    }
     counted = _score(task, scored, kind.counting(task, training, scored)) if training else {}
     counting = {name: None if math.isnan(value) else value for name, value in counted.items()}
     return {"constant": best, "counting": counting, "counting_by": kind.counts if training else ""}
@@ -52,10 +55,6 @@ def baselines(task: Task, training: Examples, scored: Examples) -> dict[str, Any
 def kind_of(task: Task) -> Kind:
     """The baselines of a task."""
     return KINDS[task.custom["kind"] if task.custom is not None else task.name]
-
-
-def _least(metric: str) -> float | None:
-    return 0.0 if metric in CORRELATIONS else None
 
 
 def _score(task: Task, examples: Examples, guesses: Sequence[Prediction]) -> dict[str, float]:

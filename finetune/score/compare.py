@@ -177,18 +177,15 @@ def pair_up(
             if not same:
                 raise BadInput(f"{task}: several models ({_named(mine)}; {_named(theirs)}); choose with --a and --b")
             pairs += same
-    if not pairs:
-        raise BadInput(_no_pairs(ones, others, is_one_run=second is None))
-    return pairs
-
-
-def _no_pairs(ones: Sequence[Trained], others: Sequence[Trained], *, is_one_run: bool) -> str:
-    if is_one_run:
-        return (
+    if not pairs and second is None:
+        raise BadInput(
             f"the run has results of only one model ({_named(ones)}), so there is nothing to compare. Name a second "
             "run (malmoi compare RUN OTHER), or train a second model or settings."
         )
-    return f"the models {_named(ones)} and {_named(others)} have no task in common, so there is nothing to compare"
+    if not pairs:
+        both = f"{_named(ones)} and {_named(others)}"
+        raise BadInput(f"the models {both} have no task in common, so there is nothing to compare")
+    return pairs
 
 
 def _fits(one: Trained, other: Trained, wanted: str | None) -> bool:

@@ -53,10 +53,6 @@ def score_ranking(gold: Sequence[str], ranked: Sequence[str]) -> tuple[float, fl
     return gain / ideal, 1 / ranks[0] if ranks and ranks[0] <= TOP else 0.0, len(ranks) / len(right)
 
 
-def _score_binary(rows: Sequence[Row]) -> dict[str, float]:
-    return {"average_precision": average_precision(*numbers_of(rows))}
-
-
 def _score_rankings(rows: Sequence[Row]) -> dict[str, float]:
     values_N3 = np.array([row.scores for row in rows])  # of ``score_ranking``: a resample only averages
     return dict(zip(("ndcg@10", "mrr@10", "recall@100"), (100 * values_N3.mean(axis=0)).tolist(), strict=True))
@@ -70,7 +66,10 @@ def _validate_ranking(example: Example, prediction: Prediction) -> str | None:
 
 KINDS: Mapping[str, tuple[str, Callable[[Sequence[Row]], dict[str, float]]]] = {
     "graded": ("similarity of two sentences", score_numbers),
-    "binary": ("whether two sentences mean the same", _score_binary),
+    "binary": (
+        "whether two sentences mean the same",
+        lambda rows: {"average_precision": average_precision(*numbers_of(rows))},
+    ),
     "ranking": ("passages that answer a question", _score_rankings),
 }
 

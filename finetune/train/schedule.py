@@ -105,7 +105,9 @@ def find_depths(model: nn.Module) -> tuple[dict[nn.Parameter, int], int]:
     """The depth of each weight of the encoder, and of its top layer: 0 for embeddings and everything before the layers;
     weights after the layers (pooler, last norm) have the depth of the top layer."""
     encoder = find_encoder(model)
-    layers = find_layers(encoder)
+    lists = [part for part in encoder.modules() if isinstance(part, nn.ModuleList)]
+    # the lowest layer first; ALBERT has one group, whose layers share their weights
+    layers = next((part for part in lists if len(part) == encoder.config.num_hidden_layers), lists[0])
     depths = {weight: number for number, layer in enumerate(layers, 1) for weight in layer.parameters()}
     embeddings = {
         weight for part in encoder.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()
@@ -115,9 +117,3 @@ def find_depths(model: nn.Module) -> tuple[dict[nn.Parameter, int], int]:
         depth = max(depth, depths.get(weight, 0))
         depths.setdefault(weight, len(layers) if depth and weight not in embeddings else 0)
     return depths, len(layers)
-
-
-def find_layers(encoder: Any) -> nn.ModuleList:
-    """The layers of an encoder, the lowest first; ALBERT has one group, whose layers share their weights."""
-    lists = [part for part in encoder.modules() if isinstance(part, nn.ModuleList)]
-    return next((part for part in lists if len(part) == encoder.config.num_hidden_layers), lists[0])

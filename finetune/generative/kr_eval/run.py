@@ -243,10 +243,6 @@ def _entity_form(golds: Sequence[str]) -> Form:
     return Form("entities", "entities as name(class)", is_exact, parse)
 
 
-def _parse_lines(answer: str, question: str = "") -> str | None:
-    return "\n".join(answers.lines_of(answers.answer_text(answer))) or None
-
-
 def _parse_text(answer: str, question: str = "") -> str | None:
     marked = answers.marked_answers(answer)
     return (marked[-1] if marked else answer).split("\n\n")[0].strip().strip(QUOTES).strip() or None
@@ -259,7 +255,9 @@ def _are_entities(answer: str) -> bool:
 
 NUMBERS = Form("number", "one number", lambda answer: NUMBER.fullmatch(answer) is not None, _parse_number)
 TEXT = Form("text", "any text", None, _parse_text)
-LINES = Form("lines", "any lines", None, _parse_lines)
+LINES = Form(
+    "lines", "any lines", None, lambda answer, _: "\n".join(answers.lines_of(answers.answer_text(answer))) or None
+)
 
 
 def run_files(

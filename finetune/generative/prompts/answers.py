@@ -253,7 +253,8 @@ def as_lines(value: Any) -> list[str]:
     """
     if isinstance(value, Mapping):
         if _is_record(value):
-            return [_joined([part for part in value.values() if part is not None], is_slot=_is_slot(value))]
+            is_slot = [*value] in (["domain", "slot", "value"], ["영역", "슬롯", "값"])
+            return [_joined([part for part in value.values() if part is not None], is_slot=is_slot)]
         return [line for key, inner in value.items() for line in _under(str(key), inner)]
     if isinstance(value, list):
         if value and all(isinstance(part, str | int) for part in value) and any(isinstance(p, int) for p in value):
@@ -280,10 +281,6 @@ def _is_record(value: Mapping[str, Any]) -> bool:
     """Whether the keys are names of fields, such as "text" and "type", not content."""
     fields = set(read_endings()["record_fields"])
     return len(value) > 1 and {str(key).strip().casefold() for key in value} <= fields
-
-
-def _is_slot(value: Mapping[str, Any]) -> bool:
-    return [*value] in (["domain", "slot", "value"], ["영역", "슬롯", "값"])
 
 
 def _joined(parts: list[Any], *, is_slot: bool = False) -> str:

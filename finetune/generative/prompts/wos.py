@@ -8,11 +8,11 @@ unknown slot makes the whole answer invalid. Other lines are ignored.
 from __future__ import annotations
 
 import re
-from itertools import groupby
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import answer_text, bare, undecorate
 from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
+from finetune.task_names import klue_facts
 from finetune.tasks.wos.ontology import SLOTS, split_state
 from finetune.tasks.wos.values import restore_value
 
@@ -26,7 +26,8 @@ COUNTED = {"예약 명수": "명", "예약 기간": "일|박"}  # slots with a n
 MAX_VALUE_CHARS = 80  # the longest value of the ontology has 23
 MAX_TOKENS = 512  # dev has up to 20 entries
 
-_DOMAINS = "|".join(dict.fromkeys(slot.partition("-")[0] for slot in SLOTS))
+SLOTS_OF = klue_facts("wos")["slots"]  # by domain
+_DOMAINS = "|".join(SLOTS_OF)
 _SLOT = rf"[\W_]{{0,20}}(?:\d{{1,2}}\s{{0,3}}\|\s{{0,3}})?({_DOMAINS})\s{{0,3}}[-–—]\s{{0,3}}"
 _LINE = re.compile(_SLOT + r"([^:=→|\n]{1,40}?)[\"'`*\s]*(?:[:=→|]|->)(.*)")
 _ENTRY = re.compile(_SLOT + r"([^-:=→\n]{1,40})\s*-(?!>)(.*)")  # as the official files write it
@@ -80,11 +81,6 @@ def _read_value(slot: str, written: str, example: Example) -> str:
     return restore_value(text, example.inputs["ontology"].get(slot, {}), example.inputs["turns"])
 
 
-def _list_slots() -> str:
-    parted = groupby((slot.split("-") for slot in SLOTS), key=lambda parts: parts[0])
-    return "\n".join(f"{domain}: {', '.join(slot for _, slot in own)}" for domain, own in parted)
-
-
 WOS = TaskPrompt(
     task="wos",
     render_input=render_input,
@@ -93,5 +89,5 @@ WOS = TaskPrompt(
     unparsed=lambda example: [UNREADABLE],
     max_tokens=MAX_TOKENS,
     shot_class=lambda example: " ".join(sorted({entry.partition("-")[0] for entry in example.gold})),  # domains
-    fields=(("slots", _list_slots()),),
+    fields=(("slots", "\n".join(f"{domain}: {', '.join(names)}" for domain, names in SLOTS_OF.items())),),
 )

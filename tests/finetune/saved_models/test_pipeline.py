@@ -11,8 +11,8 @@ from transformers import pipeline
 
 from finetune.inference.predict import predict_texts
 from finetune.registry import TASKS
+from finetune.saved_models import save
 from finetune.saved_models.load import load_model
-from finetune.saved_models.save import ENTITY_NOTE
 
 TEXTS = [f"가람{n}은 서울 집에 {n}번 갔다" for n in range(20)]
 
@@ -25,7 +25,7 @@ def test_the_aggregation_of_the_card_finds_our_entities_and_stray_ones(tiny_enco
     tokenizer.save_pretrained(folder)
     settings = {"format": 1, "task": "klue-ner", "protocol": "malmoi", "max_tokens": 64}
     (folder / "malmoi.json").write_text(json.dumps(settings), "utf-8")
-    assert 'aggregation_strategy="simple"' in ENTITY_NOTE
+    assert 'aggregation_strategy="simple"' in Path(save.__file__).with_name("card.md.j2").read_text("utf-8")
     find: Any = pipeline("token-classification", str(folder), aggregation_strategy="simple", device="cpu")
     results = predict_texts(load_model(folder, "cpu"), TEXTS)
     assert any(result["entities"] for result in results)
