@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from finetune.score.compare import Pair, Tested
-from finetune.score.results import Trained, find_trained
+from finetune.score.compare import Pair, Tested, Trained, find_trained
 from launch.console import Table
 from launch.report.differences import table_of
 

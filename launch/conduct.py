@@ -76,7 +76,7 @@ def show_results(verb: str, run: Path) -> None:
         if results.stale:
             PlainConsole().print(results.stale_note, soft_wrap=True)
     if verb == "embed":
-        from finetune.score.results import find_trained
+        from finetune.score.compare import find_trained
         from launch.report.results import Results
         from launch.report.scores import systems_table
 

@@ -15,8 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.score.bootstrap import RESAMPLES, SEED, SHUFFLES, Sample, draw
-from finetune.score.significance import EXAMPLES_ONLY, Difference, Estimate, differ, estimate, holm
+from finetune.score.bootstrap import RESAMPLES, SEED, SHUFFLES, draw
+from finetune.score.significance import EXAMPLES_ONLY, Difference, Estimate, Sample, differ, estimate, holm
 
 Array = NDArray[np.float64]
 Amounts = Mapping[str, tuple[float, float]]  # amount and weight by example

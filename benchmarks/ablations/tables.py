@@ -25,8 +25,7 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.shards import read_documents, shard_paths
 from finetune.data.files import find_file
 from finetune.registry import find_task
-from finetune.score.compare import Pair, compare
-from finetune.score.results import Trained
+from finetune.score.compare import Pair, Trained, compare
 from launch.console import PlainConsole, Table, markdown_table, number_table, print_table
 from launch.manifest import write_json
 from launch.numbers import count

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -62,7 +61,7 @@ def write_records(
     columns: dict[str, pa.Array] = {
         "guid": pa.array([example.guid for example in examples], pa.string()),
         "group": pa.array([numbers.setdefault(group(e), len(numbers)) for e in examples], pa.int32()),
-        **{name: _column([record[name] for record in records]) for name in records[0]},
+        **{name: pa.array([record[name] for record in records]) for name in records[0]},
     }
     lists = {name: column.type.value_type for name, column in columns.items() if pa.types.is_list(column.type)}
     floats = [f"{name}.list.element" for name, kind in lists.items() if pa.types.is_floating(kind)]
@@ -71,14 +70,6 @@ def write_records(
             pa.table(columns), temporary, compression="zstd", use_dictionary=False,
             use_byte_stream_split=floats or False, write_statistics=False,
         )  # fmt: skip
-
-
-def _column(values: Sequence[Any]) -> pa.Array:
-    """Lists of texts, or flat arrays of one type, as a list column."""
-    if isinstance(values[0], list):
-        return pa.array(values, pa.list_(pa.string()))
-    bounds = np.cumsum([0, *map(len, values)])
-    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(np.concatenate(values)))
 
 
 def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], list[str]]:
@@ -94,18 +85,9 @@ def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], 
     if table is None or set(place) != set(guids):
         raise BadInput(f"{path}: {rows:,} rows do not match the {len(guids):,} predictions of this result; {REMAKE}")
     order = [place[guid] for guid in guids]
-    columns = {name: _values(table[name].combine_chunks()) for name in table.column_names if name not in ABOUT}
+    columns = {name: table[name].to_numpy() for name in table.column_names if name not in ABOUT}
     groups = [str(number) for number in table["group"].to_pylist()]
     return [{name: values[row] for name, values in columns.items()} for row in order], [groups[row] for row in order]
-
-
-def _values(column: Any) -> Sequence[Any]:
-    """Rows of a list column: arrays of numbers or lists of texts."""
-    if pa.types.is_string(column.type.value_type):
-        texts: list[list[str]] = column.to_pylist()
-        return texts
-    flat: Any = column.flatten().to_numpy(zero_copy_only=False)
-    return np.split(flat, column.offsets.to_numpy()[1:-1] - column.offsets[0].as_py())
 
 
 def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[MemberRecord]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from finetune.generative.tables import ResultTable
-from finetune.score.intervals import Z_95
+from finetune.score.significance import Z_95
 
 AGAIN = "run the command that wrote it again"
 DATA_SETS = (

@@ -2,8 +2,8 @@
 
 Groups (a dialogue, a passage) are drawn and swapped as a whole. The draws depend on the groups and the seed alone, so
 two models see the same resamples and the bootstrap is paired. An interval comes from the variance of the resamples
-(``finetune.score.intervals``), not from percentiles: metrics that average over classes are biased in a resample, where
-rare classes are missing. A share of single examples needs no resamples.
+(``interval_around``), not from percentiles: metrics that average over classes are biased in a resample, where rare
+classes are missing. A share of single examples needs no resamples.
 
 A resample is a list of row numbers. Labels, entities, trees and answers are matched once per row; a resample then costs
 one row of a matrix product, or a look-up per row. Sums are exact or in the order of the rows, so values equal those of
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from finetune.examples import Row
 from finetune.metrics import CORRELATIONS, SHARES, count_sides
-from finetune.score.intervals import MANY, Interval, Part, interval_around
+from finetune.score.significance import MANY, Interval, Part, Sample, interval_around
 from finetune.task import Task
 from finetune.tasks.dp import metrics as dp
 from finetune.tasks.mrc import metrics as mrc
@@ -160,20 +159,6 @@ FAST: Mapping[str, Callable[[Sequence[Row]], ScoreDrawn]] = {
     "klue-ner": lambda rows: _summed(ner.count_by_row(rows), ner.score_counts),
     "klue-dp": lambda rows: _summed(dp.count_by_row(rows), dp.score_counts),
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One metric of one model: the score of each seed, and the scores of resampled examples."""
-
-    seeds: tuple[int, ...]
-    scores_S: Array
-    resampled_SB: Array
-    groups: int  # units of the resampling: examples, dialogues, passages
-
-    @property
-    def is_defined(self) -> bool:
-        return bool(np.isfinite(self.scores_S).all() and np.isfinite(self.resampled_SB).all())
 
 
 def number_groups(groups: Sequence[str]) -> NDArray[np.int64]:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.queue.jobs import PREDICTIONS_NAME
-from finetune.score.compare import Tested, compare, pair_up
-from finetune.score.results import Trained
+from finetune.score.compare import Tested, Trained, compare, pair_up
 from finetune.score.significance import Estimate
 from launch.recipe import OWN_MODEL
 from launch.report.blocks import Block, Table, Text

@@ -19,7 +19,7 @@ from typing import Any
 
 from corpus.documents.atomic_files import read_json_object
 from finetune.data.custom_files import read_json_lines
-from finetune.score.intervals import Part, interval_around, variance_of
+from finetune.score.significance import Part, interval_around, variance_of
 from launch.numbers import number
 from launch.recipe import OWN_MODEL
 

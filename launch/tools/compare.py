@@ -16,8 +16,7 @@ from launch.errors import LaunchError
 from launch.tools.score import find_run
 
 if TYPE_CHECKING:
-    from finetune.score.compare import Pair, Tested
-    from finetune.score.results import Trained
+    from finetune.score.compare import Pair, Tested, Trained
 
 
 def compare_results(
@@ -80,7 +79,7 @@ def _notes_on(pairs: Sequence[Pair], tested: Sequence[Tested]) -> list[str]:
 
 
 def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
-    from finetune.score.results import find_trained, trained_of_file
+    from finetune.score.compare import find_trained, trained_of_file
 
     place = next((place for place in (runs / name, Path(name)) if place.exists()), runs / name)
     if place.is_file():

@@ -12,8 +12,7 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.score.compare import Tested as Comparison
-from finetune.score.compare import choose, compare, pair_up
-from finetune.score.results import find_trained, load, trained_of_file
+from finetune.score.compare import choose, compare, find_trained, load, pair_up, trained_of_file
 from finetune.score.significance import Difference, Estimate
 from tests.finetune.score.simulated import MAKERS, Benchmark, Seeds
 

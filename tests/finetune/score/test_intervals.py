@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 from finetune.examples import Row
 from finetune.registry import TASKS
 from finetune.score.bootstrap import SAMPLES, bootstrap
-from finetune.score.intervals import MANY, Part, interval_around, variance_of
+from finetune.score.significance import MANY, Part, interval_around, variance_of
 from tests.finetune.score.simulated import MAKERS, Benchmark
 
 NLI = TASKS["klue-nli"]

@@ -10,18 +10,19 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
-from finetune.score.bootstrap import Sample
-from finetune.score.intervals import ALPHA, quantile
 from finetune.score.significance import (
+    ALPHA,
     EXAMPLES_ONLY,
     PAIRED,
     UNPAIRED,
     Difference,
+    Sample,
     coupling,
     differ,
     estimate,
     holm,
     power,
+    quantile,
 )
 
 EXAMPLES = 300

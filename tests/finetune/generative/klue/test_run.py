@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 
 from finetune.generative.client.ask import Client
 from finetune.generative.klue.run import PromptedTask, _report, load_prompted_task, run
-from finetune.score.compare import compare, pair_up
-from finetune.score.results import find_trained
+from finetune.score.compare import compare, find_trained, pair_up
 from finetune.score.scores import score_file
 from launch.cli import app
 from launch.errors import is_user_error
