@@ -29,9 +29,8 @@ from finetune.encoder.loading import check_encoder
 from finetune.ensemble.run import make_ensembles, plan_recipe
 from finetune.heads.shape import check_shape
 from finetune.job import Hide, find_result, finetune_one, origin_of, settings_of
-from finetune.queue.attempts import Outcome, Work
 from finetune.queue.fingerprint import Files, deciding
-from finetune.queue.jobs import FAILED_NAME, Job, named, plan
+from finetune.queue.jobs import FAILED_NAME, Job, Outcome, Work, named, plan
 from finetune.queue.pool import MAX_DEATHS, finish, one_thread, slots_of
 from finetune.queue.progress import LOG_NAME, Progress, describe, failures
 from finetune.registry import missing_files, task_of

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from finetune.queue.attempts import MORE_MEMORY, Outcome, Work, attempt
-from finetune.queue.jobs import Job
+from finetune.queue.jobs import MORE_MEMORY, Job, Outcome, Work, attempt
 
 log = logging.getLogger(__name__)
 

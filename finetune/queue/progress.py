@@ -15,8 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from corpus.documents.escaping import escape_message
-from finetune.queue.attempts import Outcome
-from finetune.queue.jobs import Job
+from finetune.queue.jobs import Job, Outcome
 
 log = logging.getLogger(__name__)
 

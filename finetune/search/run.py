@@ -28,9 +28,8 @@ from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import load_data
 from finetune.job import Hide, finetune_one, origin_of, settings_of
-from finetune.queue.attempts import CLAIM_NAME
 from finetune.queue.fingerprint import Files, deciding
-from finetune.queue.jobs import SCORES_NAME, Job, folder_name, read_results
+from finetune.queue.jobs import CLAIM_NAME, SCORES_NAME, Job, folder_name, read_results
 from finetune.queue.progress import failures
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs, check, finish_jobs, finish_trainings, precision_of

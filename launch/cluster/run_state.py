@@ -25,8 +25,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.locks import parse_process, read_lock_holder
 from corpus.documents.units import COUNTS_NAME, PROGRESS_NAME
 from finetune.config import FinetuneConfig
-from finetune.queue.attempts import CLAIM_NAME
-from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
+from finetune.queue.jobs import CLAIM_NAME, FAILED_NAME, SCORES_NAME, Job, folder_name, plan
 from launch.checks.estimate import has_settings_of
 from launch.cluster.events import (
     BEGAN,

@@ -16,14 +16,13 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.queue import pool
-from finetune.queue.attempts import Outcome, attempt, claim, is_out_of_memory
-from finetune.queue.jobs import Job
+from finetune.queue.jobs import Job, Outcome, attempt, claim, is_out_of_memory
 from finetune.queue.pool import KILLED_TWICE, Slot, finish, gpu_slots
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from finetune.queue.attempts import claim
+from finetune.queue.jobs import claim
 with claim(Path(sys.argv[1])) as is_ours:
     print(is_ours, flush=True)
     time.sleep(60)

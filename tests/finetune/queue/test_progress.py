@@ -9,8 +9,7 @@ import pytest
 
 from finetune.config import FinetuneConfig
 from finetune.queue import progress as module
-from finetune.queue.attempts import Outcome
-from finetune.queue.jobs import Job
+from finetune.queue.jobs import Job, Outcome
 from finetune.queue.progress import Progress
 
 
