@@ -14,6 +14,11 @@ CORRELATIONS = ("pearsonr", "spearmanr")  # metrics from -100 to 100; all others
 SHARES = ("accuracy", "exact_match", "exact_match_as_intended", "joint_goal_acc")  # of examples that are right
 
 
+def figure(value: float | None) -> str:
+    """Two decimals, or "undefined"."""
+    return "undefined" if value is None else f"{value:.2f}"
+
+
 def percent(part: int, total: int) -> float | None:
     """A share in 0..100; None if ``total`` is 0."""
     return 100 * part / total if total else None

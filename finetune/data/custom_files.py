@@ -88,6 +88,11 @@ def nfc(value: Any, levels: int = 8) -> Any:
     return value
 
 
+def squeeze(text: str) -> str:
+    """The text without white space."""
+    return "".join(text.split())
+
+
 def read_table(path: Path, needed: Sequence[str]) -> list[Record]:
     """The rows of a table; ``BadInput`` if a row lacks one of the columns ``needed``."""
     kind = kind_of_file(path)

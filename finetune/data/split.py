@@ -143,7 +143,7 @@ def hold_out(
     examples by whole groups, at least one group; one group is left for training."""
     sizes = Counter(map(group, examples))
     held, count = set[str](), 0
-    for name in sorted(sizes, key=lambda name: _draw(seed, "split", name))[:-1]:
+    for name in sorted(sizes, key=lambda name: draw_digest(seed, "split", name))[:-1]:
         if held and count >= share * len(examples):
             break
         held.add(name)
@@ -156,9 +156,10 @@ def sample(examples: Sequence[Example], most: int | None, seed: int) -> list[Exa
     """At most ``most`` examples, drawn by seed, in file order; all if ``most`` is None."""
     if most is None or len(examples) <= most:
         return list(examples)
-    order = sorted(range(len(examples)), key=lambda i: (_draw(seed, "sample", examples[i].guid), i))
+    order = sorted(range(len(examples)), key=lambda i: (draw_digest(seed, "sample", examples[i].guid), i))
     return [examples[i] for i in sorted(order[:most])]
 
 
-def _draw(seed: int, purpose: str, name: str) -> bytes:
+def draw_digest(seed: int, purpose: str, name: str) -> bytes:
+    """By which names are sorted for a draw that does not depend on their order."""
     return hashlib.blake2b(f"{seed}:{purpose}:{name}".encode(), digest_size=8).digest()

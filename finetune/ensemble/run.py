@@ -33,6 +33,7 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.examples import Example, Row
+from finetune.metrics import figure
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job, folder_name, read_results
 from finetune.registry import find_task
 from finetune.score.bootstrap import bootstrap
@@ -199,12 +200,9 @@ def make_ensembles(plans: Sequence[EnsemblePlan], out: Path) -> list[dict[str, A
             log.warning("%s: %s", plan.name, _keeps_none(plan.members))
             continue
         made.append(result := make_ensemble(plan, out))
-        value = result["scores"][result["headline"]]
-        said = "undefined" if value is None else f"{value:.2f}"
-        members = f"{len(plan.members)} members"
-        log.info(
-            "%s, %s, seed %d: %s %s", result["task"], plan.name, plan.seed, members, f"{result['headline']} {said}"
-        )
+        value = figure(result["scores"][result["headline"]])
+        who = f"{result['task']}, {plan.name}, seed {plan.seed}"
+        log.info("%s: %d members, %s %s", who, len(plan.members), result["headline"], value)
     return made
 
 

@@ -28,13 +28,14 @@ import yaml
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import squeeze
 from finetune.data.files import find_file, write_json_lines
 from finetune.data.public_sets import data_sets, read_examples
 from finetune.examples import Example
 from finetune.generative.klue.run import PromptedTask
 from finetune.generative.kr_eval.run import Sample, TaskFile, write_task_file, write_tuning_file
 from finetune.generative.prompts import PROMPTS
-from finetune.generative.prompts.prompt import DELIMITER, TaskPrompt, draw_shots, render_plain, squeeze
+from finetune.generative.prompts.prompt import DELIMITER, TaskPrompt, draw_shots, render_plain
 from finetune.generative.tables import ResultTable
 from finetune.registry import TASKS
 from finetune.task_names import klue_facts

@@ -75,10 +75,8 @@ def compute_total(files: Sequence[Mapping[str, Any]], bench: Mapping[str, Any]) 
     first = _mean(parts)
     second = _scaled(single["score"], single["error"], 10, f"judged by {judge}")
     total = _mean([first, second])._replace(source="mean of both")
-    missing, others = (
-        [name for name in DATA_SETS if name not in by_set],
-        [name for name in by_set if name not in counted],
-    )
+    missing = [name for name in DATA_SETS if name not in by_set]
+    others = [name for name in by_set if name not in counted]
     notes = [f"{len(DATA_SETS) - len(missing)} of Horangi's {len(DATA_SETS)} data sets."]
     notes += [f"Missing: {', '.join(missing)}."] if missing else []
     notes += [f"Not counted, as Horangi does not have them: {', '.join(others)}."] if others else []

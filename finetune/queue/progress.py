@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from corpus.documents.escaping import escape_message
+from finetune.metrics import figure
 from finetune.queue.jobs import Job, Outcome
 
 log = logging.getLogger(__name__)
@@ -93,10 +94,7 @@ def describe(result: Mapping[str, Any]) -> str:
     if "log_line" in result:  # a trial has its own line
         return str(result["log_line"])
     name = result["headline"]
-    value, constant, counting = (
-        "undefined" if (found := result[kind].get(name)) is None else f"{found:.2f}"
-        for kind in ("scores", "constant", "counting")
-    )
+    value, constant, counting = (figure(result[kind].get(name)) for kind in ("scores", "constant", "counting"))
     who = ", ".join(part for part in (result["task"], result["model"], result["settings"]) if part)
     counts = result.get("parameters", {"trained": 0, "all": 0})
     is_partial = counts["trained"] < counts["all"]  # as with LoRA

@@ -30,6 +30,7 @@ from finetune.config import FRESH, MODEL_INFO_NAME, FinetuneConfig
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller
 from finetune.heads.pretrained import as_pretrained
+from finetune.metrics import figure
 from finetune.saved_models.load import FORMAT, MODEL_NAME, read_settings, task_of_settings
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, se
         record=_record_of_choice(own) if like == "choice" else None,
         split=escape_markdown(settings["split"]),
         scores=[_score(name, settings) for name in settings["scores"]],
-        seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, _figure(value)) for seed, value in seeds.items()],
+        seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, figure(value)) for seed, value in seeds.items()],
         data=[
             (split, escape_markdown(file["file"]), escape_markdown(file["version"]), f"`{file['sha256']:.16}`")
             for split, file in settings["data"].items()
@@ -104,11 +105,7 @@ def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str, 
     between = f"{interval[0]:.2f} – {interval[1]:.2f}" if interval else "–"
     constant, counting = settings["constant"].get(name), settings["counting"].get(name)
     mark = " †" if value is not None and counting is not None and value < counting else ""
-    return name, f"{_figure(value)}{mark}", between, _figure(constant), _figure(counting)
-
-
-def _figure(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.2f}"
+    return name, f"{figure(value)}{mark}", between, figure(constant), figure(counting)
 
 
 def shown_encoder(name: str) -> str:

@@ -11,7 +11,6 @@ The sample shows the worst errors of labels and model, not the average error.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
@@ -27,6 +26,7 @@ from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc, read_json_lines
 from finetune.data.files import identify, read_text
+from finetune.data.split import draw_digest
 from finetune.examples import Example, Prediction, Row, Table
 from finetune.registry import find_task
 from finetune.score.baselines import baselines
@@ -310,7 +310,7 @@ def find_errors(
     distance = task.inspection.distance
     differs = (lambda row: distance(row) >= 1) if distance else task.inspection.differs
     wrong = [(example, row, _value(task, row)) for example, row in pairs if differs(row)]
-    wrong.sort(key=lambda error: (-(error[2] or 0.0), _draw(seed, error[1].guid)))
+    wrong.sort(key=lambda error: (-(error[2] or 0.0), draw_digest(seed, "errors", error[1].guid)))
     first_of_group: dict[str, tuple[Example, Row, float | None]] = {}
     for error in wrong:
         first_of_group.setdefault(task.group(error[0]), error)
@@ -324,10 +324,6 @@ def _value(task: Task, row: Row) -> float | None:
     if task.inspection.distance:
         return round(task.inspection.distance(row), 4)
     return max(row.scores) if isinstance(row.scores, list) and row.scores else None
-
-
-def _draw(seed: int, guid: str) -> bytes:
-    return hashlib.blake2b(f"{seed}:errors:{guid}".encode(), digest_size=8).digest()
 
 
 def _describe(task: Task, example: Example, row: Row, value: float | None) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import yaml
 
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import squeeze
 from finetune.examples import Example
 
 log = logging.getLogger(__name__)
@@ -144,8 +145,3 @@ def render_plain(messages: Sequence[Message]) -> str:
     '1+1\\n답: 2\\n\\n2+2\\n답:'
     """
     return "".join(text + CUE if role == "user" else f"{DELIMITER}{text}\n\n" for role, text in messages)
-
-
-def squeeze(text: str) -> str:
-    """The text without white space."""
-    return "".join(text.split())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import squeeze
 from finetune.data.files import read_json
 from finetune.task_names import klue_facts
 
@@ -21,11 +22,6 @@ NONE, PTR = GATES.index("none"), GATES.index("ptr")
 
 # Slot to whitespace-free spelling to the values spelt so (월드컵경기장역 and 월드컵 경기장역 are two).
 Ontology = Mapping[str, Mapping[str, Sequence[str]]]
-
-
-def squeeze(text: str) -> str:
-    """The text without white space."""
-    return "".join(text.split())
 
 
 def find_ontology(path: Path) -> Path | None:

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from finetune.data.custom_files import squeeze
 from finetune.examples import Example, Feature, Prediction, Tokenizer
 from finetune.metrics import softmax
 from finetune.task import MemberRecord, MemberRecords
-from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, squeeze
+from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS
 
 UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does not know, or broken bytes
 

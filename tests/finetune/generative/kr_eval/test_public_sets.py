@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from finetune.data.custom_files import squeeze
 from finetune.data.files import read_text
 from finetune.data.public_sets import data_sets
 from finetune.generative.client.ask import Client
 from finetune.generative.exports import prepare_kr_eval
 from finetune.generative.kr_eval.metrics import measure_bias
 from finetune.generative.kr_eval.run import read_task_file, run_files
-from finetune.generative.prompts.prompt import squeeze
 from finetune.generative.tables import kr_eval_table
 from tests.command import run_command
 from tests.conftest import SHARED
