@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from inspect_ai.model import Model
     from tenacity import RetryCallState
 
-    from finetune.generative.client.ask import Client
-
 
 log = logging.getLogger(__name__)
 
