@@ -18,34 +18,24 @@ provided: …"), and an address may contain one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from json import JSONDecodeError
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
-from finetune.generative.prompts.prompt import Message
+from corpus.documents.escaping import escape_controls
+from finetune.generative.prompts.prompt import TEMPLATE, Message
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, Model
-
-
-import os
-import re
-from collections.abc import Mapping
-from json import JSONDecodeError
-from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-
-from corpus.documents.escaping import escape_controls
-from finetune.generative.prompts.prompt import TEMPLATE
-
-if TYPE_CHECKING:
-    from inspect_ai.model import Model
     from tenacity import RetryCallState
-
 
 log = logging.getLogger(__name__)
 
