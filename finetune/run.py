@@ -63,12 +63,8 @@ def run(
     at the end if jobs failed.
     """
     jobs = plan(config, inputs.models)
-    files = check(config, inputs)
-    device = find_device(config.device, "finetune.device")
-    precision = precision_on_cluster(config) if cluster else precision_of(config, device)
-    results = finish_trainings(
-        jobs, files, config, inputs, out, workers=workers, device=device, precision=precision, cluster=cluster
-    )
+    ready = prepare(config, inputs, on_cluster=cluster is not None)
+    results = finish_trainings(jobs, ready, config, inputs, out, workers=workers, cluster=cluster)
     by_task = {result["task"]: result for result in results}
     return {
         "results": len(results),
@@ -78,16 +74,13 @@ def run(
 
 
 def finish_trainings(
-    jobs: Sequence[Job], files: Mapping[str, Files], config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *,
-    workers: int, device: torch.device, precision: PrecisionName, cluster: Cluster | None = None,
+    jobs: Sequence[Job], ready: Prepared, config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *,
+    workers: int, cluster: Cluster | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The results of all jobs, existing ones first; ``BadInput`` at the end if some failed.
-
-    ``files``: of each task, from ``check``; ``precision``: from ``precision_of``.
-    """
-    recipes = {job: deciding(job.task, job.config, precision, files) for job in jobs}
+    """The results of all jobs, existing ones first; ``BadInput`` at the end if some failed."""
+    recipes = {job: deciding(job.task, job.config, ready.precision, ready.files) for job in jobs}
     with named(jobs, recipes, out) as jobs:
-        share = Share(jobs, files, precision, inputs.data, out, inputs.hide)
+        share = Share(jobs, ready.files, ready.precision, inputs.data, out, inputs.hide)
         found = {job: result for job in share.jobs if (result := share.find(job)) is not None}
         left = [job for job in share.jobs if job not in found]
         for job, result in found.items():
@@ -98,18 +91,41 @@ def finish_trainings(
         if cluster is not None and left:
             results, failed = finish_on_cluster(left, share, cluster, config.price_per_hour)
         else:
-            work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out, hide=inputs.hide)
-            results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
+            results, failed = finish_jobs(
+                left, len(found), share.work, out, config, device=ready.device, workers=workers
+            )
         if failed:
             raise BadInput(failures(failed, len(jobs)))
     make_ensembles(plan_recipe(config, jobs, out), out)
     return [*found.values(), *results]
 
 
-def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
-    """Make all ``checks`` before training; returns the files of each task."""
+class Prepared(NamedTuple):
+    """The files of each task, the device, and the precision of all jobs."""
+
+    files: Mapping[str, Files]
+    device: torch.device
+    precision: PrecisionName
+
+
+def prepare(config: FinetuneConfig, inputs: FinetuneInputs, *, on_cluster: bool = False) -> Prepared:
+    """Make all ``checks`` and choose device and precision; the reason is logged. ``BadInput`` if each task of a cluster
+    would have to choose."""
     found = {name: make() for name, make in checks(config, inputs.data, inputs.models).items()}
-    return {task: found[task] for task in config.tasks}
+    files = {task: found[task] for task in config.tasks}
+    device = find_device(config.device, "finetune.device")
+    if on_cluster and config.precision != "auto":
+        return Prepared(files, device, config.precision)
+    if on_cluster:
+        raise BadInput(
+            "finetune.precision=auto asks the machine that trains, which on a cluster is not this one; set it to fp32 "
+            "or bf16, so that all tasks train alike"
+        )
+    choice = choose_precision(config.precision, "finetune.precision", device)
+    log.info("precision %s: %s", choice.precision, choice.reason)
+    if choice.warning:
+        log.warning("%s", choice.warning)
+    return Prepared(files, device, choice.precision)
 
 
 def checks(config: FinetuneConfig, data: Path | None, models: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
@@ -146,15 +162,6 @@ def _check_task(name: str, config: FinetuneConfig, data: Path, encoders: Sequenc
         for encoder in encoders:
             settings_of(task, config.with_settings(settings), encoder)
     return files
-
-
-def precision_of(config: FinetuneConfig, device: torch.device) -> PrecisionName:
-    """The precision of all jobs; the reason is logged."""
-    choice = choose_precision(config.precision, "finetune.precision", device)
-    log.info("precision %s: %s", choice.precision, choice.reason)
-    if choice.warning:
-        log.warning("%s", choice.warning)
-    return choice.precision
 
 
 def finish_jobs(
@@ -216,16 +223,6 @@ class Share(NamedTuple):
         if (failure := self.failure_of(job)) is not None:
             raise BadInput(failure)
         return self.find(job) or finetune_one(job, self.precision, self.data, self.out, parts, self.hide)
-
-
-def precision_on_cluster(config: FinetuneConfig) -> PrecisionName:
-    """The precision of all tasks; ``BadInput`` if each would have to choose."""
-    if config.precision != "auto":
-        return config.precision
-    raise BadInput(
-        "finetune.precision=auto asks the machine that trains, which on a cluster is not this one; set it to fp32 or "
-        "bf16, so that all tasks train alike"
-    )
 
 
 def finish_on_cluster(

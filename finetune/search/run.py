@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.accelerator import PrecisionName, find_device
+from corpus.documents.accelerator import PrecisionName
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.data.files import read_json, write_json, write_json_lines
@@ -32,7 +32,7 @@ from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import CLAIM_NAME, SCORES_NAME, Job, folder_name, read_results
 from finetune.queue.progress import failures
 from finetune.registry import task_of
-from finetune.run import FinetuneInputs, check, finish_jobs, finish_trainings, precision_of
+from finetune.run import FinetuneInputs, Prepared, finish_jobs, finish_trainings, prepare
 from finetune.search.grid import Values, combinations, fixed_values, search_values, trial_count
 from finetune.train.trainer import NotFinite
 
@@ -77,15 +77,13 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
 
     ``BadInput`` if trainings failed for another reason than an infinite loss.
     """
-    check(config, inputs)
-    device = find_device(config.device, "finetune.device")
-    precision, values = precision_of(config, device), combinations(config.search)
+    ready, values = prepare(config, inputs), combinations(config.search)
     studies = []
     for name in config.tasks:
         own = trial_config(config, name)
         task = task_of(name, own)
         data = load_data(task, inputs.data, own)
-        about = own, task.select_by, data.split, data.files, precision
+        about = own, task.select_by, data.split, data.files, ready.precision
         studies += [Study(name, model, str(inputs.models[model]), *about) for model in config.models]
     trials = {study: [study.job(combination) for combination in values] for study in studies}
 
@@ -96,9 +94,9 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
 
     jobs = dict.fromkeys(job for of_number in zip(*trials.values(), strict=True) for job in of_number)
     left = [job for job in jobs if read_record(job.folder(out)) is None]
-    work = partial(try_one, precision=precision, data_folder=inputs.data, out=out, hide=inputs.hide)
+    work = partial(try_one, precision=ready.precision, data_folder=inputs.data, out=out, hide=inputs.hide)
     done = len(jobs) - len(left)
-    _, failed = finish_jobs(left, done, work, out, config, device=device, workers=workers, ended=write)
+    _, failed = finish_jobs(left, done, work, out, config, device=ready.device, workers=workers, ended=write)
     write()
     if failed:
         raise BadInput(failures(failed, len(jobs)))
@@ -190,18 +188,13 @@ def train_best(
     config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, searched: Path, workers: int = 1
 ) -> dict[str, Any]:
     """Train the best settings of each study below ``searched`` over all seeds, into ``out``."""
-    files = check(config, inputs)
-    device = find_device(config.device, "finetune.device")
-    precision = precision_of(config, device)
-    jobs = _best_jobs(config, inputs, searched, precision, files, out)
-    results = finish_trainings(jobs, files, config, inputs, out, workers=workers, device=device, precision=precision)
+    ready = prepare(config, inputs)
+    jobs = _best_jobs(config, inputs, searched, ready, out)
+    results = finish_trainings(jobs, ready, config, inputs, out, workers=workers)
     return {"results": len(results), "settings": sorted({job.settings for job in jobs})}
 
 
-def _best_jobs(
-    config: FinetuneConfig, inputs: FinetuneInputs, searched: Path, precision: PrecisionName,
-    files: Mapping[str, Files], out: Path,
-) -> list[Job]:  # fmt: skip
+def _best_jobs(config: FinetuneConfig, inputs: FinetuneInputs, searched: Path, ready: Prepared, out: Path) -> list[Job]:
     """A job for each study and seed. If the name is taken by other settings (of another encoder, or of a shorter
     search), it is numbered, so no result is overwritten."""
     taken = {(str(found["task"]), str(found["settings"])): found["recipe"] for _, found in read_results(out)}
@@ -212,7 +205,7 @@ def _best_jobs(
             override = Hyperparameters.model_validate(best)
             changes = {"overrides": {**config.overrides, task: override}, "searched_on": config.search.select_on}
             own = config.model_copy(update=changes)
-            recipe = deciding(task, own, precision, files)
+            recipe = deciding(task, own, ready.precision, ready.files)
             names = (f"{BEST_SETTINGS}-{n}" if n > 1 else BEST_SETTINGS for n in range(1, len(taken) + 2))
             name = next(name for name in names if taken.get((task, name), recipe) == recipe)
             taken[task, name] = recipe
