@@ -54,48 +54,6 @@ ABOUT = ("guid", "group")  # columns in addition to those of the records
 REMAKE = "delete it and train again with finetune.keep_scores=true"
 
 
-def write_records(
-    path: Path, examples: Sequence[Example], group: Callable[[Example], str], records: Sequence[MemberRecord]
-) -> None:
-    """Write one row per example, atomically; ``group`` is ``Task.group``, stored as a number."""
-    numbers: dict[str, int] = {}
-    columns: dict[str, pa.Array] = {
-        "guid": pa.array([example.guid for example in examples], pa.string()),
-        "group": pa.array([numbers.setdefault(group(e), len(numbers)) for e in examples], pa.int32()),
-        **{name: pa.array([record[name] for record in records]) for name in records[0]},
-    }
-    lists = {name: column.type.value_type for name, column in columns.items() if pa.types.is_list(column.type)}
-    floats = [f"{name}.list.element" for name, kind in lists.items() if pa.types.is_floating(kind)]
-    with atomic_file(path) as temporary:
-        pq.write_table(
-            pa.table(columns), temporary, compression="zstd", use_dictionary=False,
-            use_byte_stream_split=floats or False, write_statistics=False,
-        )  # fmt: skip
-
-
-def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], list[str]]:
-    """The records of the examples ``guids`` in this order, and the group of each; ``BadInput`` if the file does not
-    have exactly these examples."""
-    try:
-        with pq.ParquetFile(path) as file:
-            rows = file.metadata.num_rows
-            table = file.read() if rows == len(guids) and set(ABOUT) < set(file.schema_arrow.names) else None
-    except (pa.ArrowException, OSError) as error:
-        raise BadInput(f"{path}: not readable ({str(error)[:100]}); {REMAKE}") from None
-    place = {} if table is None else {guid: row for row, guid in enumerate(table["guid"].to_pylist())}
-    if table is None or set(place) != set(guids):
-        raise BadInput(f"{path}: {rows:,} rows do not match the {len(guids):,} predictions of this result; {REMAKE}")
-    order = [place[guid] for guid in guids]
-    columns = {name: table[name].to_numpy() for name in table.column_names if name not in ABOUT}
-    groups = [str(number) for number in table["group"].to_pylist()]
-    return [{name: values[row] for name, values in columns.items()} for row in order], [groups[row] for row in order]
-
-
-def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[MemberRecord]:
-    """Records of a task whose predictions are enough for an ensemble."""
-    return [{"prediction": row["prediction"], "scores": row.get("scores")} for row in rows]
-
-
 @dataclass(frozen=True, slots=True)
 class MemberResult:
     """A finished training: result folder, result, and the ``finetune`` folder of its run."""
@@ -303,3 +261,45 @@ def _result(task: Task, plan: EnsemblePlan, rows: Sequence[Row], groups: Sequenc
         "selected": next((result["selected"] for result in results if result["selected"]), None), "tuned": None,
         "hyperparameters": {}, "losses": [], "recipe": recipe, "revision": task.revision,
     }  # fmt: skip
+
+
+def write_records(
+    path: Path, examples: Sequence[Example], group: Callable[[Example], str], records: Sequence[MemberRecord]
+) -> None:
+    """Write one row per example, atomically; ``group`` is ``Task.group``, stored as a number."""
+    numbers: dict[str, int] = {}
+    columns: dict[str, pa.Array] = {
+        "guid": pa.array([example.guid for example in examples], pa.string()),
+        "group": pa.array([numbers.setdefault(group(e), len(numbers)) for e in examples], pa.int32()),
+        **{name: pa.array([record[name] for record in records]) for name in records[0]},
+    }
+    lists = {name: column.type.value_type for name, column in columns.items() if pa.types.is_list(column.type)}
+    floats = [f"{name}.list.element" for name, kind in lists.items() if pa.types.is_floating(kind)]
+    with atomic_file(path) as temporary:
+        pq.write_table(
+            pa.table(columns), temporary, compression="zstd", use_dictionary=False,
+            use_byte_stream_split=floats or False, write_statistics=False,
+        )  # fmt: skip
+
+
+def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], list[str]]:
+    """The records of the examples ``guids`` in this order, and the group of each; ``BadInput`` if the file does not
+    have exactly these examples."""
+    try:
+        with pq.ParquetFile(path) as file:
+            rows = file.metadata.num_rows
+            table = file.read() if rows == len(guids) and set(ABOUT) < set(file.schema_arrow.names) else None
+    except (pa.ArrowException, OSError) as error:
+        raise BadInput(f"{path}: not readable ({str(error)[:100]}); {REMAKE}") from None
+    place = {} if table is None else {guid: row for row, guid in enumerate(table["guid"].to_pylist())}
+    if table is None or set(place) != set(guids):
+        raise BadInput(f"{path}: {rows:,} rows do not match the {len(guids):,} predictions of this result; {REMAKE}")
+    order = [place[guid] for guid in guids]
+    columns = {name: table[name].to_numpy() for name in table.column_names if name not in ABOUT}
+    groups = [str(number) for number in table["group"].to_pylist()]
+    return [{name: values[row] for name, values in columns.items()} for row in order], [groups[row] for row in order]
+
+
+def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[MemberRecord]:
+    """Records of a task whose predictions are enough for an ensemble."""
+    return [{"prediction": row["prediction"], "scores": row.get("scores")} for row in rows]

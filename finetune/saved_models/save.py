@@ -49,73 +49,6 @@ KINDS = {  # of own tasks, by whom they resemble
 }  # fmt: skip
 
 
-def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, seeds: Mapping[int, float | None]) -> str:
-    """README.md in Markdown, with the Hub's metadata first.
-
-    Args:
-        settings: content of ``malmoi.json``.
-        predicts: ``Task.predicts``.
-        architecture: class name of the model.
-        seeds: headline of each training among which this one was the best, itself included.
-    """
-    task, encoder, own = settings["task"], settings["encoder"], settings["own"] or {}
-    like = KINDS.get(own.get("kind", ""), task)
-    is_token = architecture.endswith("ForTokenClassification")
-    stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
-    is_stock = architecture.endswith("Classification")
-    template = load_templates("finetune.saved_models").get_template("card.md.j2")
-    return template.render(
-        settings=settings,
-        task=escape_controls(task),
-        predicts=escape_markdown(predicts),
-        encoder=escape_controls(encoder).replace("`", "'"),
-        hub_id="" if encoder.startswith(FRESH) or encoder.count("/") != 1 else encoder,
-        pipeline=("token-classification" if is_token else "text-classification") if is_stock else None,
-        stock=stock if is_stock else None,
-        like=like,
-        is_token=is_token,
-        is_typed=settings.get("re_markers") == "typed" or settings.get("re_restricted"),
-        is_own=settings["own"] is not None,
-        record=_record_of_choice(own) if like == "choice" else None,
-        split=escape_markdown(settings["split"]),
-        scores=[_score(name, settings) for name in settings["scores"]],
-        seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, figure(value)) for seed, value in seeds.items()],
-        data=[
-            (split, escape_markdown(file["file"]), escape_markdown(file["version"]), f"`{file['sha256']:.16}`")
-            for split, file in settings["data"].items()
-        ],
-        hyperparameters=[
-            *((name.replace("_", " "), value) for name, value in settings["hyperparameters"].items()),
-            *((name, settings[name]) for name in ("steps", "precision", "seed")),
-            *((name, settings["versions"][name]) for name in ("malmoi", "torch", "transformers")),
-        ],
-        needs_tags=task == "klue-dp" and settings["pos_tags"],
-    )
-
-
-def _record_of_choice(own: Mapping[str, Any]) -> str:
-    """An input of ``predict`` for a multiple choice, with all columns."""
-    texts = own.get("text") or "text"
-    columns = [*([texts] if isinstance(texts, str) else texts), *own["choices"]]
-    return json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False)
-
-
-def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
-    interval, value = settings["intervals"].get(name), settings["scores"][name]
-    between = f"{interval[0]:.2f} – {interval[1]:.2f}" if interval else "–"
-    constant, counting = settings["constant"].get(name), settings["counting"].get(name)
-    mark = " †" if value is not None and counting is not None and value < counting else ""
-    return name, f"{figure(value)}{mark}", between, figure(constant), figure(counting)
-
-
-def shown_encoder(name: str) -> str:
-    """A Hub name unchanged; of a folder only its own name, because its location is private."""
-    fresh = FRESH if name.startswith(FRESH) else ""
-    rest = name.removeprefix(FRESH)
-    is_place = rest.startswith(("/", ".", "~")) or rest.count("/") > 1 or Path(rest).exists()
-    return fresh + (Path(rest).name if is_place else rest)
-
-
 class Trained(NamedTuple):
     """A model and the tokenizer of its inputs."""
 
@@ -201,3 +134,70 @@ def _remove(model: Path) -> None:
         model.rename(model.with_name(f"{REMOVED}{os.getpid()}"))
     for doomed in model.parent.glob(f"{REMOVED}*"):
         shutil.rmtree(doomed, ignore_errors=True)
+
+
+def model_card(settings: Mapping[str, Any], predicts: str, architecture: str, seeds: Mapping[int, float | None]) -> str:
+    """README.md in Markdown, with the Hub's metadata first.
+
+    Args:
+        settings: content of ``malmoi.json``.
+        predicts: ``Task.predicts``.
+        architecture: class name of the model.
+        seeds: headline of each training among which this one was the best, itself included.
+    """
+    task, encoder, own = settings["task"], settings["encoder"], settings["own"] or {}
+    like = KINDS.get(own.get("kind", ""), task)
+    is_token = architecture.endswith("ForTokenClassification")
+    stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
+    is_stock = architecture.endswith("Classification")
+    template = load_templates("finetune.saved_models").get_template("card.md.j2")
+    return template.render(
+        settings=settings,
+        task=escape_controls(task),
+        predicts=escape_markdown(predicts),
+        encoder=escape_controls(encoder).replace("`", "'"),
+        hub_id="" if encoder.startswith(FRESH) or encoder.count("/") != 1 else encoder,
+        pipeline=("token-classification" if is_token else "text-classification") if is_stock else None,
+        stock=stock if is_stock else None,
+        like=like,
+        is_token=is_token,
+        is_typed=settings.get("re_markers") == "typed" or settings.get("re_restricted"),
+        is_own=settings["own"] is not None,
+        record=_record_of_choice(own) if like == "choice" else None,
+        split=escape_markdown(settings["split"]),
+        scores=[_score(name, settings) for name in settings["scores"]],
+        seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, figure(value)) for seed, value in seeds.items()],
+        data=[
+            (split, escape_markdown(file["file"]), escape_markdown(file["version"]), f"`{file['sha256']:.16}`")
+            for split, file in settings["data"].items()
+        ],
+        hyperparameters=[
+            *((name.replace("_", " "), value) for name, value in settings["hyperparameters"].items()),
+            *((name, settings[name]) for name in ("steps", "precision", "seed")),
+            *((name, settings["versions"][name]) for name in ("malmoi", "torch", "transformers")),
+        ],
+        needs_tags=task == "klue-dp" and settings["pos_tags"],
+    )
+
+
+def _record_of_choice(own: Mapping[str, Any]) -> str:
+    """An input of ``predict`` for a multiple choice, with all columns."""
+    texts = own.get("text") or "text"
+    columns = [*([texts] if isinstance(texts, str) else texts), *own["choices"]]
+    return json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False)
+
+
+def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    interval, value = settings["intervals"].get(name), settings["scores"][name]
+    between = f"{interval[0]:.2f} – {interval[1]:.2f}" if interval else "–"
+    constant, counting = settings["constant"].get(name), settings["counting"].get(name)
+    mark = " †" if value is not None and counting is not None and value < counting else ""
+    return name, f"{figure(value)}{mark}", between, figure(constant), figure(counting)
+
+
+def shown_encoder(name: str) -> str:
+    """A Hub name unchanged; of a folder only its own name, because its location is private."""
+    fresh = FRESH if name.startswith(FRESH) else ""
+    rest = name.removeprefix(FRESH)
+    is_place = rest.startswith(("/", ".", "~")) or rest.count("/") > 1 or Path(rest).exists()
+    return fresh + (Path(rest).name if is_place else rest)

@@ -51,6 +51,48 @@ MAX_SPANS = 20  # of a question in an ensemble, as in the published n-best lists
 Spans = Iterable[tuple[float, int, int]]  # score, first character and last plus one, the best first
 
 
+def featurize(
+    examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool, empty_share: float = 1.0
+) -> list[Feature]:
+    """Windows of every question (``make_features``). In training, misplaced answers are left out with a warning, and
+    ``empty_share`` of the windows without an answer are kept (``keep_some``)."""
+
+    def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
+        return [find_tokens(passage, answer_span(e)) for e, passage in zip(examples, passages, strict=True)]
+
+    features = windows.make_features(examples, tokenizer, max_tokens, find_targets)
+    if not is_training:
+        return features
+    kept = windows.keep_some(windows.keep_trainable(features, examples, is_misplaced), examples, empty_share)
+    windows.warn_of_empty(kept)
+    return kept
+
+
+def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
+    """The tokens that contain any character of a span, and how many characters of the last one are after it."""
+    if span is None:
+        return None
+    begin_N, end_N = passage.offsets_N2.T
+    inside = np.flatnonzero((end_N > span[0]) & (begin_N < span[1]))
+    if not len(inside):
+        return None
+    after = int(end_N[inside[-1]]) - span[1]
+    return Target(int(inside[0]), int(inside[-1]), after if 0 < after <= CUTS else 0)
+
+
+def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+    """Batch as ``SpanFinder.forward`` describes it; [CLS] and context can be ends of a span."""
+    batch = published.collate(features, pad_id)
+    place_L = np.arange(batch["input_ids"].shape[1])
+    begin_B1 = np.array([[feature["context_at"]] for feature in features])
+    end_B1 = np.array([[feature["context_at"] + len(feature["offsets"])] for feature in features])
+    return {
+        **batch,
+        "candidates": (place_L == 0) | ((place_L >= begin_B1) & (place_L < end_B1)),
+        "cut": np.array([feature["cut"] for feature in features]),
+    }
+
+
 def ends_of_starts(feature: Feature, end_L: NDArray[Any]) -> NDArray[Any]:
     """Scores of the ends that each start may have, (starts, ``ANSWER_TOKENS``), -inf after the context. Spans start
     where this window shows most around it."""
@@ -199,48 +241,6 @@ def _answer(records: Sequence[MemberRecord]) -> Prediction:
     lead = float(yes - no)
     text = "" if lead > 0 or not votes else texts[max(votes, key=votes.__getitem__)]
     return Prediction(text, {"null": lead if np.isfinite(lead) else None})
-
-
-def featurize(
-    examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool, empty_share: float = 1.0
-) -> list[Feature]:
-    """Windows of every question (``make_features``). In training, misplaced answers are left out with a warning, and
-    ``empty_share`` of the windows without an answer are kept (``keep_some``)."""
-
-    def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
-        return [find_tokens(passage, answer_span(e)) for e, passage in zip(examples, passages, strict=True)]
-
-    features = windows.make_features(examples, tokenizer, max_tokens, find_targets)
-    if not is_training:
-        return features
-    kept = windows.keep_some(windows.keep_trainable(features, examples, is_misplaced), examples, empty_share)
-    windows.warn_of_empty(kept)
-    return kept
-
-
-def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
-    """The tokens that contain any character of a span, and how many characters of the last one are after it."""
-    if span is None:
-        return None
-    begin_N, end_N = passage.offsets_N2.T
-    inside = np.flatnonzero((end_N > span[0]) & (begin_N < span[1]))
-    if not len(inside):
-        return None
-    after = int(end_N[inside[-1]]) - span[1]
-    return Target(int(inside[0]), int(inside[-1]), after if 0 < after <= CUTS else 0)
-
-
-def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``SpanFinder.forward`` describes it; [CLS] and context can be ends of a span."""
-    batch = published.collate(features, pad_id)
-    place_L = np.arange(batch["input_ids"].shape[1])
-    begin_B1 = np.array([[feature["context_at"]] for feature in features])
-    end_B1 = np.array([[feature["context_at"] + len(feature["offsets"])] for feature in features])
-    return {
-        **batch,
-        "candidates": (place_L == 0) | ((place_L >= begin_B1) & (place_L < end_B1)),
-        "cut": np.array([feature["cut"] for feature in features]),
-    }
 
 
 def tune(model: Any, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> dict[str, float]:

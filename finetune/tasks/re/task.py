@@ -35,6 +35,53 @@ TYPED_MARKER = re.compile(r"<(subj|obj):([A-Z]+)>")
 Learned = Mapping[str, Sequence[str]]  # types as "PER-ORG" to the relations between them
 
 
+def read(path: Path, with_types: bool = False) -> list[Example]:
+    """Examples with ``sentence``, the spans ``subject`` and ``object`` (end exclusive) and their two ``types``,
+    which are checked if ``with_types``; gold is the label."""
+    examples = []
+    for where, record, gold in labels.read_labelled("label", RE_LABELS, path):
+        sentence = _sentence(record, where)
+        subject, object_ = (_span(record, key, where) for key in ENTITIES)
+        types: tuple[Any, ...] = tuple(record[key].get("type") for key in ENTITIES)
+        if with_types:
+            types = tuple(type_of(record[key], f"{where}: '{key}'") for key in ENTITIES)
+        inputs = {"sentence": sentence, "subject": subject, "object": object_, "types": types}
+        examples.append(Example(record["guid"], gold, inputs))
+    return examples
+
+
+def _sentence(record: Mapping[str, Any], where: str) -> str:
+    sentence = text_of(record, "sentence", where)
+    for marker in MARKERS:
+        if marker in sentence:
+            raise BadInput(f"{where}: 'sentence' holds {marker!r}, which marks entities for the model; take it out")
+    return sentence
+
+
+def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
+    entity, sentence = record.get(key), record["sentence"]
+    if not isinstance(entity, dict):
+        raise BadInput(f"{where}: '{key}' should be an object with 'word', 'start_idx' and 'end_idx'")
+    start, last = entity.get("start_idx"), entity.get("end_idx")
+    if not isinstance(start, int) or not isinstance(last, int) or not 0 <= start <= last < len(sentence):
+        raise BadInput(
+            f"{where}: '{key}' spans characters {start!r} to {last!r}; expected 0 <= start_idx <= end_idx < "
+            f"{len(sentence)}, the length of the sentence"
+        )
+    if "word" in entity and entity["word"] != sentence[start : last + 1]:
+        raise BadInput(
+            f"{where}: '{key}' names {entity['word']!r}, but its characters are {sentence[start : last + 1]!r}"
+        )
+    return start, last + 1
+
+
+def show(example: Example, row: Row) -> ErrorView:
+    """The sentence, its two entities and both relations."""
+    sentence = example.inputs["sentence"]
+    subject, object_ = (sentence[slice(*example.inputs[name])] for name in ("subject", "object"))
+    return {"sentence": sentence, "subject → object": f"{subject} → {object_}"}, [row.gold], [row.prediction]
+
+
 def configure(task: Task, config: FinetuneConfig) -> Task:
     """The task with the options of a configuration."""
     changes: dict[str, Any] = {"featurize": featurize_typed} if config.re_markers == "typed" else {}
@@ -125,53 +172,6 @@ def decode_restricted(
         values = raw if mask is None else np.where(mask, np.maximum(raw, np.finfo(np.float32).tiny), 0)
         kept.append(values / values.sum())
     return labels.decode_labels(RE_LABELS, examples, features, kept)
-
-
-def read(path: Path, with_types: bool = False) -> list[Example]:
-    """Examples with ``sentence``, the spans ``subject`` and ``object`` (end exclusive) and their two ``types``,
-    which are checked if ``with_types``; gold is the label."""
-    examples = []
-    for where, record, gold in labels.read_labelled("label", RE_LABELS, path):
-        sentence = _sentence(record, where)
-        subject, object_ = (_span(record, key, where) for key in ENTITIES)
-        types: tuple[Any, ...] = tuple(record[key].get("type") for key in ENTITIES)
-        if with_types:
-            types = tuple(type_of(record[key], f"{where}: '{key}'") for key in ENTITIES)
-        inputs = {"sentence": sentence, "subject": subject, "object": object_, "types": types}
-        examples.append(Example(record["guid"], gold, inputs))
-    return examples
-
-
-def _sentence(record: Mapping[str, Any], where: str) -> str:
-    sentence = text_of(record, "sentence", where)
-    for marker in MARKERS:
-        if marker in sentence:
-            raise BadInput(f"{where}: 'sentence' holds {marker!r}, which marks entities for the model; take it out")
-    return sentence
-
-
-def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
-    entity, sentence = record.get(key), record["sentence"]
-    if not isinstance(entity, dict):
-        raise BadInput(f"{where}: '{key}' should be an object with 'word', 'start_idx' and 'end_idx'")
-    start, last = entity.get("start_idx"), entity.get("end_idx")
-    if not isinstance(start, int) or not isinstance(last, int) or not 0 <= start <= last < len(sentence):
-        raise BadInput(
-            f"{where}: '{key}' spans characters {start!r} to {last!r}; expected 0 <= start_idx <= end_idx < "
-            f"{len(sentence)}, the length of the sentence"
-        )
-    if "word" in entity and entity["word"] != sentence[start : last + 1]:
-        raise BadInput(
-            f"{where}: '{key}' names {entity['word']!r}, but its characters are {sentence[start : last + 1]!r}"
-        )
-    return start, last + 1
-
-
-def show(example: Example, row: Row) -> ErrorView:
-    """The sentence, its two entities and both relations."""
-    sentence = example.inputs["sentence"]
-    subject, object_ = (sentence[slice(*example.inputs[name])] for name in ("subject", "object"))
-    return {"sentence": sentence, "subject → object": f"{subject} → {object_}"}, [row.gold], [row.prediction]
 
 
 KLUE_RE = labels.make_label_task(
