@@ -17,17 +17,16 @@ OUT/tuning/train/klue_ner.json      the other training examples
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
-
-import yaml
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
+from corpus.documents.templates import load_templates
 from finetune.data.custom_files import squeeze
 from finetune.data.files import find_file, write_json_lines
 from finetune.data.public_sets import data_sets, read_examples
@@ -40,19 +39,12 @@ from finetune.generative.tables import ResultTable
 from finetune.registry import TASKS
 from finetune.task_names import klue_facts
 
-VERSION = 1.0  # of the tasks for lm-eval
 SHOTS, DEV_SAMPLES = 4, 10  # as published
-LM_EVAL_CARD = """# KLUE tasks for lm-evaluation-harness
-
-    {command}
-
-`add_bos_token=True` puts the special token of the tokenizer before a text, as `malmoi llm --method likelihood` does.
-"""
 
 
 def export_lm_eval(tasks: Sequence[PromptedTask], folder: Path) -> list[Path]:
     """Write ``klue_<task>.yaml`` and ``klue_<task>.jsonl`` of each task, and a card; returns the YAML files."""
-    written = []
+    written, templates = list[Path](), load_templates("finetune.generative")
     for prompted in tasks:
         prompt, rows = prompted.prompt, []
         for example in prompted.data.scored:
@@ -61,10 +53,14 @@ def export_lm_eval(tasks: Sequence[PromptedTask], folder: Path) -> list[Path]:
             rows.append({"guid": example.guid, "text": render_plain(prompted.messages(example)), **target})
         path = folder / f"{prompt.file_name}.yaml"
         write_json_lines(path.with_suffix(".jsonl"), rows)
-        content = _lm_eval_task(prompted, path.with_suffix(".jsonl").resolve())
-        atomic_write(path, yaml.safe_dump(content, allow_unicode=True, sort_keys=False))
+        content = templates.get_template("lm_eval.yaml.j2").render(
+            name=prompt.file_name, data=json.dumps(str(path.with_suffix(".jsonl").resolve())), choices=prompt.choices,
+            max_tokens=prompt.max_tokens, delimiter=DELIMITER,
+        )  # fmt: skip
+        atomic_write(path, content)
         written.append(path)
-    atomic_write(folder / "README.md", LM_EVAL_CARD.format(command=lm_eval_command(folder, written)))
+    card = templates.get_template("lm_eval.md.j2").render(command=lm_eval_command(folder, written))
+    atomic_write(folder / "README.md", card)
     return written
 
 
@@ -72,31 +68,6 @@ def lm_eval_command(folder: Path, tasks: Sequence[Path]) -> str:
     """How to run exported tasks; MODEL is a folder or a name on the Hub."""
     arguments = f"--include_path {shlex.quote(str(folder))} --tasks {','.join(path.stem for path in tasks)}"
     return f"lm_eval --model hf --model_args pretrained=MODEL,add_bos_token=True {arguments}"
-
-
-def _lm_eval_task(prompted: PromptedTask, data: Path) -> dict[str, Any]:
-    """The YAML of a task. Choices are a list, so that nothing in the data is read as a template."""
-    prompt = prompted.prompt
-    task: dict[str, Any] = {
-        "task": prompt.file_name, "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}},
-        "test_split": "test", "doc_to_text": "text", "target_delimiter": DELIMITER, "num_fewshot": 0,
-    }  # fmt: skip
-    if prompt.choices:
-        metrics = ["acc", "acc_norm"]
-        task |= {
-            "output_type": "multiple_choice", "doc_to_choice": list(prompt.choices), "doc_to_target": "label",
-        }  # fmt: skip
-    else:
-        metrics = ["exact_match"]
-        task |= {
-            "output_type": "generate_until", "doc_to_target": "answer",
-            "generation_kwargs": {"until": ["\n\n"], "max_gen_toks": prompt.max_tokens, "do_sample": False},
-            "filter_list": [
-                {"name": "answer", "filter": [{"function": "remove_whitespace"}, {"function": "take_first"}]}
-            ],
-        }  # fmt: skip
-    task["metric_list"] = [{"metric": metric, "aggregation": "mean", "higher_is_better": True} for metric in metrics]
-    return task | {"metadata": {"version": VERSION}}
 
 
 def export_kr_eval(task: str, data: Path, out: Path, samples: int | None = None, seed: int = 42) -> dict[str, int]:
