@@ -82,7 +82,8 @@ def ask_tasks(
 ) -> None:
     """Ask a generative model the KLUE tasks."""
     set_up(model)
-    from finetune.generative.client.ask import Client, require_hf
+    from finetune.generative.client.ask import Client
+    from finetune.generative.client.models import require_hf
     from finetune.generative.klue.run import run
     from launch.report.scores import results_table
 
@@ -183,7 +184,8 @@ def load_judged(
     against: Path | None = None,
 ) -> tuple[Bench, list[Client]]:
     """The questions of MT-Bench and its judges."""
-    from finetune.generative.client.ask import Client, check_name
+    from finetune.generative.client.ask import Client
+    from finetune.generative.client.models import check_name
     from finetune.generative.mt_bench.run import load_bench
 
     if len(set(judge)) < len(judge):

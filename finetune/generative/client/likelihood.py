@@ -23,7 +23,7 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import quiet_transformers
-from finetune.generative.client.ask import LIKELIHOOD_PROVIDER, format_reason, local_folder, prefix_ids, require_hf
+from finetune.generative.client.models import LIKELIHOOD_PROVIDER, format_reason, local_folder, prefix_ids, require_hf
 from finetune.generative.prompts.prompt import DELIMITER, TEMPLATE, Message
 
 

@@ -46,18 +46,8 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import write_json, write_json_lines
 from finetune.data.split import Data, find, load_data
 from finetune.examples import Example, Prediction, Row
-from finetune.generative.client.ask import (
-    Answer,
-    Client,
-    Question,
-    ask,
-    check_cut,
-    check_name,
-    is_local,
-    read_version,
-    require_hf,
-    sum_costs,
-)
+from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
+from finetune.generative.client.models import check_name, is_local, read_version, require_hf
 from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.answers import outcome
 from finetune.generative.prompts.prompt import Message, TaskPrompt, build_messages, draw_shots
