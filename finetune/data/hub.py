@@ -116,9 +116,9 @@ def _named_rows(dataset: Dataset, columns: Sequence[str], where: str) -> list[di
         if not isinstance(label, ClassLabel):
             continue
         for number, row in enumerate(rows):
-            ids = row[column] if label is not feature else [row[column]]
-            if any(id_ is None or not 0 <= id_ < len(label.names) for id_ in ids):
-                raise BadInput(f"{where}, row {number}: {column} {row[column]!r} is none of {len(label.names)} labels")
-            names = [label.names[id_] for id_ in ids]
-            row[column] = names if label is not feature else names[0]
+            try:
+                row[column] = label.int2str(row[column])
+            except (TypeError, ValueError):
+                problem = f"{column} {row[column]!r} is none of {len(label.names)} labels"
+                raise BadInput(f"{where}, row {number}: {problem}") from None
     return rows
