@@ -10,7 +10,7 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.run import FinetuneInputs, check
+from finetune.run import FinetuneInputs, prepare
 from launch.conduct import conduct
 from tests.finetune.conftest import build_tiny_encoder
 
@@ -66,5 +66,5 @@ def test_dry_run_stage_and_real_run_refuse_alike(
     assert not (tmp_path / "runs").exists()
     if name != "missing file":  # found with the inputs of the stage
         with pytest.raises(BadInput) as stage:
-            check(FinetuneConfig.model_validate(settings), FinetuneInputs(tmp_path, {encoder: encoder}))
+            prepare(FinetuneConfig.model_validate(settings), FinetuneInputs(tmp_path, {encoder: encoder}))
         assert str(stage.value) == str(real.value)

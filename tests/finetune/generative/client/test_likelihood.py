@@ -172,7 +172,7 @@ def test_every_task_is_exported_and_brings_no_code(klue, tmp_path):
 def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
     import torch
 
-    from finetune.generative.klue.contamination import check_order, order_table
+    from finetune.generative.klue.run import check_order, order_table
 
     prompted = load_prompted_task("ynat", klue, limit=40)
     scorer = load_scorer(f"hf/{tiny}")
@@ -194,7 +194,7 @@ def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
                 logits[0, place, input_ids[0, place + 1]] = 5.0 if known else 0.0
             return SimpleNamespace(logits=logits)
 
-    from finetune.generative.klue.contamination import make_orders
+    from finetune.generative.klue.run import make_orders
 
     seen = set()
     for text in make_orders(prompted.prompt, prompted.data.scored, 1, 1, group=prompted.task.group)[0]:
