@@ -24,6 +24,7 @@ PLAIN = {  # pydantic's error types whose messages use words of Python
     **dict.fromkeys(("too_short", "string_too_short"), "must not be empty"),
     **dict.fromkeys(("string_type", "string_unicode"), "must be text"),
     "missing": "missing",
+    "extra_forbidden": "unknown key; check its spelling",
 }
 
 

@@ -110,3 +110,12 @@ def test_agreement_of_one_source_is_a_table_of_numbers(tmp_path: Path, capfd: An
     assert run_command(capfd, "benchmark", "take-in", str(tmp_path), str(tmp_path / "votes.csv")).code == 0
     shown = run_command(capfd, "benchmark", "agree", str(tmp_path)).output
     assert "alpha nominal" in shown and "1.000" in shown and "{" not in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("drow: {count: 3}", "drow: unknown key"), ("votes: 3", "labels: task tc needs a list of labels")],
+)
+def test_a_wrong_description_is_one_sentence(tmp_path: Path, capfd: Any, line: str, words: str) -> None:
+    (tmp_path / "benchmark.yaml").write_text(f"name: mine\ntask: tc\n{line}\n", "utf-8")
+    run_command(capfd, "benchmark", "draw", str(tmp_path)).refused(f"benchmark.yaml: {words}")
