@@ -29,7 +29,7 @@ INSTALL_TRAIN = "pip install 'malmoi[train]'"
 
 
 class Check(NamedTuple):
-    """One line: the checked thing, whether it is fine (None: information only), the finding, and the repair."""
+    """One line: the checked thing, whether it is fine (None: information only), the finding, and how to repair it."""
 
     name: str
     is_ok: bool | None
@@ -55,7 +55,7 @@ def examine(as_json: bool = False) -> bool:
     for line in lines:
         console.print(line, soft_wrap=True)
     for check in checks:
-        if check.repair:
+        if check.repair and not check.is_ok:
             console.print(f"  {check.name}: {check.repair}", style="yellow", soft_wrap=True)
     return is_ok
 
@@ -90,14 +90,9 @@ def _checks() -> Iterator[Check]:
             yield Check(name, False, f"{type(error).__name__}: {error}", "pip install --force-reinstall malmoi")
 
 
-def _check(name: str, is_ok: bool, finding: str, repair: str) -> Check:
-    """A check that shows its repair only if it fails."""
-    return Check(name, is_ok, finding, "" if is_ok else repair)
-
-
 def check_python() -> Check:
     is_ok = (3, 11) <= sys.version_info < (3, 13)
-    return _check("Python", is_ok, platform.python_version(), "use Python 3.11 or 3.12")
+    return Check("Python", is_ok, platform.python_version(), "use Python 3.11 or 3.12")
 
 
 def check_packages() -> Check:
@@ -121,7 +116,7 @@ def _check_requirements(name: str, extra: str) -> Check:
     requirements = [one for one in others if (one.marker.evaluate({"extra": extra}) if one.marker else not extra)]
     wrong = [f"'{one.name}{one.specifier}'" for one in requirements if not _is_installed(one)]
     total = len(requirements)
-    return _check(name, not wrong, f"{total - len(wrong)} of {total} as required", f"pip install {' '.join(wrong)}")
+    return Check(name, not wrong, f"{total - len(wrong)} of {total} as required", f"pip install {' '.join(wrong)}")
 
 
 def _is_installed(requirement: Requirement) -> bool:
@@ -136,7 +131,7 @@ def check_machine() -> Check:
     memory, free = host_memory() / GIB, shutil.disk_usage(".").free / GIB
     finding = f"{cores} cores, {memory:.1f} GiB of memory, {free:.1f} GiB of free disk here"
     repair = "the smoke recipe needs 4 GiB of memory and 1 GiB of disk; --runs sets another folder"
-    return _check("machine", memory >= 3.5 and free >= 1, finding, repair)
+    return Check("machine", memory >= 3.5 and free >= 1, finding, repair)
 
 
 def check_gpu() -> Check:
@@ -170,4 +165,4 @@ def check_dictionary() -> Check:
         return Check("dictionary", False, "overwritten by another package", DICTIONARY_CONFLICT)
     morphemes = split_morphemes("말모이를 만들었다")
     repair = "pip install --force-reinstall python-mecab-ko python-mecab-ko-dic"
-    return _check("dictionary", "를" in morphemes, f"말모이를 만들었다 → {' '.join(morphemes)}", repair)
+    return Check("dictionary", "를" in morphemes, f"말모이를 만들었다 → {' '.join(morphemes)}", repair)

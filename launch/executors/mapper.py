@@ -28,7 +28,6 @@ from launch.executors.task import (
     engine_home,
     finished_units,
     home_of,
-    missing_units,
     read_counts,
     read_failures,
     remove_unfinished_units,
@@ -93,12 +92,12 @@ def map_on_cluster(
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     home = engine_home(work, units, folder)
-    missing = missing_units(folder, len(units))
-    if len(missing) < len(units):
-        log.info("%s: %d of %d were finished earlier", title, len(units) - len(missing), len(units))
-    if missing:
+    numbers = range(len(units))
+    if finished := finished_units(folder):
+        log.info("%s: %d of %d were finished earlier", title, len(finished), len(units))
+    if missing := sorted(set(numbers) - finished):
         losses = EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
-        if missing := missing_units(folder, len(units)):
+        if missing := sorted(set(numbers) - finished_units(folder)):
             failures = [failure for failure in read_failures(home) if failure.number in missing]
             if for_user := next((failure for failure in failures if failure.is_for_user), None):
                 raise BadInput(for_user.message)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from corpus.documents.atomic_files import atomic_write
+from corpus.documents.templates import load_templates
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.executors.task import KILLED, LOGS_NAME, MAX_ATTEMPTS, MEMORY_ADVICE, Plan, finished_units, write_plan
@@ -90,21 +91,12 @@ def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
         **({"gpus": config.gpus_per_task} if config.gpus_per_task and "gres" not in config.slurm.options else {}),
         **config.slurm.options,
     }
-    lines = ["#!/bin/bash", *(f"#SBATCH {directive}" for directive in directives(options)), "#SBATCH --requeue"]
-    lines += [config.slurm.setup] if config.slurm.setup else []
-    lines += [
-        f"export PATH={binaries}:$PATH",
-        'export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"',  # srun does not take it from sbatch
-        f"for attempt in {' '.join(map(str, range(1, MAX_ATTEMPTS + 1)))}; do",
-        f"    srun --export=ALL python -m launch.executors.task {home} $SLURM_ARRAY_TASK_ID {tasks} && exit",
-        "    status=$?",
-        f"    [ $status -eq {KILLED} ] || exit $status",
-        f'    echo "attempt $attempt of {MAX_ATTEMPTS}: the task was killed, {MEMORY_ADVICE}"',
-        "done",
-        "exit $status",
-    ]
+    text = load_templates("launch.executors").get_template("job.sbatch.j2").render(
+        directives=directives(options), setup=config.slurm.setup, binaries=binaries, home=home, tasks=tasks,
+        attempts=MAX_ATTEMPTS, killed=KILLED, advice=MEMORY_ADVICE,
+    )  # fmt: skip
     script = home / "job.sbatch"
-    atomic_write(script, "\n".join(lines) + "\n")
+    atomic_write(script, text)
     (home / LOGS_NAME).mkdir(exist_ok=True)
     if code := subprocess.run(["sbatch", str(script)], check=False).returncode:
         raise LaunchError(f"sbatch rejected {script} with status {code}; its message is above")

@@ -106,7 +106,7 @@ def describe(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [kind, *map(describe, value)]
     if isinstance(value, partial):
-        return [kind, describe(value.func), describe(value.args), describe(value.keywords)]
+        return [kind, describe([value.func, value.args, value.keywords])]
     if isinstance(value, BaseModel):
         return [kind, describe(dict(value))]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -114,12 +114,6 @@ def describe(value: Any) -> Any:
     if hasattr(value, "__qualname__"):
         return [value.__module__, value.__qualname__]
     raise TypeError(f"a {type(value).__name__} cannot be part of work for a cluster: it has no stable identity")
-
-
-def missing_units(folder: Path, units: int) -> list[int]:
-    """Numbers of the units without a result, in order."""
-    finished = finished_units(folder)
-    return [number for number in range(units) if number not in finished]
 
 
 def finished_units(folder: Path) -> set[int]:
