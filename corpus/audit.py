@@ -26,16 +26,12 @@ def _digits(value: str) -> list[int]:
     return [int(sign) for sign in value if sign.isdigit()]
 
 
-def _has_date(value: str) -> bool:
-    month, day = int(value[2:4]), int(value[4:6])
-    return 1 <= month <= 12 and 1 <= day <= (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
-
-
 def _is_resident(value: str) -> bool:
     """With a date, and the check digit of numbers before October 2020 if there is no hyphen."""
-    digits = _digits(value)
+    digits, month, day = _digits(value), int(value[2:4]), int(value[4:6])
+    has_date = 1 <= month <= 12 and 1 <= day <= (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
     total = sum(digit * weight for digit, weight in zip(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5), strict=False))
-    return _has_date(value) and ("-" in value or digits[12] in ((11 - total % 11) % 10, (13 - total % 11) % 10))
+    return has_date and ("-" in value or digits[12] in ((11 - total % 11) % 10, (13 - total % 11) % 10))
 
 
 def _is_card(value: str) -> bool:

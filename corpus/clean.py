@@ -91,12 +91,6 @@ def _failed_rule(sentence: str, min_chars: int, count_glosses: bool) -> str | No
     return has_too_many_han_or_kana.__name__ if has_too_many_han_or_kana(sentence, count_glosses) else None
 
 
-def _beginning(sentences: list[str]) -> list[str]:
-    """The first sentences, at most about ``SAMPLE_CHARS``, for a sample."""
-    ends = accumulate(map(len, sentences))
-    return [sentence for sentence, end in zip(sentences, ends, strict=True) if end <= SAMPLE_CHARS] or sentences[:1]
-
-
 @lru_cache(maxsize=1)
 def _load_index(folder: Path | None) -> tuple[ContaminationIndex, BenchmarkItems] | None:
     return (ContaminationIndex.load(folder), BenchmarkItems(folder)) if folder else None
@@ -163,7 +157,9 @@ class _Cleaner:
             if rule:
                 self.counts[draft.record.source][f"dropped_documents.{rule}"] += 1
                 self.counts.drop(draft.record.source, rule, draft.sentences)
-                self.samples.drop(rule, draft.record, "\n".join(_beginning(draft.sentences)))
+                ends = accumulate(map(len, draft.sentences))
+                shown = [text for text, end in zip(draft.sentences, ends, strict=True) if end <= SAMPLE_CHARS]
+                self.samples.drop(rule, draft.record, "\n".join(shown or draft.sentences[:1]))
             else:
                 kept.append(draft)
                 off_of_sentences += [names] * len(draft.sentences)

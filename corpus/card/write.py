@@ -37,29 +37,9 @@ LAST_RULES = (
 )  # fmt: skip
 """Rules before and after the quality rules of raw web text, in the order of the stage."""
 
-PII_NAMES = {
-    "TEL": "telephone number", "RRN": "resident registration number", "FRN": "foreigner registration number",
-    "EMAIL": "e-mail address", "IP": "IP address", "MAC": "MAC address", "MENTION": "@mention", "ADDRESS": "address",
-    "ACCOUNT": "bank account number", "PASSPORT": "passport number", "DRIVER": "driver's licence number",
-    "BRN": "business registration number", "HEALTH": "health insurance number", "CARD": "credit card number",
-    "PLATE": "vehicle registration plate", "URL": "web address", "PERSON": "name of a person",
-}  # fmt: skip
 SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B", "10B<n<100B",
          "100B<n<1T", "n>1T")  # fmt: skip
-TREATMENTS = {
-    "replace": "replaced by invented ones",
-    "mask": "masked",
-    "tag": "replaced by the name of their type",
-    "drop": "removed with their sentences",
-}
-DRAWN = {
-    "secret": "Replacements were drawn with a random secret that was deleted when the corpus was finished. Nobody can "
-    "recompute them.",
-    "key": "Replacements were drawn with a secret key: equal values have equal replacements in the whole corpus, and "
-    "anyone with the key can recompute them.",
-    "seed": "Replacements were drawn from the seed of the recipe, so anyone with the recipe can guess and verify "
-    "original values.",
-}
+TEXTS: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("texts.yaml").read_text("utf-8"))
 UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
 NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))
 Row = dict[str, str]  # of a table of samples
@@ -110,9 +90,9 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "unaccounted": total["sentences_split"] - total["sentences"] - sum(total["dropped_sentences"].values()),
         "noise": _rules(total["changed"], changed, lambda row: excerpts(hide(row["before"]), hide(row["after"]))),
         "unreadable": dict(sorted(statistics.get("records", {}).get("rejected", {}).items())),
-        "is_protected": mode in TREATMENTS,
-        "treatment": TREATMENTS.get(mode, ""),
-        "drawn": DRAWN[_drawn_from(pii)] if mode == "replace" and pii else "",
+        "is_protected": mode in TEXTS["treatments"],
+        "treatment": TEXTS["treatments"].get(mode, ""),
+        "drawn": TEXTS["drawn"][_drawn_from(pii)] if mode == "replace" and pii else "",
         "pii": _personal_data(total["pii"], changed),
         "values": sum(total["pii"].values()),
         "decontamination": _decontamination(out, total),
@@ -227,8 +207,9 @@ def _personal_data(counts: Mapping[str, int], changed: Mapping[str, list[Row]]) 
     def shown(rows: Sequence[Row]) -> list[Any]:
         return [excerpts(hide(row["before"]), row["after"]) for row in rows[:SAMPLES_PER_RULE]]
 
+    words = TEXTS["types"]
     return [
-        {"type": name, "name": PII_NAMES[name], "count": counts.get(name, 0), "samples": shown(changed[f"pii.{name}"])}
+        {"type": name, "name": words[name], "count": counts.get(name, 0), "samples": shown(changed[f"pii.{name}"])}
         for name in ALL_TYPES
         if name in PII_TYPES or name in counts
     ]

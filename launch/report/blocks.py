@@ -1,15 +1,21 @@
 """What a page of the report consists of: sections of texts, tables and pictures.
 
-Both pages (Markdown and HTML) render the same blocks, so they cannot disagree.
+Both pages (Markdown and HTML) render the same blocks, so they cannot disagree. Sentences that explain a table are in
+``notes.yaml``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
+import yaml
+
 from launch.console import Table as Table  # the same record is printed on the terminal
+
+NOTES: dict[str, str] = yaml.safe_load(Path(__file__).with_name("notes.yaml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from markupsafe import escape
-
 from corpus.documents.escaping import escape_controls
+from corpus.documents.templates import load_templates
 
 WIDTH, HEIGHT = 340, 150  # with the labels; a chart scales with the page
 LEFT, BOTTOM, TOP, RIGHT = 44, 30, 8, 8  # margins
@@ -41,39 +40,20 @@ def line_chart(lines: Sequence[Line], x_label: str, y_label: str, *, from_zero: 
     first, last = min(places), max(places)
     x = _scale(first, last, LEFT, right)
     y = _scale(min(*values, y_ticks[0]), max(*values, y_ticks[-1]), floor, TOP)
-    shapes = [
-        f'<path d="M{LEFT} {y(tick):.1f}H{right}"/>'
-        f'<text class="left" x="{LEFT - 5}" y="{y(tick) + 3:.1f}">{tick:g}</text>'
-        for tick in y_ticks
-    ]
-    shapes += [
-        f'<text x="{x(tick):.1f}" y="{floor + 13}">{tick:,g}</text>'
-        for tick in ticks(first, last, 5)
-        if first <= tick <= last and tick == int(tick)
-    ]
-    shapes += [_draw_line(line, x, y) for line in lines]
-    shapes.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 3}">{_text(x_label)}</text>')
-    middle = (TOP + floor) / 2
-    shapes.append(f'<text x="9" y="{middle}" transform="rotate(-90 9 {middle})">{_text(y_label)}</text>')
-    box = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
-    return f'<svg class="plot" {box} role="img" aria-label="{_text(y_label)}">{"".join(shapes)}</svg>'
-
-
-def _text(text: str) -> str:
-    return str(escape(escape_controls(text)))
+    x_ticks = [tick for tick in ticks(first, last, 5) if first <= tick <= last and tick == int(tick)]
+    template = load_templates("launch.report", autoescape=True).get_template("chart.svg.j2")
+    return template.render(
+        width=WIDTH, height=HEIGHT, left=LEFT, right=right, top=TOP, floor=floor,
+        x_label=escape_controls(x_label), y_label=escape_controls(y_label),
+        x_ticks=[(tick, x(tick)) for tick in x_ticks], y_ticks=[(tick, y(tick)) for tick in y_ticks],
+        lines=[(line.style, [(x(a), y(b)) for a, b in zip(line.places, line.values, strict=True)]) for line in lines],
+        max_dots=MAX_DOTS,
+    ).rstrip()  # fmt: skip
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     """Map values from low..high to pixels; a single value is in the middle."""
     return lambda value: start + (end - start) * ((value - low) / (high - low) if high > low else 0.5)
-
-
-def _draw_line(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
-    points = [(x(place), y(value)) for place, value in zip(line.places, line.values, strict=True)]
-    path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-    has_dots = len(points) == 1 or (line.style == "second" and len(points) <= MAX_DOTS)
-    dots = "".join(f'<circle class="{line.style}" cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in points if has_dots)
-    return f'<path class="{line.style}" d="M{path}"/>{dots}'
 
 
 def ticks(low: float, high: float, target: int = 4) -> list[float]:

@@ -11,16 +11,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 from launch.numbers import count, number
-from launch.report.blocks import Block, Table, Text
+from launch.report.blocks import NOTES, Block, Table, Text
 from launch.report.results import Group, by_task
 
 MAX_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
 MAX_SAMPLES = 12  # tables of wrong predictions; if there are more, only those of the first model are shown
 COMPARED = ("f1", "las", "exact_match")  # the column to compare: the first present
-NOTE_ON_ERRORS = (
-    "If a prediction has several parts, only the differing parts are shown. A type in brackets is a run of I- tags "
-    "without a B- tag; the metric does not count it as an entity. Labels of the benchmark may also be wrong."
-)
 ORDER_OF_ERRORS = {"probability": "most confident first", "distance": "largest distance first"}
 Row = dict[str, Any]
 
@@ -117,7 +113,7 @@ def error_tables(groups: Sequence[Group]) -> list[Block]:
         _errors(g.task + f", {g.name}" * has_models + f", seed {g.first['seed']}" * has_seeds, g.first["errors"])
         for g in sampled
     ]
-    return [*blocks, Text(NOTE_ON_ERRORS, "note")] if blocks else []
+    return [*blocks, Text(NOTES["errors"], "note")] if blocks else []
 
 
 def _errors(name: str, errors: Row) -> Table:

@@ -10,15 +10,11 @@ from finetune.queue.jobs import PREDICTIONS_NAME
 from finetune.score.compare import Tested, Trained, compare, pair_up
 from finetune.score.significance import Estimate
 from launch.recipe import OWN_MODEL
-from launch.report.blocks import Block, Table, Text
+from launch.report.blocks import NOTES, Block, Table, Text
 from launch.report.results import Group
 
 HEADS = ("task, metric", "a", "b", "b - a", "95 %", "p", "Holm", "verdict")
 MAX_ROWS = 40  # a longer table is folded
-NOTE_ON_DIFFERENCES = (
-    "b - a with its 95 % interval for new seeds and new examples. Holm: p corrected for the number of tests. With one "
-    "seed each, only these two trainings are compared. See docs/experiments.md, Comparing two models."
-)
 FILES_OF_SAMPLE = Path("sample") / "klue"  # in a run with the embedded data
 
 
@@ -45,7 +41,7 @@ def differences(groups: Sequence[Group]) -> list[Block]:
         first, a, b, *others = row_of(test)
         rows.append([first, f"{test.names[0]}\n{a}", f"{test.names[1]}\n{b}", *others])
     table = Table(HEADS, rows, range(3, 7), (3,), "Differences between models", folded=len(rows) > MAX_ROWS)
-    return [table, Text(NOTE_ON_DIFFERENCES, "note")]
+    return [table, Text(NOTES["differences"], "note")]
 
 
 def table_of(tests: Sequence[Tested], title: str) -> Table:

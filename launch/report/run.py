@@ -23,7 +23,7 @@ from corpus.documents.escaping import code_block, escape_controls, escape_markdo
 from corpus.documents.templates import load_templates
 from launch.manifest import read_manifest
 from launch.numbers import count, duration
-from launch.report.blocks import Section, Table, Text
+from launch.report.blocks import NOTES, Section, Table, Text
 from launch.report.classes import class_tables, error_tables
 from launch.report.results import BELOW, Result, Results, baselines_of, read_results, selection_of, settings_of
 from launch.report.scores import compare_with_encoders, main_table, scores_section, settings_tables, verdict
@@ -47,7 +47,6 @@ SUMMARIES: dict[str, Callable[[dict[str, Any]], str]] = {  # of the counts in a 
     "model": lambda c: f"{count(c['parameters'])} parameters",
     "finetune": lambda c: f"{count(c['results'])} results",
 }
-NOTE_ON_SETTINGS = "For the recipe settings only; the tables of the other settings are in their scores.json."
 CSV_COLUMNS = (
     "task", "model", "settings", "seed", "protocol", "split", "n", "n_train", "metric", "score", "lower_95",
     "upper_95", "constant", "counting", "chosen_by", "members", "seconds", "device",
@@ -61,11 +60,6 @@ LATEX_CHARACTERS = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     **{sign: f"{{{sign}}}" for sign in "[*"},  # at the start of a line they would be options of the \\ before
 }  # fmt: skip
-LATEX_START = r"""% \usepackage{booktabs,graphicx}, and \usepackage{kotex} with XeLaTeX or LuaLaTeX if names are Korean
-\begin{table}
-\centering\small\setlength{\tabcolsep}{4pt}\setlength{\belowcaptionskip}{6pt}
-"""
-LATEX_FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # not wider than the column or page
 
 
 def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
@@ -100,7 +94,7 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
 def result_sections(results: Results) -> list[Section]:
     """Scores, generative models, settings, figures by class, wrong predictions, trainings."""
     has_settings = len(results.main) < len(results.groups)
-    note = [Text(NOTE_ON_SETTINGS, "note")] if has_settings else []
+    note = [Text(NOTES["settings"], "note")] if has_settings else []
     classes, errors = class_tables(results.main), error_tables(results.main)
     sections = [
         scores_section(results),
@@ -163,18 +157,14 @@ def results_csv(scores: Sequence[Result]) -> str:
 
 def latex_table(table: Table) -> str:
     """The table with booktabs, without intervals, which do not fit a paper; a task is named only in its first row."""
+    environment = load_templates(
+        "launch.report", variable_start_string="<<", variable_end_string=">>", block_start_string="<%",
+        block_end_string="%>", comment_start_string="<#", comment_end_string="#>",
+    )  # fmt: skip
+    environment.filters |= {"latex": latex, "head": _latex_head}
     columns = "".join("r" if place in table.numbers else "l" for place in range(len(table.heads)))
-    before, lines = "", []
-    for row in table.rows:
-        task, *cells = (latex(cell.partition("\n")[0]) for cell in row)
-        lines += [r"\midrule"] if before and task != before else []
-        lines.append(" & ".join(["" if task == before else task, *cells]) + r" \\")
-        before = task
-    heads = " & ".join(map(_latex_head, table.heads)) + r" \\"
-    return LATEX_START + "\n".join([
-        rf"\caption{{{latex(table.title)}.}}", LATEX_FIT, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", heads,
-        r"\midrule", *lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}",
-    ]) + "\n"  # fmt: skip
+    rows = [[cell.partition("\n")[0] for cell in row] for row in table.rows]
+    return environment.get_template("table.tex.j2").render(table=table, columns=columns, rows=rows)
 
 
 def _latex_head(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from launch.numbers import count, duration, number
-from launch.report.blocks import Block, Section, Table, Text
+from launch.report.blocks import NOTES, Block, Section, Table, Text
 from launch.report.differences import differences
 from launch.report.results import (
     BELOW,
@@ -39,54 +39,14 @@ FACTS = {  # column, and how a value is stated that all results share
 MAX_RESULTS = 64  # whose single scores are on the page
 BASELINES = ("constant", "counting")
 NUMBERS = ("score", "95 % interval", *BASELINES, "trained on", "scored on", PAPER_HEAD)
-NOTE = (
-    "Scores are 0 to 100. Constant: the best constant prediction for this metric, found on the scored examples. "
-    f"Counting: a baseline without a network that counts in the training examples; {BELOW}: the score is below it. "
-    "Intervals are for other examples. Scores of different tasks are never averaged. AUPRC is the area "
-    "under the precision-recall curve, averaged over the classes; for a constant prediction the published code gives "
-    "about 50 on any labels, so none is shown."
-)
-NOTE_ON_MEANS = (
-    "The 95 % interval is below each score. With several seeds it covers new seeds and new examples. Overlapping "
-    "intervals do not show that two models are equal; malmoi compare tests which differences are significant."
-)
-NOTE_ON_PAPER = (
-    " The scores of Table 36 come from the published code (here protocol klue-baseline). Each is the best of many "
-    "evaluations on the dev set that it is reported on."
-)
-VERDICTS = {  # sign of the difference from the better baseline
-    1: "Better than both baselines on {count} of {total} tasks (the whole 95 % interval is above them): {gains}.",
-    0: "No clear difference from the better baseline: {gains}.",
-    -1: "Worse than the better baseline: {gains}.",
+VERDICTS = {1: "better", 0: "equal", -1: "worse"}  # sign of the difference from the better baseline: its sentence
+WARNINGS: dict[str, Callable[[Result], bool]] = {  # by the name of the text
+    "klue_baseline": lambda result: result["protocol"] == "klue-baseline",
+    "other_examples": lambda result: not result["is_official_dev"] and not result.get("own"),
+    "selected_weights": lambda result: weights_of(result) != LAST_WEIGHTS,
+    "tuned_on_dev": lambda result: result.get("searched_on") == "dev",
 }
-WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # condition, and the text with room for the tasks
-    (
-        lambda result: result["protocol"] == "klue-baseline",
-        "Protocol klue-baseline ({}): inputs, targets and decoding reproduce the published code with its bugs. Compare "
-        "these scores with published ones, not with scores of protocol malmoi.",
-    ),
-    (
-        lambda result: not result["is_official_dev"] and not result.get("own"),
-        "Not scored on the official dev set: {}. Compare these scores only with scores on the same examples (see "
-        "Scored files), not with published ones.",
-    ),
-    (
-        lambda result: weights_of(result) != LAST_WEIGHTS,
-        "The weights were selected by their score on the evaluation examples: {}. Such scores are too high for new "
-        "text. The published scores were obtained in the same way.",
-    ),
-    (
-        lambda result: result.get("searched_on") == "dev",
-        "The hyperparameters were tuned on the evaluation examples: {}. Such scores are too high for new text. The "
-        "published scores were obtained in the same way.",
-    ),
-)
-
 GENERATIVE_HEADS = ("task, metric", "model", "score", "95 %", "parsed", "tokens in, out", "time", "price")
-NOTE_ON_ANSWERS = (
-    "Parsed: share of answers in the requested format; other answers count as wrong. Tokens and time cover all "
-    "questions of the task, including earlier runs. Price: only if --price-in and --price-out are set."
-)
 
 
 def verdict(groups: Sequence[Group]) -> list[str]:
@@ -98,11 +58,11 @@ def verdict(groups: Sequence[Group]) -> list[str]:
     names = list(dict.fromkeys(group.name for group in groups))
     for name in names:
         own = [group for group in groups if group.name == name]
-        for sign, text in VERDICTS.items():
+        for sign, sentence in VERDICTS.items():
             alike = [group for group in own if _versus_baseline(group) == sign]
             parts = [", ".join(f"{metric} {g.gain(metric)}" for metric in paper_metrics(g.first)) for g in alike]
             gains = ", ".join(f"{group.task} ({part})" for group, part in zip(alike, parts, strict=True))
-            line = text.format(count=len(alike), total=len(own), gains=gains)
+            line = NOTES[sentence].format(count=len(alike), total=len(own), gains=gains)
             prefix, start = (f"{name}: ", line[0].lower()) if len(names) > 1 else ("", line[0])
             lines += [f"{prefix}{start}{line[1:]}"] if alike else []
     return lines
@@ -131,7 +91,7 @@ def scores_section(results: Results) -> Section:
         (result, metric) for result in scores for metric in result["scores"] if metric not in paper_metrics(result)
     ]
     heads = ["task", *varying, "metric"]
-    means: list[Block] = [main_table(results), Text(NOTE_ON_MEANS, "note")]
+    means: list[Block] = [main_table(results), Text(NOTES["means"], "note")]
     single: list[Block] = [
         _single_scores([*heads, *NUMBERS[: None if is_official else -1]], paper, "Every result", is_compared),
         _single_scores([*heads, *NUMBERS[:4]], further, "Further metrics", True),
@@ -144,7 +104,7 @@ def scores_section(results: Results) -> Section:
         *differences(results.groups),
         *([Text(f"All results: {shared}.")] if shared else []),
         *(single if len(scores) <= MAX_RESULTS else [left_out]),
-        Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
+        Text(f"{NOTES['scores']} {NOTES['paper']}" if is_official else NOTES["scores"], "note"),
         *_counted(scores),
         _scored_files(scores),
     ])  # fmt: skip
@@ -164,10 +124,10 @@ def _facts_of(result: Result) -> dict[str, str]:
 def _warnings(scores: Sequence[Result]) -> list[Text]:
     """What a reader must know before comparing any of these scores with others."""
     warnings = []
-    for applies, text in WARNINGS:
+    for name, applies in WARNINGS.items():
         tasks = [result["task"] for result in scores if applies(result)]
         names = ", ".join(dict.fromkeys(tasks)) if len(tasks) < len(scores) else "all results"
-        warnings += [Text(text.format(names), "warning")] if tasks else []
+        warnings += [Text(NOTES[name].format(names), "warning")] if tasks else []
     return warnings
 
 
@@ -307,14 +267,14 @@ def compare_with_encoders(scores: Sequence[Mapping[str, Any]]) -> list[Block]:
     return [
         Table(GENERATIVE_HEADS, rows, range(2, 8), title="Generative models and encoders on the same examples"),
         *([Text(missing, "warning")] if unanswered else []),
-        Text(f"{NOTE_ON_ANSWERS} Differences between models are tested under Scores. See docs/llm.md.", "note"),
+        Text(f"{NOTES['answers']} {NOTES['encoders']}", "note"),
     ]
 
 
 def results_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """One row for each task, metric and model; encoders have no answers, so they leave those columns empty."""
     rows = [row for result in results for row in _generative_rows(result)]
-    return Table(GENERATIVE_HEADS, rows, range(2, 8), note=NOTE_ON_ANSWERS)
+    return Table(GENERATIVE_HEADS, rows, range(2, 8), note=NOTES["answers"])
 
 
 def _generative_rows(result: Mapping[str, Any]) -> list[list[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from launch.console import number_table
 from launch.numbers import count, duration, number, share
-from launch.report.blocks import Pictures, Section, Table, Text
+from launch.report.blocks import NOTES, Pictures, Section, Table, Text
 from launch.report.charts import Line, line_chart
 from launch.report.results import read_json, read_lines
 
@@ -35,15 +35,6 @@ CURVES = (
     ("Masked accuracy (%)", "masked_accuracy", 100),
     ("Next-token loss (nats)", "causal_loss", 1),
     ("Next-token accuracy (%)", "causal_accuracy", 100),
-)
-CAUSAL_NOTE = (
-    "Held-out text is not used for training. The baselines predict the next token by counting: the most frequent token "
-    "(unigram), or the one that most often follows the last token (bigram). Perplexity is per token."
-)
-HELD_OUT_NOTE = (
-    "Held-out text is not used for training. The baselines predict the same masked tokens by counting: the most "
-    "frequent token (unigram), the one after the visible token on the left (bigram), or the one between the two "
-    "visible neighbours (both sides). Pseudo-perplexity masks one token at a time (arXiv 1910.14659)."
 )
 
 
@@ -96,8 +87,8 @@ def vocabulary_sections(run: Path) -> list[Section]:
     rows = [["this run, on its corpus", fertility, words, number(fit["unknown_ratio"], 4)]]
     rows += [[name, *(number(value, 3) for value in values)] for name, values in PAPER_TABLE_35.items()]
     heads = ["vocabulary", "pieces per eojeol", "eojeols in several pieces", "[UNK] per piece"]
-    note = "The paper's numbers are for 32,000 entries on Korean Wikipedia; other text gives other numbers."
-    return [Section("Vocabulary", [Text(text), Table(heads, rows, numbers=(1, 2, 3)), Text(note, "note")])]
+    note = Text(NOTES["vocabulary"], "note")
+    return [Section("Vocabulary", [Text(text), Table(heads, rows, numbers=(1, 2, 3)), note])]
 
 
 def extension_tables(extension: dict[str, Any]) -> list[Table]:
@@ -131,7 +122,7 @@ def pretraining_section(run: Path) -> Section:
         f"{count(counts['tokens'])} tokens seen ({counts['epochs']:g} epochs){_speed(training)}."
     )
     curves = [_curves(training, [line for line in lines if "held_out" in line])] if training else []
-    note = Text(HELD_OUT_NOTE if "masked_accuracy" in counts["held_out"] else CAUSAL_NOTE, "note")
+    note = Text(NOTES["masked_model" if "masked_accuracy" in counts["held_out"] else "causal_model"], "note")
     return Section("Pretraining", [Text(text), *curves, _held_out(counts["held_out"]), note])
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from launch.numbers import count, duration, number
 from launch.recipe import SEARCH_FOLDER
-from launch.report.blocks import Block, Section, Table, Text
+from launch.report.blocks import NOTES, Block, Section, Table, Text
 from launch.report.results import Result, name_of, read_json
 
 MAX_NAMES = 4
@@ -22,7 +22,6 @@ HYPERPARAMETERS = {  # of every training, with their column heads
     "lr": "learning rate", "epochs": "epochs", "batch_size": "batch size", "warmup_share": "warmup",
     "weight_decay": "weight decay", "max_tokens": "max tokens",
 }  # fmt: skip
-NOTE_ON_DEV = "Selected on dev and scored on dev: the best score is too high, and more so with more trials."
 Study = dict[str, Any]  # the content of a best.json
 
 
@@ -94,7 +93,7 @@ def search_sections(run: Path) -> list[Section]:
         return []
     blocks: list[Block] = [search_table(studies)]
     if any(study["selected_on"] == "dev" for study in studies):
-        blocks.append(Text(NOTE_ON_DEV, "warning"))
+        blocks.append(Text(NOTES["search"], "warning"))
     return [Section("Search", blocks)]
 
 

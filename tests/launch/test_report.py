@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from corpus.card.korean import translate, translate_html
 from finetune.queue.fingerprint import digest
 from launch.config import LaunchConfig
-from launch.report import classes, differences, run, scores, stages, trainings
-from launch.report.blocks import Block, Section, Table, Text
+from launch.report import scores, stages, trainings
+from launch.report.blocks import NOTES, Block, Section, Table, Text
 from launch.report.charts import Line, line_chart, ticks
 from launch.report.results import Results, read_results, read_scores
 from launch.report.run import render, result_sections
@@ -284,11 +284,10 @@ def test_every_section_has_an_anchor_and_folded_sections_are_closed() -> None:
 
 FIXED = [
     *(head for head, *_ in stages.HELD_OUT_COLUMNS.values()), *(name for name, *_ in stages.CURVES), *stages.SIZES,
-    stages.CAUSAL_NOTE, stages.HELD_OUT_NOTE, scores.NOTE, scores.NOTE + scores.NOTE_ON_PAPER, scores.NOTE_ON_MEANS,
-    f"{scores.NOTE_ON_ANSWERS} Differences between models are tested under Scores. See docs/llm.md.",
-    *scores.NUMBERS, *scores.GENERATIVE_HEADS, classes.NOTE_ON_ERRORS, trainings.NOTE_ON_DEV,
-    *trainings.HYPERPARAMETERS.values(), differences.NOTE_ON_DIFFERENCES, run.NOTE_ON_SETTINGS, "gold ↓ predicted →",
-    *(text.format(count=1, total=2, gains="ynat (accuracy +1)") for text in scores.VERDICTS.values()),
+    *scores.NUMBERS, *scores.GENERATIVE_HEADS, *trainings.HYPERPARAMETERS.values(), "gold ↓ predicted →",
+    f"{NOTES['scores']} {NOTES['paper']}", f"{NOTES['answers']} {NOTES['encoders']}",
+    *(NOTES[name].format("ynat", count=1, total=2, gains="ynat (accuracy +1)")
+      for name in NOTES.keys() - {"paper", "answers", "encoders"}),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import re
 from ipaddress import AddressValueError, IPv6Address
 from random import Random
 
-from corpus.pii.formats.shapes import draw_user_name
+from corpus.pii.formats.shapes import faker
 from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, NOBODY, Format, PiiType, Scope
 
 DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"
@@ -28,7 +28,7 @@ EMAIL_PATTERN = re.compile(
 
 def fake_email(rng: Random, value: str) -> str:
     """A new user name at an example domain."""
-    name = f"{draw_user_name(rng)}{rng.randrange(1000):03}"
+    name = f"{faker(rng).user_name()}{rng.randrange(1000):03}"
     address = f"{name}@{rng.choice(RESERVED_DOMAINS)}"
     return address.upper() if value.isupper() else address
 

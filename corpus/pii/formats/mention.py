@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.shapes import draw_person_name, draw_user_name
+from corpus.pii.formats.shapes import faker
 from corpus.pii.labels import SURNAME
 from corpus.pii.types import BY_LABEL, CERTAIN, LABEL_WORDS, Format, PiiType, Scope
 
@@ -76,8 +76,8 @@ def _is_hangul_handle(match: re.Match[str], label: str | None) -> bool:
 def fake_mention(rng: Random, value: str) -> str:
     """A handle in the same script."""
     if "가" <= value[1] <= "힣":
-        return f"@{draw_person_name(rng).replace(' ', '')}_{rng.randrange(10_000):04}"
-    return f"@{draw_user_name(rng)}_{rng.randrange(10_000):04}"
+        return f"@{faker(rng).name().replace(' ', '')}_{rng.randrange(10_000):04}"
+    return f"@{faker(rng).user_name()}_{rng.randrange(10_000):04}"
 
 
 _AROUND_AT = Scope("@", "", before=2, after=36)

@@ -76,15 +76,10 @@ def _faker() -> Faker:
     return Faker("ko_KR")  # takes about 50 ms
 
 
-def draw_user_name(rng: Random) -> str:
-    """A Latin user name such as ``minjun87``."""
+def faker(rng: Random) -> Faker:
+    """Faker with a seed that is drawn from ``rng``."""
     _faker().seed_instance(rng.getrandbits(64))
-    return str(_faker().user_name())
-
-
-def draw_person_name(rng: Random) -> str:
-    _faker().seed_instance(rng.getrandbits(64))
-    return str(_faker().name())
+    return _faker()
 
 
 # --- check digits and dates

@@ -10,7 +10,7 @@ import re
 from random import Random
 
 from corpus.pii.formats.email_ip_mac import DOMAIN_LABEL, RESERVED_DOMAINS
-from corpus.pii.formats.shapes import draw_user_name, scramble
+from corpus.pii.formats.shapes import faker, scramble
 from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 
 _PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
@@ -135,7 +135,7 @@ def fake_url(rng: Random, value: str) -> str:
     """The same scheme, ``www``, and form of user and path, with a host under an example domain."""
     parts = _URL_PARTS.fullmatch(value)
     assert parts, "any string has the parts of a URL"
-    host = f"{draw_user_name(rng)}.{rng.choice(RESERVED_DOMAINS)}"
+    host = f"{faker(rng).user_name()}.{rng.choice(RESERVED_DOMAINS)}"
     user = scramble(rng, parts["user"] or "")
     front = "".join(parts[name] or "" for name in ("scheme", "star"))
     return f"{front}{user}{parts['www'] or ''}{host}{parts['port'] or ''}{scramble(rng, parts['path'])}"

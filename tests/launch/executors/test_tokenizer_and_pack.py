@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from corpus.documents.units import MapUnits
-from launch.executors.task import Plan, engine_home, missing_units, read_counts, run_task, write_plan
+from launch.executors.task import Plan, engine_home, finished_units, read_counts, run_task, write_plan
 from tests.launch.executors.conftest import build_and_pack, build_while_workers_die, simulated_engine
 
 TASKS = 2
@@ -37,7 +37,8 @@ def backwards(machine: ProcessPoolExecutor, tmp_path: Path) -> tuple[MapUnits, d
     def engine(work: Callable[..., Any], units: Any, folder: Path, **options: Any) -> list[dict[str, Any]]:
         units, folder = list(units), folder.absolute()
         home = engine_home(work, units, folder)
-        write_plan(home, Plan(work, units, missing_units(folder, len(units))[::-1], folder, Path.cwd()))
+        missing = [number for number in range(len(units)) if number not in finished_units(folder)]
+        write_plan(home, Plan(work, units, missing[::-1], folder, Path.cwd()))
         assert [machine.submit(run_task, home, rank, TASKS).result() for rank in reversed(range(TASKS))] == [0, 0]
         used[str(folder.relative_to(tmp_path)).replace("/work", "")] = len(units)
         return read_counts(folder, len(units))
