@@ -49,11 +49,7 @@ STAGE_VERBS = (  # in pipeline order: verb, purpose, example
         "Search hyperparameters, then train and score the best settings.",
         "malmoi search smoke finetune.search.method=random finetune.search.trials=20",
     ),
-    (
-        "embed",
-        "Train and score sentence embeddings.",
-        "malmoi embed smoke embed.lr=3e-4",
-    ),
+    ("embed", "Train and score sentence embeddings.", "malmoi embed smoke embed.lr=3e-4"),
     ("report", "Write the report of a run as Markdown, HTML, CSV and LaTeX.", "malmoi report smoke"),
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {

@@ -26,7 +26,8 @@ from typer.core import TyperGroup
 
 from corpus.documents.errors import explain_panic
 from corpus.documents.escaping import escape_controls, escape_markdown, escape_message
-from launch.errors import error_message, exit_code, explain_missing_module, is_user_error
+from launch.errors import error_message, explain_missing_module, is_user_error
+from pretrain.interruption import REQUEUE_CODE, Interrupted
 
 QUIET = (
     "DeepSpeed", "deepspeed", "transformers", "datasets", "urllib3", "huggingface_hub", "faker", 
@@ -48,7 +49,7 @@ def run_app(app: Callable[..., object], name: str) -> None:
             raise
         prefix = f"[rank {rank()}] " if world_size() > 1 else ""
         print(escape_message(f"malmoi: {prefix}{error_message(reported)}"), file=sys.stderr)
-        sys.exit(exit_code(reported))
+        sys.exit(REQUEUE_CODE if isinstance(reported, Interrupted) else 2)
 
 
 class ToolsOrDefault(TyperGroup):

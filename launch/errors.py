@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from corpus.documents.errors import BadInput, is_full_disk
-from pretrain.interruption import REQUEUE_CODE, Interrupted
+from pretrain.interruption import Interrupted
 
 EXTRAS = {  # optional modules, each with the extra of our distribution that installs it
     "torch": "train", "transformers": "train", "accelerate": "train", "deepspeed": "deepspeed",
@@ -35,11 +35,6 @@ USER_ERRORS = (LaunchError, BadInput, Interrupted, OSError)
 def is_user_error(error: BaseException) -> bool:
     """Whether the user can fix it: one of ``USER_ERRORS``, or any library's report of a full disk."""
     return isinstance(error, USER_ERRORS) or is_full_disk(error)
-
-
-def exit_code(error: BaseException) -> int:
-    """2 for bad input; another code if the same command resumes the run."""
-    return REQUEUE_CODE if isinstance(error, Interrupted) else 2
 
 
 def error_message(error: BaseException) -> str:

@@ -224,10 +224,6 @@ def _search_settings(recipe: Recipe) -> dict[str, Any]:
     return {**_finetune_settings(recipe), "search": recipe.finetune.search.model_dump(mode="json")}
 
 
-def _embed_settings(recipe: Recipe) -> dict[str, Any]:
-    return recipe.embed.model_dump(mode="json", exclude={"device"}) | {"data": recipe.finetune.data}
-
-
 def reads_corpus(recipe: Recipe) -> bool:
     """Whether embeddings train on, or search in, the documents of the run."""
     has_text = bool(recipe.corpus.inputs or recipe.corpus.sources)
@@ -299,7 +295,14 @@ SEARCH_STAGES = (  # the best trials become ordinary results of finetune
     replace(FINETUNE, name=SEARCH_FOLDER, settings=_search_settings, work=run_search, if_busy="refuse"),
     replace(FINETUNE, settings=_search_settings, work=run_best),
 )
-EMBED = Stage("embed", _embed_settings, _before_embed, run_embed, embed_files, is_additive=True)
+EMBED = Stage(
+    "embed",
+    lambda r: r.embed.model_dump(mode="json", exclude={"device"}) | {"data": r.finetune.data},
+    _before_embed,
+    run_embed,
+    embed_files,
+    is_additive=True,
+)
 VERBS: dict[str, tuple[str, ...]] = {
     "sample": ("sample",),
     "corpus": ("sample", "corpus"),

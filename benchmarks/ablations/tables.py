@@ -13,6 +13,7 @@ planted value or a document. Holm correction is per table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from launch.manifest import write_json
 from launch.numbers import count
 from launch.report.differences import mean_of, p_of
 from launch.report.results import read_json
-from launch.tools.tokenizers import compare_tokenizers, comparison_tables
+from launch.tools.tokenizers import comparison_tables
+from tokenizer.measuring.compare import compare as compare_tokenizers
 
 Variants = Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]  # vocabulary and text, to seed, to measured.json
 Key = tuple[str, str]
@@ -221,4 +223,6 @@ def _fit_tables(out: Path, variants: Variants, klue: str | None) -> list[Table]:
     }
     folders = [out / "vocabularies" / f"{name}-{text}" / "tokenizer" for name, text in variants]
     gold = find_file(Path(klue), find_task("klue-dp").files.dev) if klue else None
-    return comparison_tables(compare_tokenizers(folders, lines, [gold] if gold else [], out / FIT_NAME))
+    compared = compare_tokenizers(folders, lines, [gold] if gold else [])
+    write_json(out / FIT_NAME, [asdict(one) for one in compared])
+    return comparison_tables(compared)

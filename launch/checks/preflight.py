@@ -53,7 +53,10 @@ def find_problems(
         checks.append(partial(check_engine, recipe.launch))
     checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe, processes)]
     if "corpus" in names:
-        checks.append(partial(_check_texts, recipe, None if SAMPLE in recipe.corpus.inputs else run))
+        from corpus.reading.read import check_first_records
+
+        base = None if SAMPLE in recipe.corpus.inputs else run
+        checks.append(lambda: check_first_records(raw_inputs(recipe, base)))
         if recipe.corpus.benchmarks is None:
             checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
     if machine is not None and has_nvidia_devices():
@@ -133,13 +136,6 @@ def _check_folders(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
             pass
         if head.key != found["key"] and not can_continue(stage, recipe, run, head):
             yield manifest.explain_difference(folder, found, head)
-
-
-def _check_texts(recipe: Recipe, run: Path | None) -> None:
-    """Missing texts, and text fields that the first records do not have."""
-    from corpus.reading.read import check_first_records
-
-    check_first_records(raw_inputs(recipe, run))
 
 
 def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:

@@ -13,14 +13,14 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_file
+from corpus.documents.atomic_files import atomic_file
 from corpus.documents.encoding import UNDECODED
 from corpus.documents.errors import BadInput
 from corpus.reading import containers
@@ -65,6 +65,7 @@ class Problems:
         self._stops, self._aside = stops, aside
         self._counts: Counter[str] = Counter()
         self._rows: IO[str] | None = None
+        self._files = ExitStack()
 
     def report(self, place: str, reason: str, raw: str) -> None:
         """Handle one record; ``BadInput`` with ``--on-error stop``. The message never contains text of the record."""
@@ -73,20 +74,22 @@ class Problems:
         kind = reason.partition(": ")[0]
         self._counts[kind] += 1
         if self._aside:
-            self._rows = self._rows or _open_private(_partial(self._aside))
+            self._rows = self._rows or self._open_private(self._aside)
             row = {"file": self.name, "place": place, "reason": kind, "raw": raw}
             self._rows.write(json.dumps(row, ensure_ascii=True) + "\n")
+
+    def _open_private(self, path: Path) -> IO[str]:
+        """A new file that only its owner can read, because it contains personal data."""
+        temporary = self._files.enter_context(atomic_file(path))
+        temporary.unlink(missing_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        return self._files.enter_context(os.fdopen(descriptor, "w", encoding="utf-8"))
 
     def __enter__(self) -> Problems:
         return self
 
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if self._rows and self._aside:
-            self._rows.close()
-            if error:
-                _partial(self._aside).unlink(missing_ok=True)
-            else:
-                _partial(self._aside).replace(self._aside)
+    def __exit__(self, error: type[BaseException] | None, *more: Any) -> None:
+        self._files.__exit__(error, *more)
         if self._counts and not error:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self._counts.items()))
             where = f"; saved in {self._aside}, which contains raw text" if self._aside else ""
@@ -155,16 +158,6 @@ def open_output(path: Path | None) -> Iterator[IO[bytes]]:
             _PACK[file_format(path).packing](file) as out,
         ):
             yield out
-
-
-def _partial(path: Path) -> Path:
-    return path.with_name(path.name + PARTIAL_SUFFIX)
-
-
-def _open_private(path: Path) -> IO[str]:
-    """A new file that only its owner can read, because it contains personal data."""
-    path.unlink(missing_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8")
 
 
 class Line(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -116,7 +115,7 @@ def _stage(name: str, manifest: dict[str, Any], results: int) -> dict[str, str]:
 def _provenance(recipe: Recipe, manifest: dict[str, Any]) -> Section:
     hardware = f"Hardware: {manifest['hardware']}. The manifest.json of each stage lists its inputs and counts."
     versions = [list(item) for item in manifest["versions"].items()]
-    settings = yaml.safe_dump(json.loads(recipe.model_dump_json()), allow_unicode=True, sort_keys=False)
+    settings = yaml.safe_dump(recipe.model_dump(mode="json"), allow_unicode=True, sort_keys=False)
     table = Table(["package", "version"], versions, title="Versions", folded=True)
     return Section("How this was made", [Text(hardware), table, Text(settings, "code")], is_folded=True)
 

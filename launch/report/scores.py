@@ -97,6 +97,8 @@ def scores_section(results: Results) -> Section:
         _single_scores([*heads, *NUMBERS[:4]], further, "Further metrics", True),
     ]
     left_out = Text(f"The scores of all {count(len(scores))} results are in results.csv in this folder.")
+    counting = {result["task"]: result["counting_by"] for result in scores if result.get("counting_by")}
+    counted = "; ".join(f"{task}: {what}" for task, what in counting.items())
     return Section("Scores", [
         *_warnings(scores),
         *([Text(results.stale_note, "warning")] if results.stale else []),
@@ -105,7 +107,7 @@ def scores_section(results: Results) -> Section:
         *([Text(f"All results: {shared}.")] if shared else []),
         *(single if len(scores) <= MAX_RESULTS else [left_out]),
         Text(f"{NOTES['scores']} {NOTES['paper']}" if is_official else NOTES["scores"], "note"),
-        *_counted(scores),
+        *([Text(f"Counting baselines: {counted}.", "note")] if counted else []),
         _scored_files(scores),
     ])  # fmt: skip
 
@@ -129,13 +131,6 @@ def _warnings(scores: Sequence[Result]) -> list[Text]:
         names = ", ".join(dict.fromkeys(tasks)) if len(tasks) < len(scores) else "all results"
         warnings += [Text(NOTES[name].format(names), "warning")] if tasks else []
     return warnings
-
-
-def _counted(scores: Sequence[Result]) -> list[Text]:
-    """What the counting baseline of each task counts."""
-    counted = {result["task"]: result["counting_by"] for result in scores if result.get("counting_by")}
-    lines = "; ".join(f"{task}: {what}" for task, what in counted.items())
-    return [Text(f"Counting baselines: {lines}.", "note")] if lines else []
 
 
 def printed_table(scores: Sequence[Result]) -> Table:
@@ -259,33 +254,29 @@ def compare_with_encoders(scores: Sequence[Mapping[str, Any]]) -> list[Block]:
     """Generative models and the encoders that were scored on the same examples, in one table; nothing without
     generative models."""
     places = dict.fromkeys((result["task"], result["split"]) for result in scores if "method" in result)
-    rows = [row for place in places for r in scores if (r["task"], r["split"]) == place for row in _generative_rows(r)]
-    if not rows:
+    alike = [result for place in places for result in scores if (result["task"], result["split"]) == place]
+    if not alike:
         return []
     unanswered = sum(result.get("unanswered", 0) for result in scores)
     missing = f"{count(unanswered)} questions have no answer and count as wrong. Run the command again to resend them."
     return [
-        Table(GENERATIVE_HEADS, rows, range(2, 8), title="Generative models and encoders on the same examples"),
+        results_table(alike, "Generative models and encoders on the same examples", note=""),
         *([Text(missing, "warning")] if unanswered else []),
         Text(f"{NOTES['answers']} {NOTES['encoders']}", "note"),
     ]
 
 
-def results_table(results: Sequence[Mapping[str, Any]]) -> Table:
+def results_table(results: Sequence[Mapping[str, Any]], title: str = "", note: str = NOTES["answers"]) -> Table:
     """One row for each task, metric and model; encoders have no answers, so they leave those columns empty."""
-    rows = [row for result in results for row in _generative_rows(result)]
-    return Table(GENERATIVE_HEADS, rows, range(2, 8), note=NOTES["answers"])
-
-
-def _generative_rows(result: Mapping[str, Any]) -> list[list[str]]:
     rows = []
-    for place, metric in enumerate(paper_metrics(result)):
-        interval = result["intervals"].get(metric)
-        limits = "–" if interval is None else f"{interval[0]:.1f}\n{interval[1]:.1f}"
-        cost = _answer_cells(result) if place == 0 else ["", "", "", ""]
-        score = number(result["scores"].get(metric))
-        rows.append([f"{result['task']}\n{metric}", name_of(result), score, limits, *cost])
-    return rows
+    for result in results:
+        for place, metric in enumerate(paper_metrics(result)):
+            interval = result["intervals"].get(metric)
+            limits = "–" if interval is None else f"{interval[0]:.1f}\n{interval[1]:.1f}"
+            cost = _answer_cells(result) if place == 0 else ["", "", "", ""]
+            score = number(result["scores"].get(metric))
+            rows.append([f"{result['task']}\n{metric}", name_of(result), score, limits, *cost])
+    return Table(GENERATIVE_HEADS, rows, range(2, 8), title=title, note=note)
 
 
 def _answer_cells(result: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ The best settings have their own results, called ``best-of-search``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -107,16 +107,13 @@ def read_studies(run: Path) -> list[Study]:
 
 def search_table(studies: Sequence[Study], title: str = "") -> Table:
     """A row for each study: what was tried, and the best values."""
-    rows = [
-        [study["task"], study["model"], study["search"]["method"], f"{study['trials']} of {study['search']['size']}",
-         study["metric"], number(study["best"]["score"] if study["best"] else None), study["scored_on"],
-         _list_values(study["best"]["values"]) if study["best"] else "–", duration(study["seconds"])]
-        for study in studies
-    ]  # fmt: skip
+    rows = []
+    for study in studies:
+        best, search = study["best"] or {"score": None, "values": {}}, study["search"]
+        values = ", ".join(f"{HYPERPARAMETERS.get(key, key)} {_value(value)}" for key, value in best["values"].items())
+        rows.append([
+            study["task"], study["model"], search["method"], f"{study['trials']} of {search['size']}", study["metric"],
+            number(best["score"]), study["scored_on"], values or "–", duration(study["seconds"]),
+        ])  # fmt: skip
     heads = ["task", "model", "method", "trials", "metric", "best", "selected on", "values", "time"]
     return Table(heads, rows, numbers=(3, 5, 8), title=title)
-
-
-def _list_values(values: Mapping[str, Any]) -> str:
-    """``learning rate 3e-5, batch size 16``."""
-    return ", ".join(f"{HYPERPARAMETERS.get(name, name)} {_value(value)}" for name, value in values.items())

@@ -6,12 +6,10 @@ gives other numbers, so compare their order.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_dir
+from corpus.documents.atomic_files import atomic_dir
 from launch.console import PlainConsole, Table, number_table, print_json, print_table, set_up_console
 from launch.errors import LaunchError
 from launch.numbers import count, number, share
@@ -63,31 +61,13 @@ def measure_tokenizers(
     Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt
     """
     set_up_console()
-    from tokenizer.measuring.compare import name_files
+    from tokenizer.measuring.compare import compare, name_files
 
     named = {name: _read_texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
-    comparisons = compare_tokenizers([tokenizer, *(others or [])], named, gold or [])
+    comparisons = compare([tokenizer, *(others or [])], named, gold or [])
     if as_json:
         return print_json({"tokenizers": [asdict(comparison) for comparison in comparisons]})
     print_comparison(comparisons, PlainConsole())
-
-
-def compare_tokenizers(
-    tokenizers: Sequence[Path],
-    texts: Mapping[str, Iterable[str]],
-    golds: Sequence[Path] = (),
-    json_file: Path | None = None,
-) -> list[Comparison]:
-    """Measure tokenizer folders or vocab.txt files on named texts, which are read once; write all numbers as JSON."""
-    from tokenizer.measuring.compare import compare
-
-    if json_file is not None and not json_file.parent.is_dir():
-        raise LaunchError(f"{json_file}: the folder {json_file.parent} does not exist; create it first")
-    comparisons = compare(tokenizers, texts, golds)
-    if json_file is not None:
-        record = [asdict(comparison) for comparison in comparisons]
-        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", "utf-8")
-    return comparisons
 
 
 def comparison_tables(comparisons: Sequence[Comparison]) -> list[Table]:
@@ -208,19 +188,15 @@ def extend_tokenizer(
     corpus = _corpus_folder(texts)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise LaunchError(f"{out}: exists already; name a new folder with --out, or remove it")
-    try:
-        with atomic_dir(out) as folder:
-            base = _download(base, folder / "work" / "base")
-            read_base(base)  # rejects other kinds than WordPiece before text is read
-            if corpus is None:
-                corpus = folder / "work" / "corpus"
-                read = chain.from_iterable(map(_read_texts, texts))
-                documents = (Document("", "text", tuple(text.splitlines())) for text in read)
-                write_shard(corpus / "documents" / "shard-00000.parquet", documents)
-            record = extend_vocabulary(base, corpus, folder, pieces, workers=workers)
-    except BaseException:
-        shutil.rmtree(out.with_name(out.name + PARTIAL_SUFFIX), ignore_errors=True)
-        raise
+    with atomic_dir(out) as folder:
+        base = _download(base, folder / "work" / "base")
+        read_base(base)  # rejects other kinds than WordPiece before text is read
+        if corpus is None:
+            corpus = folder / "work" / "corpus"
+            read = chain.from_iterable(map(_read_texts, texts))
+            documents = (Document("", "text", tuple(text.splitlines())) for text in read)
+            write_shard(corpus / "documents" / "shard-00000.parquet", documents)
+        record = extend_vocabulary(base, corpus, folder, pieces, workers=workers)
     for table in extension_tables(record):
         print_table(table, PlainConsole())
 

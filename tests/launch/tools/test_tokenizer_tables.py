@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,14 +11,9 @@ from rich.console import Console
 
 from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, markdown_table
-from launch.errors import LaunchError
-from launch.tools.tokenizers import (
-    compare_tokenizers,
-    comparison_tables,
-    print_comparison,
-)
+from launch.tools.tokenizers import comparison_tables, print_comparison
 from tokenizer.measuring.boundaries import BoundaryScores
-from tokenizer.measuring.compare import Comparison, OnGold, OnText
+from tokenizer.measuring.compare import Comparison, OnGold, OnText, compare
 from tokenizer.measuring.statistics import TokenizerStatistics
 
 
@@ -117,20 +110,14 @@ def refuse_to_read() -> Iterator[str]:
     yield ""
 
 
-def test_a_missing_folder_is_refused_before_the_text_is_read() -> None:
-    with pytest.raises(LaunchError, match="the folder no/such does not exist"):
-        compare_tokenizers([], {"text": refuse_to_read()}, (), Path("no/such/all.json"))
-
-
 def test_a_gold_file_given_twice_is_refused_before_the_text_is_read(tmp_path: Path) -> None:
     (tmp_path / "dp.tsv").write_text("1\t나는\t나 는\tNP+JX\t0\tNP_SBJ\n", "utf-8")
     with pytest.raises(BadInput, match=r"dp\.tsv: this gold file is given twice"):
-        compare_tokenizers([], {"text": refuse_to_read()}, [tmp_path / "dp.tsv", tmp_path / "dp.tsv"])
+        compare([], {"text": refuse_to_read()}, [tmp_path / "dp.tsv", tmp_path / "dp.tsv"])
 
 
-def test_one_call_measures_and_writes_all_numbers(tmp_path: Path) -> None:
-    vocabulary, output = tmp_path / "small.txt", tmp_path / "all.json"
+def test_one_call_measures_all_numbers(tmp_path: Path) -> None:
+    vocabulary = tmp_path / "small.txt"
     vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n나\n##는\n책\n##을\n", "utf-8")
-    [found] = compare_tokenizers([vocabulary], {"text": ["나는 책을"]}, (), output)
-    assert json.loads(output.read_text("utf-8")) == json.loads(json.dumps([asdict(found)]))
+    [found] = compare([vocabulary], {"text": ["나는 책을"]})
     assert (found.whole.fit.fertility, found.whole.silver.f1) == (2.0, 1.0)
