@@ -24,7 +24,7 @@ from launch.recipe import Recipe
 from tests.source_graph import PACKAGES, ROOT, WHEEL, cycles, imports, source_files
 
 MAX_LINES = {
-    "corpus": 11_730,  # above the guide of 11,500: quality rules of raw text, the audit and clear messages of the stage
+    "corpus": 11_500,
     "tokenizer": 3_000,
     "pretrain": 8_000,
     "finetune": 21_760,  # above the guide of 21,000: building and checking benchmarks has 3,400
