@@ -20,6 +20,8 @@ from corpus.documents.errors import first_line
 from corpus.documents.model_files import quiet_transformers
 from launch.errors import LaunchError
 from launch.manifest import fingerprint, write_json
+from pretrain.pack.encode import EojeolEncoder
+from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, piece_ids, read_pieces
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -118,8 +120,6 @@ def _load(name: str, folder: Path) -> PreTrainedTokenizerBase:
 
 def _check_pieces(name: str, folder: Path, pieces: list[str]) -> None:
     """Without a tokenizer_class, transformers chooses by model type and may ignore the files."""
-    from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
-
     if any((folder / file).is_file() for file in (VOCABULARY_NAME, TOKENIZER_NAME)):
         listed = read_pieces(folder)
         if listed != pieces[: len(listed)]:
@@ -131,8 +131,6 @@ def _check_pieces(name: str, folder: Path, pieces: list[str]) -> None:
 
 def _clean_up(folder: Path, pieces: list[str], out: Path) -> None:
     """Remove loading options from the settings; keep vocab.txt for older readers if it lists every piece."""
-    from pretrain.pack.store import VOCABULARY_NAME, read_pieces
-
     settings = json.loads((out / "tokenizer_config.json").read_text("utf-8"))
     kept = {key: value for key, value in settings.items() if key not in ("is_local", "local_files_only")}
     write_json(out / "tokenizer_config.json", kept)
@@ -142,9 +140,6 @@ def _clean_up(folder: Path, pieces: list[str], out: Path) -> None:
 
 def _check_eojeols(name: str, loaded: PreTrainedTokenizerBase, out: Path) -> None:
     """Check that packing by eojeol gives the same pieces; byte-level BPE needs a leading space for the first word."""
-    from pretrain.pack.encode import EojeolEncoder
-    from pretrain.pack.store import piece_ids
-
     packed = piece_ids(EojeolEncoder(out).encode([PROBE]).marked).tolist()
     sentences = [loaded.encode(text, add_special_tokens=False) for text in (PROBE, f" {PROBE}")]
     if packed not in sentences:

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
+from finetune.score.results import find_trained
 from launch import manifest
 from launch.checks.estimate import show_plan, this_machine
 from launch.checks.preflight import find_problems, format_problems
@@ -22,6 +23,9 @@ from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, lock_stage
 from launch.pipeline import Stage, can_continue, head_of, stages_of
 from launch.recipe import Recipe, load_recipe
+from launch.report.results import Results, read_results
+from launch.report.scores import printed_table, systems_table
+from launch.report.trainings import read_studies, search_table
 
 log = logging.getLogger(__name__)
 
@@ -64,22 +68,20 @@ def conduct(
 def show_results(verb: str, run: Path) -> None:
     """Print the tables of a verb, and where its report or model is."""
     if verb == "search":
-        from launch.report.trainings import read_studies, search_table
-
         print_table(search_table(read_studies(run), "Search"), PlainConsole())
     if verb in ("run", "finetune", "search"):
-        from launch.report.results import read_results
-        from launch.report.scores import printed_table
-
         results = read_results(run)
         print_table(printed_table(results.scores), PlainConsole())
         if results.stale:
             PlainConsole().print(results.stale_note, soft_wrap=True)
     if verb == "embed":
+<<<<<<< HEAD
         from finetune.score.compare import find_trained
         from launch.report.results import Results
         from launch.report.scores import systems_table
 
+=======
+>>>>>>> bfe719a7 (README has 120 lines; light imports of commands are at the top of their modules)
         scores = [result for one in find_trained(run / "embed") for _, result in one.results]
         print_table(systems_table(Results(scores)), PlainConsole())
         PlainConsole().print(f"\nmodel: {run / 'embed' / 'model'}", soft_wrap=True)

@@ -19,6 +19,7 @@ from finetune.config import FRESH
 from launch import manifest
 from launch.adopt_tokenizer import adopt_tokenizer, checkpoint_files, extend_adopted
 from launch.errors import LaunchError
+from launch.executors.mapper import engine_cluster, engine_mapper
 from launch.manifest import Head, fingerprints
 from launch.recipe import OWN_MODEL, SEARCH_FOLDER, Recipe
 from launch.stage_inputs import (
@@ -70,7 +71,6 @@ def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from corpus import run as stage
     from corpus.decontamination.benchmarks import find_benchmarks
-    from launch.executors.mapper import engine_mapper
 
     names = [str(klue_folder(name, recipe, run)) for name in benchmark_names(recipe)]
     benchmarks = find_benchmarks(names) if names else []
@@ -83,7 +83,6 @@ def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     size = recipe.tokenizer.extend
     if recipe.pretrain.init_from is not None and not size:
         return adopt_tokenizer(recipe.pretrain, out)
-    from launch.executors.mapper import engine_mapper
     from tokenizer import run as stage
 
     mapper = engine_mapper(recipe.launch.for_stage("tokenizer"))
@@ -94,7 +93,6 @@ def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from launch.executors.mapper import engine_mapper
     from pretrain.pack import run as stage
 
     inputs = stage.PackInputs(corpus=run / "corpus", tokenizer=run / "tokenizer")
@@ -129,7 +127,6 @@ def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from finetune import run as stage
-    from launch.executors.mapper import engine_cluster
 
     cluster = engine_cluster(recipe.launch.for_stage("finetune"))
     return _finetune(recipe, run, partial(stage.run, out=out, workers=recipe.workers, cluster=cluster))

@@ -217,7 +217,8 @@ def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     failures = {home: failure for home in others if (failure := read_record(home / FAILED_NAME)) is not None}
     claims = [home / CLAIM_NAME for home in others if home not in failures and (home / CLAIM_NAME).is_file()]
     holders = [read_lock_holder(claim) for claim in claims]
-    running = Counter(holder.host if holder else "an unknown host" for holder in holders if not _has_ended(holder))
+    alive = [holder for holder in holders if holder is None or holder.lives is not False]
+    running = Counter(holder.host if holder else "an unknown host" for holder in alive)
     planned: list[Job] | None = None
     with suppress(ValidationError, BadInput):
         config = FinetuneConfig.model_validate(settings)
@@ -228,17 +229,13 @@ def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
         "done": done,
         "failed": len(failures),
         "running": dict(running),
-        "abandoned": sum(map(_has_ended, holders)),
+        "abandoned": len(holders) - len(alive),
         "left": None if planned is None else len(planned) - done,
         "failures": {
             str(home.relative_to(folder)): str(failure.get("failure", "no reason recorded"))
             for home, failure in failures.items()
         },
     }
-
-
-def _has_ended(holder: Any) -> bool:
-    return holder is not None and holder.lives is False
 
 
 def _is_done(job: Job, results: dict[Path, dict[str, Any]], folder: Path) -> bool:

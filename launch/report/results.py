@@ -18,8 +18,16 @@ from statistics import fmean, stdev, variance
 from typing import Any
 
 from corpus.documents.atomic_files import read_json_object
+from finetune.config import FRESH
 from finetune.data.custom_files import read_json_lines
+<<<<<<< HEAD
 from finetune.score.significance import Part, interval_around, variance_of
+=======
+from finetune.queue.fingerprint import digest
+from finetune.queue.jobs import RESULTS
+from finetune.score.intervals import Part, interval_around, variance_of
+from finetune.task_names import sort_key
+>>>>>>> bfe719a7 (README has 120 lines; light imports of commands are at the top of their modules)
 from launch.numbers import number
 from launch.recipe import OWN_MODEL
 
@@ -50,9 +58,6 @@ def read_scores(run: Path) -> list[Result]:
 
     Each result gets two more keys: its ``folder``, and ``errors``, its samples of wrong predictions (None without any).
     """
-    from finetune.queue.jobs import RESULTS
-    from finetune.task_names import sort_key
-
     results = []
     for path in sorted(path for pattern in RESULTS for path in (run / "finetune").glob(pattern)):
         errors = path.with_name("errors.json")
@@ -63,9 +68,6 @@ def read_scores(run: Path) -> list[Result]:
 
 def _is_stale(result: Result, run: Path) -> bool:
     """Whether the files of the encoder have changed since the training."""
-    from finetune.config import FRESH
-    from finetune.queue.fingerprint import digest
-
     name = result["model"].removeprefix(FRESH)
     fresh = FRESH if name != result["model"] else ""
     folder = run / name if name == OWN_MODEL else Path(name)

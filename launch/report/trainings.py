@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from finetune.task_names import sort_key
 from launch.numbers import count, duration, number
 from launch.recipe import SEARCH_FOLDER
 from launch.report.blocks import NOTES, Block, Section, Table, Text
@@ -99,8 +100,6 @@ def search_sections(run: Path) -> list[Section]:
 
 def read_studies(run: Path) -> list[Study]:
     """Every search of a run that has trials, tasks in the paper's order; its trials.jsonl has all of them."""
-    from finetune.task_names import sort_key
-
     studies = [read_json(path) for path in sorted((run / SEARCH_FOLDER).glob("*/*/best.json"))]
     return sorted((study for study in studies if study["trials"]), key=lambda study: sort_key(study["task"]))
 

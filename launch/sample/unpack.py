@@ -20,10 +20,10 @@ from typing import Any
 
 from corpus.documents.atomic_files import atomic_write, read_bytes
 from launch.errors import LaunchError
+from launch.recipe import SAMPLE
 
 HOME = Path(__file__).parent
 ARCHIVE_BYTES = 1 << 24  # unpacked, at most
-SAMPLE = "malmoi:sample"  # names the embedded files on the command line
 SOURCES = ("news", "encyclopedia", "reviews", "dialogue")
 
 

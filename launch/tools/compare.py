@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from finetune.task_names import full_name
 from launch.console import PlainConsole, print_json, print_table, set_up_console
 from launch.errors import LaunchError
 from launch.tools.score import find_run
@@ -44,7 +45,6 @@ def compare_results(
     """
     set_up_console()
     from finetune.score.compare import compare, pair_up
-    from finetune.task_names import full_name
     from launch.report.differences import FILES_OF_SAMPLE, table_of
 
     tasks = [name if "/" in name else full_name(name) for name in task or []]
@@ -112,7 +112,6 @@ def ensemble(
     """
     set_up_console()
     from finetune.ensemble.run import find_results, make_ensemble, plan_ensembles
-    from finetune.task_names import full_name
     from launch.report.results import Results
     from launch.report.scores import main_table, printed_table
 

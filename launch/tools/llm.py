@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from finetune.task_names import TASK_NAMES, full_name
 from launch.console import PlainConsole, Table, ToolsOrDefault, print_table, set_up_console
 from launch.errors import LaunchError, require
 
@@ -238,7 +239,6 @@ def export_lm_eval(
     """
     set_up_console()
     from finetune.generative.exports import export_lm_eval, lm_eval_command
-    from finetune.task_names import TASK_NAMES
 
     written = export_lm_eval(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
     typer.echo(f"{len(written)} tasks: {lm_eval_command(folder, written)}")
@@ -259,7 +259,6 @@ def export_kr_eval(
     """
     set_up_console()
     from finetune.generative import exports
-    from finetune.task_names import TASK_NAMES, full_name
 
     names = TASK_NAMES if tasks == ["all"] else dict.fromkeys(full_name(task) for task in tasks)
     exported = {name: exports.export_kr_eval(name, data, out, samples=samples, seed=SEED) for name in names}
@@ -308,7 +307,6 @@ def load_tasks(
     """The tasks with their examples, and the output folder; a recipe brings its own tasks, data and run folder."""
     from finetune.config import FinetuneConfig
     from finetune.generative.klue.run import load_prompted_task
-    from finetune.task_names import full_name
     from launch.recipe import load_recipe, shipped_recipes
     from launch.sample.unpack import find_klue
 

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
+from corpus.reading.files import file_format
 from launch.console import set_up_console
 from launch.tools.score import TaskName
 
@@ -68,7 +70,6 @@ def predict(
 
 def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: bool) -> None:
     """Predict all of a file, or of standard input, and write the results; how many there were goes to the user."""
-    from corpus.reading.files import file_format
     from finetune.inference.predict import format_lines
     from launch.pii.streams import open_output, print_note
 
@@ -95,7 +96,6 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
 def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
     """Results in order, as many lines at a time as have come, at most ``LINES_AT_ONCE``; an official file at once."""
     from corpus.documents.encoding import AUTO, decode_blocks
-    from corpus.reading.files import file_format
     from finetune.inference.predict import predict_official, predict_texts
     from launch.pii.streams import line_blocks, peek, source_blocks
 
@@ -131,8 +131,6 @@ def form_of(head: str, suffix: str) -> Form:
 
 def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
     """Whether a file of an own task, defined by ``own``, is one by its name, or a TSV whose first line names a text."""
-    from corpus.reading.files import file_format
-
     names = [own.get(key) for key in ("text", "question", "tokens")]
     named = {name for value in names if value for name in ([value] if isinstance(value, str) else value)}
     kind = file_format(path).kind
@@ -143,8 +141,6 @@ def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
 
 
 def _parsed(line: str) -> dict[str, Any]:
-    from corpus.documents.atomic_files import parse_json
-
     try:
         value = parse_json(line)
     except ValueError:
@@ -155,8 +151,6 @@ def _parsed(line: str) -> dict[str, Any]:
 @contextmanager
 def official_file(path: Path | None, blocks: Iterable[str], suffix: str) -> Iterator[Path]:
     """The file itself, or an unpacked copy of what finetune cannot unpack; messages name what the user gave."""
-    from corpus.reading.files import file_format
-
     if path is not None and file_format(path).packing in ("", ".gz", ".zst"):
         yield path
         return
@@ -172,7 +166,6 @@ def official_file(path: Path | None, blocks: Iterable[str], suffix: str) -> Iter
 
 def given_of(given: Line, form: Form, where: str, is_tsv: bool = False) -> Any:
     """What a line gives to the task: itself, its columns in a TSV, or its record. A task with one text keeps tabs."""
-    from corpus.documents.atomic_files import parse_json
     from launch.pii.streams import UNDECODABLE, explain_problem
 
     line = given.text

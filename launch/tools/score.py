@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from corpus.documents.escaping import escape_controls
+from finetune.task_names import SHORT_NAMES, TASK_NAMES
 from launch.console import print_json, set_up_console
 from launch.errors import LaunchError
 
@@ -21,15 +22,8 @@ if TYPE_CHECKING:
 model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
 
 
-def _task_names() -> list[str]:
-    from finetune.task_names import TASK_NAMES
-
-    return list(TASK_NAMES)
-
-
-TaskName = Annotated[
-    str, typer.Argument(help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=_task_names)
-]
+NAMES = {"autocompletion": lambda: list(TASK_NAMES)}
+TaskName = Annotated[str, typer.Argument(help="A name from `malmoi tasks`, such as klue-ner or ner.", **NAMES)]
 
 
 def score_predictions(
@@ -38,7 +32,7 @@ def score_predictions(
         typer.Argument(
             metavar="TASK|RUN",
             help="A name from `malmoi tasks`, or a run, whose results are all scored again.",
-            autocompletion=_task_names,
+            **NAMES,
         ),
     ],
     gold: Annotated[
@@ -64,7 +58,6 @@ def score_predictions(
     """
     from finetune.registry import find_task
     from finetune.score.scores import score_file
-    from finetune.task_names import SHORT_NAMES
 
     if gold is None and task in (*SHORT_NAMES, *SHORT_NAMES.values()):
         raise LaunchError(f"score {task}: no predictions; give a predictions file, or an official file and predictions")
