@@ -92,12 +92,12 @@ def map_on_cluster(
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     home = engine_home(work, units, folder)
-    numbers = range(len(units))
+    numbers = set(range(len(units)))
     if finished := finished_units(folder):
         log.info("%s: %d of %d were finished earlier", title, len(finished), len(units))
-    if missing := sorted(set(numbers) - finished):
+    if missing := sorted(numbers - finished):
         losses = EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
-        if missing := sorted(set(numbers) - finished_units(folder)):
+        if missing := sorted(numbers - finished_units(folder)):
             failures = [failure for failure in read_failures(home) if failure.number in missing]
             if for_user := next((failure for failure in failures if failure.is_for_user), None):
                 raise BadInput(for_user.message)

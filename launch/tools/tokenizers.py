@@ -32,19 +32,6 @@ if TYPE_CHECKING:
 FIT_HEADS = (
     "pieces\nper word", "words in\nseveral", "[UNK]\nper\npiece", "over\nHangul", "pieces\nper\ncharacter", "Rényi",
 )  # fmt: skip
-NOTES = (
-    "A word is an eojeol (text between spaces); a piece is a token, without [CLS] and [SEP].",
-    "Pieces per word: pieces over words (fertility). Words in several: share of words of two or more pieces.",
-    "[UNK] per piece: share of pieces that are [UNK]; in a BERT vocabulary one [UNK] replaces a whole BERT word. Over "
-    "Hangul: only those that replace text with a Hangul syllable or jamo.",
-    "Rényi: entropy of order 2.5 of the pieces that occur, divided by its maximum (Zouhar et al. 2023).",
-    "Usable: entries that are neither special nor unused slots. Never used, under five times: of the usable entries.",
-    "Boundaries: places inside words where a morpheme starts. F1 within words ignores those at punctuation and Han "
-    "characters. All kept: share of words with boundaries in which every boundary is also one of pieces. Crossing "
-    "pieces: share of pieces with a boundary inside. Words left out: their morphemes do not add up to the word.",
-    "±: half of a 95 % interval from 1,000 resamples of the sentences or lines, the same for all tokenizers. It does "
-    "not cover other kinds of text. The JSON has both ends.",
-)
 
 
 def measure_tokenizers(
@@ -163,7 +150,8 @@ def print_comparison(comparisons: Sequence[Comparison], console: Console) -> Non
     """Print all tables and notes on their columns."""
     for table in comparison_tables(comparisons):
         print_table(table, console)
-    console.print("\n".join(NOTES), style="dim", markup=False)
+    notes = Path(__file__).with_name("tokenizer_notes.txt").read_text("utf-8")
+    console.print(notes.rstrip(), style="dim", markup=False)
 
 
 def extend_tokenizer(
