@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
-from finetune.score.results import find_trained
+from finetune.score.compare import find_trained
 from launch import manifest
 from launch.checks.estimate import show_plan, this_machine
 from launch.checks.preflight import find_problems, format_problems
@@ -75,13 +75,6 @@ def show_results(verb: str, run: Path) -> None:
         if results.stale:
             PlainConsole().print(results.stale_note, soft_wrap=True)
     if verb == "embed":
-<<<<<<< HEAD
-        from finetune.score.compare import find_trained
-        from launch.report.results import Results
-        from launch.report.scores import systems_table
-
-=======
->>>>>>> bfe719a7 (README has 120 lines; light imports of commands are at the top of their modules)
         scores = [result for one in find_trained(run / "embed") for _, result in one.results]
         print_table(systems_table(Results(scores)), PlainConsole())
         PlainConsole().print(f"\nmodel: {run / 'embed' / 'model'}", soft_wrap=True)

@@ -20,14 +20,10 @@ from typing import Any
 from corpus.documents.atomic_files import read_json_object
 from finetune.config import FRESH
 from finetune.data.custom_files import read_json_lines
-<<<<<<< HEAD
-from finetune.score.significance import Part, interval_around, variance_of
-=======
 from finetune.queue.fingerprint import digest
 from finetune.queue.jobs import RESULTS
-from finetune.score.intervals import Part, interval_around, variance_of
+from finetune.score.significance import Part, interval_around, variance_of
 from finetune.task_names import sort_key
->>>>>>> bfe719a7 (README has 120 lines; light imports of commands are at the top of their modules)
 from launch.numbers import number
 from launch.recipe import OWN_MODEL
 
