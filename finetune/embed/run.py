@@ -68,7 +68,7 @@ MODEL_NAME, TRAINING_NAME, DATA_NAME = "model", "training.json", "data.json"
 NOT_TRAINING = {
     "seeds", "device", "evaluate", "distractors", "train", "max_pairs", "model", "negatives_by", "reranker",
 }  # fmt: skip
-STATIC_WIDTH, STATIC_RATE = 256, 1e-2
+STATIC_WIDTH, STATIC_RATE, STATIC_TOKENS = 256, 1e-2, 1024  # whole passages cost next to nothing
 Find = Callable[[Sequence[str], Sequence[str]], set[int]]
 
 
@@ -226,7 +226,8 @@ def score_trained(
 def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: Path) -> None:
     """The encoder without training, and vectors of tokens trained on the same pairs, unless they are there."""
     reranker = Reranker(config.reranker, config.device) if config.reranker else None
-    key = _digest(prepared.digest, digest(encoder), [part._asdict() for part in prepared.sets], config.max_tokens)
+    limits = (config.max_tokens, STATIC_TOKENS)
+    key = _digest(prepared.digest, digest(encoder), [part._asdict() for part in prepared.sets], limits)
     key = _digest(key, digest(config.reranker)) if config.reranker else key
     last = [out / part.name / STATIC / f"seed-{config.seeds[-1]}" / "scores.json" for part in prepared.sets]
     if all(_read(path).get("fingerprint") == key for path in last):
@@ -235,15 +236,15 @@ def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: 
     with one_thread():
         net, tokenizer = build_net(encoder, config.pooling)
         untrained = Embedder(net.to(device), tokenizer, config.max_tokens)
-        faster = config.model_copy(update={"lr": STATIC_RATE, "micro_batch": None})
+        faster = config.model_copy(update={"lr": STATIC_RATE, "micro_batch": None, "max_tokens": STATIC_TOKENS})
         seed_everything(config.seeds[0], "embed")
         texts = [text for item in prepared.items for text in item.texts]
-        static = EmbeddingNet(StaticEncoder(tokenizer, texts, config.max_tokens, STATIC_WIDTH), "mean")
+        static = EmbeddingNet(StaticEncoder(tokenizer, texts, STATIC_TOKENS, STATIC_WIDTH), "mean")
         folder = out / config.purpose / STATIC
         train(static.to(device), tokenizer, prepared.items, faster, config.seeds[0], folder)
         shutil.rmtree(folder, ignore_errors=True)
         encoders: dict[str, Encode] = {
-            UNTRAINED: untrained.encode, STATIC: Embedder(static, tokenizer, config.max_tokens).encode,
+            UNTRAINED: untrained.encode, STATIC: Embedder(static, tokenizer, STATIC_TOKENS).encode,
         }  # fmt: skip
         for part in prepared.sets:
             if part.kind == "ranking":
