@@ -201,6 +201,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 def _serve(connection: Connection, do: Callable[[Job], Outcome], prepare: Callable[[], None] | None) -> None:
     """The loop of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    logging.getLogger("finetune.data").setLevel(logging.ERROR)  # the parent has logged what it found in the same files
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
     if prepare is not None:

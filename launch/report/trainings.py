@@ -54,9 +54,10 @@ def hyperparameters(scores: Sequence[Result]) -> list[Block]:
 
 def _all_settings(result: Result) -> dict[str, Any]:
     """Hyperparameters and other settings of the recipe that differ from the defaults, nested ones as JSON."""
-    others = {k: v for k, v in result.get("recipe", {}).items() if k not in ("data", "overrides", "start")}
-    values = {**result["hyperparameters"], **others}
-    return {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in values.items()}
+    others = {k: v for k, v in result.get("recipe", {}).items() if k not in ("data", "overrides", "start", "own")}
+    custom = {"custom_task": result["recipe"]["own"]} if "own" in result.get("recipe", {}) else {}
+    values = {**result["hyperparameters"], **others, **custom}
+    return {k: json.dumps(v, ensure_ascii=False) if isinstance(v, dict | list) else v for k, v in values.items()}
 
 
 def _value(value: Any) -> str:

@@ -287,7 +287,7 @@ FIXED = [
     *scores.NUMBERS, *scores.GENERATIVE_HEADS, *trainings.HYPERPARAMETERS.values(), "gold ↓ predicted →",
     f"{NOTES['scores']} {NOTES['paper']}", f"{NOTES['answers']} {NOTES['encoders']}",
     *(NOTES[name].format("ynat", count=1, total=2, gains="ynat (accuracy +1)")
-      for name in NOTES.keys() - {"paper", "answers", "encoders"}),
+      for name in sorted(NOTES.keys() - {"paper", "answers", "encoders"})),
 ]  # fmt: skip
 
 
