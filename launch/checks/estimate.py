@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from corpus.documents.model_files import check_sizes
 from finetune.config import FRESH
 from finetune.queue.fingerprint import deciding, digest
 from finetune.queue.jobs import Job, plan, read_results
@@ -32,7 +33,7 @@ from launch.numbers import duration
 from launch.pipeline import Stage, is_done, trains_tokenizer
 from launch.recipe import SAMPLE, Recipe
 from launch.stage_inputs import finetune_models, raw_inputs
-from pretrain.config import PretrainConfig
+from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory
 from pretrain.metrics.device_speed import (
     CPU_FLOPS,
@@ -152,14 +153,17 @@ def with_local_sizes(recipe: Recipe) -> Recipe:
 
     from pretrain.model.families import sizes_of
 
+    name, extend = recipe.pretrain.init_from, recipe.tokenizer.extend
     try:
-        start = AutoConfig.from_pretrained(recipe.pretrain.init_from, local_files_only=True, trust_remote_code=False)
-        sizes = sizes_of(start)
-    except Exception:  # not here, or not of a family that can be trained, which the checks report
+        if Path(name).is_dir():
+            check_sizes(Path(name), name)
+        start = AutoConfig.from_pretrained(name, local_files_only=True, trust_remote_code=False)
+        model = ModelConfig.model_validate({**recipe.pretrain.model.model_dump(), **sizes_of(start)})
+    except Exception:  # not here, or not a model that can be trained, which the checks report
         return recipe
-    extend = recipe.tokenizer.extend if isinstance(recipe.tokenizer.extend, int) else 0
-    tokenizer = recipe.tokenizer.model_copy(update={"vocab_size": start.vocab_size + extend})
-    pretrain = recipe.pretrain.replaced("model", **sizes).model_copy(update={"init_from": None})
+    pieces = start.vocab_size + (extend if isinstance(extend, int) else 0)
+    tokenizer = recipe.tokenizer.model_copy(update={"vocab_size": pieces})
+    pretrain = recipe.pretrain.model_copy(update={"model": model, "init_from": None})
     return recipe.model_copy(update={"pretrain": pretrain, "tokenizer": tokenizer})
 
 

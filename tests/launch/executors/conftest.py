@@ -224,7 +224,7 @@ def build_and_pack(run: Path, shards: Path, map_units: MapUnits | None) -> dict[
     with pytest.MonkeyPatch.context() as patch:
         for name in (*sizes, "pretrain.pack.run.PORTION_BYTES"):
             patch.setattr(name, 1_000)
-        patch.setattr("launch.executors.mapper.engine_mapper", lambda config: map_units)
+        patch.setattr("launch.pipeline.engine_mapper", lambda config: map_units)
         for name, work in (("tokenizer", run_tokenizer), ("tokens", run_pack)):
             if not (run / name / "tokenizer.json").exists():  # a run skips finished stages, too
                 (run / name).mkdir(exist_ok=True)
