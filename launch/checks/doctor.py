@@ -29,7 +29,7 @@ INSTALL_TRAIN = "pip install 'malmoi[train]'"
 
 
 class Check(NamedTuple):
-    """One line: the checked thing, whether it is fine (None: information only), the finding, and how to repair it."""
+    """One line: the checked thing, whether it is fine (None: information only), the finding, the repair if it fails."""
 
     name: str
     is_ok: bool | None
@@ -45,7 +45,7 @@ def examine(as_json: bool = False) -> bool:
         mark, color = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}[check.is_ok]
         console.print(mark, style=color, end=" ")
         console.print(f"{check.name:<13} {check.finding}", soft_wrap=True)
-        checks.append(check)
+        checks.append(check._replace(repair="") if check.is_ok else check)
     is_ok = all(check.is_ok is not False for check in checks)
     has_gpu = any(check.name == "GPU" and check.is_ok for check in checks)
     console.print()
@@ -55,7 +55,7 @@ def examine(as_json: bool = False) -> bool:
     for line in lines:
         console.print(line, soft_wrap=True)
     for check in checks:
-        if check.repair and not check.is_ok:
+        if check.repair:
             console.print(f"  {check.name}: {check.repair}", style="yellow", soft_wrap=True)
     return is_ok
 

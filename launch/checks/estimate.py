@@ -260,7 +260,7 @@ class Jobs:
 
 def jobs_left(recipe: Recipe, run: Path, rate: float, has_gpus: bool) -> Jobs:
     """The jobs of the recipe; ``rate``: operations per second of one device."""
-    results = list(read_results(run / "finetune"))
+    recipe, results = with_local_sizes(recipe), list(read_results(run / "finetune"))
     jobs = {_identity(job): job for job in reversed(plan(recipe.finetune, finetune_models(recipe, run)))}
     planned_jobs = []
     for job in reversed(jobs.values()):
@@ -338,9 +338,7 @@ def show_plan(
         console.print("Nothing would stop this run.")
     tunes = verb != "search" and any(stage.name == "finetune" for stage in stages)  # a search's best is not known yet
     try:
-        tuning = (
-            jobs_left(with_local_sizes(recipe), run, machine.device_flops, machine.gpu is not None) if tunes else None
-        )
+        tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None) if tunes else None
     except USER_ERRORS:  # in a file of a custom task
         if not problems:
             raise
