@@ -39,10 +39,7 @@ MaxTokens = Annotated[
 ThinkingTokens = Annotated[
     int, typer.Option(min=0, help="Budget for the thoughts of a reasoning model before its answer.")
 ]
-ORDER_HELP = """\
-Contamination test (hf/ models only): compare the perplexity of the file order with N shuffled orders."""
 Method = Annotated[Literal["generation", "likelihood"], typer.Option(help=METHOD_HELP)]
-OrderCheck = Annotated[int | None, typer.Option(min=1, help=ORDER_HELP)]
 
 
 class TasksOrTools(ToolsOrDefault):
@@ -78,29 +75,19 @@ def ask_tasks(
     price_out: Annotated[float | None, typer.Option(min=0, help="Price of a million output tokens.")] = None,
     max_tokens: MaxTokens = None,
     thinking_tokens: ThinkingTokens = 0,
-    order_check: OrderCheck = None,
     runs: Annotated[Path, typer.Option(help="Directory for run outputs, if a recipe is given.")] = Path("runs"),
 ) -> None:
     """Ask a generative model the KLUE tasks."""
     set_up(model)
     from finetune.generative.client.ask import Client
-    from finetune.generative.client.models import require_hf
     from finetune.generative.klue.run import run
     from launch.report.scores import results_table
 
-    if order_check is not None:
-        require_hf(model, "--order-check")
     prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
     prompted_tasks, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
     client = Client(model, connections, attempts, method == "likelihood", thinking_tokens)
     results = run(prompted_tasks, client, folder, seed=seed, prices=prices, max_tokens=max_tokens)
     print_table(results_table(results), PlainConsole())
-    if order_check is not None:
-        from finetune.generative.client.likelihood import load_scorer
-        from finetune.generative.klue.run import check_order, order_table
-
-        scorer = load_scorer(model)
-        show(order_table([check_order(scorer, prompted, order_check) for prompted in prompted_tasks]))
     PlainConsole().print(f"results: {folder / 'finetune'}", soft_wrap=True)
 
 

@@ -91,12 +91,6 @@ class Scorer:
             log_p_BLV: Tensor = logits.float().log_softmax(-1).cpu()
         return log_p_BLV
 
-    def log_likelihood(self, text: str) -> tuple[float, int]:
-        """Log-likelihood of a text, and the number of predicted tokens."""
-        ids = [*self.prefix, *self.encode(text)]
-        log_p_LV = self._log_p([ids], 0)[0, :-1]
-        return float(log_p_LV.gather(1, torch.tensor(ids)[1:, None]).double().sum()), len(ids) - 1
-
 
 def load_scorer(name: str) -> Scorer:
     """The model of ``hf/FOLDER`` or ``hf/NAME``; ``BadInput`` if it is not a causal model."""

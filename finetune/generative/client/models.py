@@ -66,10 +66,12 @@ def local_folder(name: str) -> Path | None:
     return None
 
 
-def require_hf(name: str, option: str = "--method likelihood") -> None:
+def require_hf(name: str) -> None:
     """``BadInput`` for a provider that does not return probabilities of given texts."""
     if not name.startswith("hf/"):
-        raise BadInput(f"{option}: --model {name} does not return probabilities; use hf/FOLDER, or leave {option} out")
+        raise BadInput(
+            f"--method likelihood: --model {name} does not return probabilities; use hf/FOLDER, or leave --method out"
+        )
 
 
 def read_version(name: str) -> str:

@@ -169,43 +169,6 @@ def test_every_task_is_exported_and_brings_no_code(klue, tmp_path):
         assert len(rows) == 3 and all(row["text"].endswith("\n답:") for row in rows)
 
 
-def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
-    import torch
-
-    from finetune.generative.klue.run import check_order, order_table
-
-    prompted = load_prompted_task("ynat", klue, limit=40)
-    scorer = load_scorer(f"hf/{tiny}")
-    before = check_order(scorer, prompted, 19)
-    assert before["p"] > 0.05  # random weights know no order
-
-    whole = scorer.model
-
-    class OwnOrder:  # next tokens as in the file's order, with all other tokens behind
-        def parameters(self):
-            return whole.parameters()
-
-        def __call__(self, input_ids, **_):
-            from types import SimpleNamespace
-
-            logits = torch.zeros(1, input_ids.shape[1], 257)
-            for place in range(input_ids.shape[1] - 1):
-                known = tuple(input_ids[0, max(0, place - 40) : place + 2].tolist()) in seen
-                logits[0, place, input_ids[0, place + 1]] = 5.0 if known else 0.0
-            return SimpleNamespace(logits=logits)
-
-    from finetune.generative.klue.run import make_orders
-
-    seen = set()
-    for text in make_orders(prompted.prompt, prompted.data.scored, 1, 1, group=prompted.task.group)[0]:
-        ids = scorer.tokenizer.encode(text)
-        seen |= {tuple(ids[max(0, place - 40) : place + 2]) for place in range(len(ids))}
-    scorer.model = OwnOrder()
-    after = check_order(scorer, prompted, 19)
-    assert after["p"] == pytest.approx(1 / 20) and after["in_file_order"] < after["shuffled"]
-    assert order_table([after]).rows[0][0] == "ynat"
-
-
 @pytest.mark.slow
 def test_generation_by_the_hf_provider_sees_the_same_text_and_is_counted(tiny, klue, tmp_path):
     prompted = load_prompted_task("klue-nli", klue, limit=4)
