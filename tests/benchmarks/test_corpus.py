@@ -122,6 +122,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return {name: tmp_path / name for name in ("letters.jsonl", "gold", "pii.jsonl", "items.txt")}
 
 
+@pytest.mark.slow
 def test_a_run_prints_every_section_and_writes_its_figures(
     files: dict[str, Path],
     tmp_path: Path,

@@ -23,6 +23,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **o: compile_module(self, **o, backend="aot_eager"))
 
 
+@pytest.mark.slow
 def test_the_whole_bench_runs_on_a_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, in_this_process: None, no_compiler: None
 ) -> None:

@@ -162,18 +162,13 @@ def many_files(tmp_path: Path) -> list[Path]:
     return [write_jsonl(tmp_path / f"{name}.jsonl", story[at::2]) for at, name in enumerate("ab")]
 
 
-@pytest.mark.parametrize("has_quality_rules", [False, True])
 def test_bytes_do_not_depend_on_workers_or_batches(
-    tmp_path: Path,
-    clean: Callable[..., Any],
-    many_files: list[Path],
-    monkeypatch: pytest.MonkeyPatch,
-    has_quality_rules: bool,
+    tmp_path: Path, clean: Callable[..., Any], many_files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiz = tmp_path / "quiz.txt"
     quiz.write_text("오래된 도서관 앞에서 아이들이 책을 기다렸다.", "utf-8")
     settings = {"benchmarks": [quiz], "shard_documents": 100, "pii": {"repeatable": True}}
-    settings["quality"] = {"enabled": has_quality_rules}
+    settings["quality"] = {"enabled": True}
     clean(*many_files, out="one", **settings)
     clean(*many_files, out="two", workers=2, **settings)
     monkeypatch.setattr(cleaning, "BATCH_CHARS", 50)

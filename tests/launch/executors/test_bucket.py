@@ -13,6 +13,7 @@ from corpus.run import CorpusInputs
 from tests.launch.executors.conftest import run_corpus
 
 
+@pytest.mark.slow
 def test_the_corpus_stage_reads_a_bucket_as_it_reads_a_folder(bucket: str, texts: CorpusInputs, tmp_path: Path) -> None:
     names = ("가.jsonl", "나.txt", "다.jsonl.gz")
     for name in names:

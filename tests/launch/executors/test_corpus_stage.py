@@ -13,13 +13,7 @@ from corpus.run import CorpusInputs
 from launch.errors import LaunchError
 from tests.launch.executors.conftest import run_corpus, simulated_engine
 
-ENGINE = simulated_engine(tasks=4)
-
-
-def test_a_run_on_a_cluster_leaves_the_same_bytes(texts: CorpusInputs, tmp_path: Path) -> None:
-    counts, files = run_corpus(tmp_path / "embedded", texts)
-    assert counts["documents"] > 50 and any(name.startswith("documents/shard-00002") for name in files)
-    assert run_corpus(tmp_path / "engine", texts, map_units=ENGINE) == (counts, files)
+ENGINE = simulated_engine(tasks=2)
 
 
 def test_a_killed_task_of_the_stage_leaves_the_same_bytes_after_the_next_run(
@@ -32,4 +26,6 @@ def test_a_killed_task_of_the_stage_leaves_the_same_bytes_after_the_next_run(
         run_corpus(tmp_path / "engine", texts, map_units=deadly)
     assert list((tmp_path / "engine").glob(".work-*/clean/unit-?????"))
     resumed = run_corpus(tmp_path / "engine", texts, map_units=deadly)
-    assert resumed == run_corpus(tmp_path / "embedded", texts)
+    counts, files = run_corpus(tmp_path / "embedded", texts)
+    assert counts["documents"] > 50 and any(name.startswith("documents/shard-00002") for name in files)
+    assert resumed == (counts, files)

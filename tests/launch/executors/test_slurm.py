@@ -82,6 +82,7 @@ def test_a_job_array_gives_the_files_and_counts_of_the_embedded_map(
     assert len(list((tmp_path / "units").glob("engine-*/logs/*.out"))) == 3
 
 
+@pytest.mark.slow
 def test_a_job_array_with_a_killed_task_leaves_the_bytes_of_the_embedded_corpus_stage(
     toy: ModuleType, texts: CorpusInputs, tmp_path: Path
 ) -> None:
