@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,7 @@ def build_index(passages: Iterable[tuple[str, str]], out: Path, model: str | Non
         np.save(folder / OFFSETS_NAME, np.cumsum([0, *map(len, lines)])[:-1], allow_pickle=False)
         (folder / PASSAGES_NAME).write_bytes(b"".join(lines))
         Bm25.build([bigrams(text) for _, text in rows]).save(folder / BM25_NAME)
+        model = model and str(Path(model).absolute())  # so that the index is searched from any folder
         about = {"format": FORMAT, "passages": len(rows), "model": model, "width": width, "weight": weight or 0.0}
         (folder / INDEX_NAME).write_text(json.dumps(about, ensure_ascii=False) + "\n", "utf-8")
     return about
@@ -90,6 +92,7 @@ class Index:
 
     def search(self, query: str, count: int = 10) -> list[Hit]:
         """The best ``count`` passages, best first; passages without anything in common with the query are left out."""
+        query = normalize("NFC", query)
         scores_P = self._bm25.scores(bigrams(query))
         scores_P = scores_P / max(scores_P.max(), 1e-9)
         if self._vectors is not None and query.strip():

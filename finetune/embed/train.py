@@ -12,7 +12,8 @@ from __future__ import annotations
 import io
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,17 +54,36 @@ def draw_batches(items: Sequence[Item], lengths: Sequence[int], config: EmbedCon
     plain, graded = ([item for item in items if (item.score is None) == is_plain] for is_plain in (True, False))
     number = {item: i for i, item in enumerate(items)}
     forms = [[item for item in plain if len(item.texts) == count] for count in (2, 3, 4)]
+    size = config.batch_size
     for stage, groups, epochs in ((0, forms, config.epochs), (1, [graded], config.graded_epochs)):
         for _ in range(epochs):
             drawn = []
             for group in filter(None, groups):
                 rows = np.array([number[item] for item in group])
-                ordered = rows[order_by_length(np.array([lengths[i] for i in rows]), config.batch_size, rng)]
-                starts = range(0, len(ordered), config.batch_size)
-                drawn += [Batch(stage, tuple(ordered[i : i + config.batch_size].tolist())) for i in starts]
+                ordered = rows[order_by_length(np.array([lengths[i] for i in rows]), size, rng)].tolist()
+                parts: Iterable[list[int]] = (ordered[i : i + size] for i in range(0, len(ordered), size))
+                parts = parts if stage else _without_repeats(ordered, items, size)
+                drawn += [Batch(stage, tuple(part)) for part in parts]
             drawn = [batch for batch in drawn if len(batch.rows) > 1]  # a single pair has no negatives
             batches += [drawn[i] for i in rng.permutation(len(drawn))]
     return batches
+
+
+def _without_repeats(rows: Sequence[int], items: Sequence[Item], size: int) -> Iterator[list[int]]:
+    """Batches of rows in order; a row with a text of the open batch waits for the next one, because every text of a
+    batch is a wrong answer to the others: two questions about one passage."""
+    left = deque(rows)
+    while left:
+        batch, texts, waiting = list[int](), set[str](), list[int]()
+        while left and len(batch) < size:
+            row = left.popleft()
+            if texts.isdisjoint(items[row].texts):
+                batch.append(row)
+                texts.update(items[row].texts)
+            else:
+                waiting.append(row)
+        yield batch
+        left.extendleft(reversed(waiting))
 
 
 class Losses:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -39,8 +40,8 @@ def encode(
     from finetune.data.files import read_text
     from finetune.embed.embedder import load_embedder
 
-    lines = read_text(source).splitlines()
-    if not lines:
+    lines = [line.removesuffix("\r") for line in read_text(source).removesuffix("\n").split("\n")]
+    if not any(map(str.strip, lines)):
         raise BadInput(f"{source}: no text here; expected at least one line")
     vectors = load_embedder(model, device).encode(lines)
     with atomic_file(target) as temporary, temporary.open("wb") as file:
@@ -51,6 +52,7 @@ def encode(
 def index(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Folder to write; an older index is replaced.")],
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE…", help="Text files, or folders of document shards.")],
+    field: Annotated[str, typer.Option(help="Key or column of the text, in JSON lines and Parquet.")] = "text",
     model: Annotated[str | None, typer.Option(help="Embedding model. Default: BM25 alone.")] = None,
     weight: Annotated[
         float | None, typer.Option(min=0.0, help="Weight of its cosines. Default: what `malmoi embed` chose, often 0.")
@@ -69,7 +71,7 @@ def index(
         raise LaunchError(f"{folder}: exists and is no index; give another name")
     if weight is not None and model is None:
         raise LaunchError(f"--weight {weight}: of which vectors? add --model FOLDER")
-    about = build_index(passages_of(sources), folder, model, weight, device)
+    about = build_index(passages_of(sources, field), folder, model, weight, device)
     dense = f", cosines of {model} with weight {about['weight']}" if about["weight"] else ""
     typer.echo(f"{folder}: {about['passages']:,} passages, BM25 on character bigrams{dense}")
 
@@ -110,24 +112,24 @@ def search(
         typer.echo("nothing found")
 
 
-def passages_of(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Ids and passages of text files (all formats of ``corpus.inputs``) and of folders with document shards."""
+def passages_of(sources: Iterable[str], field: str = "text") -> Iterator[tuple[str, str]]:
+    """Ids and passages of folders with document shards, then of text files (all formats of ``corpus.inputs``)."""
     from corpus.documents.shards import read_documents, shard_paths
     from corpus.reading.inputs import find_inputs, plan_units
-    from corpus.reading.read import RejectedRecord, read_unit
+    from corpus.reading.read import NO_TEXT, RejectedRecord, read_unit
     from corpus.sentences.split import split_sentences
 
-    for source in sources:
-        if Path(source).is_dir() and any(Path(source).glob("shard-*.parquet")):
-            for shard in shard_paths(Path(source)):
-                for document in read_documents(shard):
-                    yield from join_sentences(document.id, document.sentences)
-            continue
-        for unit in plan_units(find_inputs([source], {}, "text"), feed=False):
-            for record in read_unit(unit, Counter()):
-                if isinstance(record, RejectedRecord):
-                    raise BadInput(f"{unit.input.name}, line {record.line}: {record.reason}; correct or remove it")
-                yield from join_sentences(record.id, split_sentences(record.text))
+    shards = {source: shard_paths(Path(source)) for source in sources if any(Path(source).glob("shard-*.parquet"))}
+    for shard in chain.from_iterable(shards.values()):
+        for document in read_documents(shard):
+            yield from join_sentences(document.id, document.sentences)
+    for unit in plan_units(find_inputs([s for s in sources if s not in shards], {}, field), feed=False):
+        for record in read_unit(unit, Counter()):
+            if isinstance(record, RejectedRecord):
+                problem = f"no text under {field!r}; name another key with --field, or" * (record.reason == NO_TEXT)
+                problem = problem or f"{record.reason.replace('_', ' ')};"
+                raise BadInput(f"{unit.input.path}, line {record.line}: {problem} correct or remove the line")
+            yield from join_sentences(record.id, split_sentences(record.text))
 
 
 def join_sentences(name: str, sentences: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from corpus.documents.errors import BadInput
 from finetune.embed import train as training
 from finetune.embed.config import EmbedConfig
-from finetune.embed.data import read_items
+from finetune.embed.data import Item, read_items
 from finetune.embed.embedder import build_net, load_embedder, tokenize
 from finetune.embed.run import EmbedInputs, prepare, run
 from finetune.examples import pad_inputs
@@ -112,6 +113,19 @@ def test_a_training_killed_twice_ends_with_the_same_weights(
     run(config, inputs, tmp_path / "killed")
     assert weights(tmp_path / "killed" / "model") == whole
     assert not list((tmp_path / "killed").rglob("checkpoint*"))
+
+
+def test_no_text_of_a_batch_is_a_wrong_answer_to_its_own_question(config: EmbedConfig) -> None:
+    asked = [Item("file", (f"질문 {i}", f"글 {i // 3}", f"글 {i // 3 + 1}")) for i in range(60)]
+    graded = [Item("file", ("가", f"나 {i}"), i / 60) for i in range(60)]
+    lengths = [10 + i // 3 for i in range(120)]  # questions about one passage are of one length
+    batches = training.draw_batches([*asked, *graded], lengths, config.model_copy(update={"batch_size": 16}), 1)
+    for batch in batches:
+        texts = [text for row in batch.rows for text in ([*asked, *graded][row]).texts]
+        assert batch.stage or len(texts) == len(set(texts))
+    first = [row for batch in batches for row in batch.rows if batch.stage == 0]
+    assert max(Counter(first).values()) == config.epochs and len(first) > 110  # a single row has no negatives
+    assert {len(batch.rows) for batch in batches if batch.stage} == {12, 16}
 
 
 def test_cached_losses_have_the_gradients_of_the_whole_batch(config: EmbedConfig, inputs: EmbedInputs) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -205,10 +206,14 @@ def test_graded_pairs_are_refused_for_search(config: EmbedConfig, inputs: EmbedI
         run(config.model_copy(update={"for": "search", "evaluate": config.evaluate}), inputs, tmp_path)
 
 
-def test_an_index_with_vectors_ranks_as_its_parts(searched: Path, tmp_path: Path) -> None:
+def test_an_index_with_vectors_ranks_as_its_parts(
+    searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [(f"t{i}", text) for i, text in enumerate(TEXTS)]
     build_index(rows, tmp_path / "plain")
-    build_index(rows, tmp_path / "dense", str(searched / "model"), 0.5, "cpu")
+    with monkeypatch.context() as patch:
+        patch.chdir(searched)
+        build_index(rows, tmp_path / "dense", "model", 0.5, "cpu")  # found from any folder
     plain, dense = (Index(tmp_path / name, "cpu").search("강릉 시장", 24) for name in ("plain", "dense"))
     assert plain[0].score == pytest.approx(1.0) and plain[0].text in TEXTS
     cosines = Index(tmp_path / "dense", "cpu")._cosines("강릉 시장")
@@ -220,7 +225,7 @@ def test_an_index_with_vectors_ranks_as_its_parts(searched: Path, tmp_path: Path
 def test_commands_encode_index_and_search(
     searched: Path, inputs: EmbedInputs, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "texts.txt").write_text("비가 온다\n\n눈이 온다\n", "utf-8")
+    (tmp_path / "texts.txt").write_text("비가\u2028 온다\x0c\r\n\n눈이 온다\n", "utf-8")  # three lines for every editor
     (tmp_path / "docs.jsonl").write_text(json.dumps({"id": "a", "text": "보리밥 맛집은 어디인가."}) + "\n", "utf-8")
     model, index = str(searched / "model"), str(tmp_path / "index")
     encoded = run_command(capfd, "embed", "encode", model, str(tmp_path / "texts.txt"), str(tmp_path / "v.npy"))
@@ -229,6 +234,23 @@ def test_commands_encode_index_and_search(
     found = run_command(capfd, "embed", "search", index, "보리밥", "--json", "--count", "2")
     assert json.loads(found.output.splitlines()[0])["text"] == "보리밥 맛집은 어디인가."
     assert run_command(capfd, "embed", "search", index, "ㅁㅁㅁ").output == "nothing found\n"
+    for query in (normalize("NFD", "보리밥"), " 보리밥은 ", "보리밥이요?"):
+        again = run_command(capfd, "embed", "search", index, query, "--json", "--count", "1")
+        assert json.loads(again.output)["text"] == "보리밥 맛집은 어디인가."
+
+
+def test_passages_are_named_by_unique_paths_and_read_from_any_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder, text in (("2024", "보리밥을 먹었다."), ("2025", "보리밥을 또 먹었다.")):
+        Path(folder).mkdir()
+        Path(folder, "일기.jsonl").write_text(json.dumps({"본문": text}) + "\n", "utf-8")
+    refused = run_command(capfd, "embed", "index", "index", "2024", "2025/일기.jsonl")
+    assert refused.code == 2 and "no text under 'text'; name another key with --field" in refused.errors
+    assert run_command(capfd, "embed", "index", "index", "2024", "2025/일기.jsonl", "--field=본문").code == 0
+    found = run_command(capfd, "embed", "search", "index", "보리밥", "--json").output.splitlines()
+    assert [json.loads(hit)["id"] for hit in found] == ["2024/일기.jsonl@0#1", "2025/일기.jsonl@0#1"]
 
 
 def test_the_server_answers_as_the_commands(searched: Path, tmp_path: Path) -> None:
