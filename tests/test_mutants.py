@@ -31,6 +31,13 @@ def test_code_is_changed_and_annotations_and_messages_are_not() -> None:
     ]
 
 
+def test_published_tables_and_what_only_a_gpu_executes_stay() -> None:
+    table = f"PEAKS = {list(range(21))}\n"
+    code = "if torch.cuda.is_available():\n    size = torch.cuda.device_count() + 1\n"
+    assert mutants_of("a.py", table + code) == []
+    assert len(mutants_of("a.py", f"PEAKS = {list(range(20))}\n")) == 20
+
+
 def test_sizes_of_batches_and_times_of_waiting_stay() -> None:
     code = """ROWS_AT_ONCE = 1 << 20
 POLL_SECONDS: float = 2.0

@@ -1,4 +1,4 @@
-"""Defaults and limits of all settings, as recorded: most are figures of the KLUE paper, and all change results.
+"""Defaults and limits of all settings and options, as recorded: most are figures of the KLUE paper, all change results.
 
 After a change on purpose: ``python -m tests.test_settings`` records them again.
 """
@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import typer.main
+
+from finetune.annotation.config import TASK_FORMS, Benchmark
+from launch.cli import app
 from launch.cluster.site import Site
 from launch.recipe import Recipe
 
@@ -32,11 +36,23 @@ def rules_of(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def recorded_lines() -> Iterator[str]:
-    for model in (Recipe, Site):
+    for model in (Recipe, Site, Benchmark):
         schema = model.model_json_schema()
         for section, part in ((model.__name__, schema), *sorted(schema.get("$defs", {}).items())):
             for name, setting in part.get("properties", {}).items():
                 yield f"{section}.{name} {json.dumps(rules_of(setting), ensure_ascii=False)}"
+    yield from (f"benchmark task {name} {json.dumps(form)}" for name, form in TASK_FORMS.items())
+    yield from _options(typer.main.get_command(app), "malmoi")
+
+
+def _options(command: Any, path: str) -> Iterator[str]:
+    """Names, defaults and limits of the options of a command and of those below it; not what the machine decides."""
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from _options(inner, f"{path} {name}")
+    for option in command.params:
+        default = None if option.name == "workers" else option.default
+        rules = [default, option.required, option.min, option.max]
+        yield f"{path} {option.name} {json.dumps(rules, ensure_ascii=False, default=str)}"
 
 
 def test_defaults_and_limits_are_those_recorded() -> None:

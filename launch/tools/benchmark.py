@@ -176,7 +176,7 @@ def write_benchmark_card(folder: Folder, as_json: AsJson = False) -> None:
     _show_counts("card", run_step(folder, "card", write_card), as_json)
 
 
-def _show_counts(title: str, counts: dict[str, Any], as_json: bool = False) -> None:
+def _show_counts(title: str, counts: dict[str, Any], as_json: bool) -> None:
     """Counts as a table; the parts of a section have its name in front."""
     if as_json:
         return print_json(counts)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus import assemble, clean, final_check, run
+from corpus.audit import Match
 from corpus.card.samples import Sample
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import SCHEMA, read_documents, shard_paths
@@ -282,3 +283,12 @@ def test_ids_that_contain_a_value_are_hidden(name: str) -> None:
     hider = DocumentHider(PiiHider("tag", b"secret"), b"salt")
     assert hider._has_pii(name)
     assert not hider._has_pii("article-2019-12-31-0042")
+
+
+def test_a_match_is_known_only_where_it_overlaps_a_replacement() -> None:
+    hider = DocumentHider(PiiHider("replace", b"secret"), b"salt")
+    known = {hider.fingerprint(PHONE)}
+    text = f"문의는 {PHONE}, 저녁에는 {OTHER_PHONE}로 주세요."
+    for value in (PHONE, PHONE[:8], OTHER_PHONE, "문의는", "주세요"):
+        at = text.index(value)
+        assert final_check._is_known(text, Match("TEL", at, at + len(value)), hider, known) is (value in PHONE)

@@ -139,6 +139,9 @@ def test_the_csv_has_every_score_in_full() -> None:
     assert len(rows) == sum(len(found["scores"]) for found in results)
     assert float(rows[0]["score"]) == results[0]["scores"]["macro_f1"]
     assert (rows[0]["settings"], rows[0]["chosen_by"]) == ("", "")
+    scored = [(found, metric) for found in results for metric in found["scores"]]
+    intervals = [found["intervals"].get(metric) or ("", "") for found, metric in scored]
+    assert [(row["lower_95"], row["upper_95"]) for row in rows] == [tuple(map(str, pair)) for pair in intervals]
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1"])

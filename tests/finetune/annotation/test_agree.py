@@ -15,9 +15,9 @@ from sklearn.metrics import cohen_kappa_score
 
 pytest.importorskip("krippendorff")
 
-from finetune.annotation.agree import agree, alpha, exclude, kappa
+from finetune.annotation.agree import agree, alpha, author_shares, exclude, kappa, summary
 from finetune.annotation.config import AgreeRules
-from finetune.annotation.folder import read_gold
+from finetune.annotation.folder import Vote, read_gold
 from finetune.annotation.take_in import READERS, take_in
 from tests.finetune.annotation.folders import add_votes, make_folder, topics
 
@@ -108,3 +108,17 @@ def test_a_worker_who_fails_the_pilot_is_excluded(tmp_path: Path) -> None:
     reasons = agree(benchmark, tmp_path)["excluded"]
     assert [*reasons.values()] == ["pilot 0.00 < 0.8"]
     assert not {"x", "y", "z"} & reasons.keys()  # ids are hashed
+
+
+def test_units_are_unanimous_or_have_a_majority_or_none(tmp_path: Path) -> None:
+    values = {"i0": ["a", "a", "a"], "i1": ["a", "a", "b"], "i2": ["a", "b"], "i3": ["a", "b", "c"]}
+    votes = {
+        item: [Vote(item, f"w{n}", value, "author" if n == 0 else "worker") for n, value in enumerate(given)]
+        for item, given in values.items()
+    }
+    found = summary("label", votes)
+    assert (found["unanimous"], found["majority"], found["no majority"]) == (25, 25, 50)
+    benchmark = make_folder(tmp_path, topics(4), task="tc", labels=["a", "b", "c"])
+    shares = author_shares(benchmark, votes)
+    assert shares is not None
+    assert (shares["gold = author"], shares["gold is not author"], shares["no gold"]) == (50, 0, 50)

@@ -151,3 +151,20 @@ def test_a_rule_that_cannot_settle_the_task_is_refused(tmp_path: Path) -> None:
 def make_and_return(folder: Path) -> Path:
     make_folder(folder, task="sts")
     return folder
+
+
+def test_inferred_gold_knows_workers_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aggregation = pytest.importorskip("crowdkit.aggregation")
+    frames = []
+
+    class Stub:
+        def fit_predict(self, frame: Any) -> Any:
+            frames.append(frame)
+            return frame.groupby("task")["label"].first()
+
+    monkeypatch.setattr(aggregation, "DawidSkene", Stub)
+    benchmark = make_folder(tmp_path, topics(2), task="tc", labels=["a", "b"], settle={"rule": "dawid-skene"})
+    rows = votes_for({"i0": ["a", "b"], "i1": ["a", "a"]})
+    add_votes(benchmark, tmp_path, [*rows, {"item": "i0", "worker": "", "value": "a", "role": "author"}])
+    settle(benchmark, tmp_path)
+    assert len(set(frames[0]["worker"])) == 3 and "author" in set(frames[0]["worker"])

@@ -65,6 +65,7 @@ def test_onnx_gives_the_same_vectors_and_its_card_the_loss_of_int8(
     card = (tmp_path / "8" / "README.md").read_text("utf-8")
     rows = [line.split(" | ") for line in card.splitlines() if line.startswith(("| torch", "| ONNX"))]
     assert rows[0][2] == rows[1][2] and float(rows[2][1]) < float(rows[1][1])
+    assert float(rows[0][1]) == pytest.approx(Path(folder, "model.safetensors").stat().st_size / 1e6, abs=0.06)
     assert (load_embedder(tmp_path / "8", "cpu").encode(TEXTS) * ours).sum(axis=1).min() > 0.98
 
 
@@ -126,6 +127,21 @@ def test_no_text_of_a_batch_is_a_wrong_answer_to_its_own_question(config: EmbedC
     first = [row for batch in batches for row in batch.rows if batch.stage == 0]
     assert max(Counter(first).values()) == config.epochs and len(first) > 110  # a single row has no negatives
     assert {len(batch.rows) for batch in batches if batch.stage} == {12, 16}
+
+
+@pytest.mark.parametrize(("purpose", "texts"), [("search", {3}), ("similarity", {2})])
+def test_only_search_looks_for_hard_negatives(
+    purpose: str, texts: set[int], config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path
+) -> None:
+    pairs = [{"query": f"{place} 기차", "passage": f"{place}에 가는 기차는 역에 있다."} for place in PLACES]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)), "utf-8")
+    (tmp_path / "asked.csv").write_text("query,passage,label\n고래,고래는 바다에 산다.,1\n", "utf-8")
+    (tmp_path / "scored.csv").write_text("sentence1,sentence2,score\n고래,상어,1\n", "utf-8")
+    name = "asked" if purpose == "search" else "scored"
+    files = {"train": (str(tmp_path / "pairs.jsonl"),), "evaluate": (str(tmp_path / f"{name}.csv"),), "max_pairs": 99}
+    changed = config.model_copy(update={"for": purpose, **files})
+    items = prepare(changed, inputs._replace(documents=None)).items
+    assert {len(item.texts) for item in items} == texts
 
 
 def test_cached_losses_have_the_gradients_of_the_whole_batch(config: EmbedConfig, inputs: EmbedInputs) -> None:

@@ -18,6 +18,7 @@ from corpus.documents.atomic_files import file_digest, with_digest
 from corpus.documents.errors import BadInput
 from launch.cluster.events import EVENTS_NAME, read_events, record_events
 from launch.cluster.run_state import last_checkpoint, read_run, read_training
+from launch.cluster.status import _progress
 from pretrain.checkpoint.find_checkpoint import LOOP_NAME, STATE_NAMES
 from tests.command import run_command
 
@@ -268,3 +269,15 @@ def test_status_writes_nothing_and_imports_no_torch(tmp_path: Path) -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.endswith("set()\n"), result.stdout + result.stderr
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("stage", "shown"), [("pretrain", "3/4 (75%)"), ("finetune", "1/2 jobs"), ("corpus", "units 5 of")]
+)
+def test_progress_is_that_of_the_current_stage(stage: str, shown: str) -> None:
+    progress = {"title": "units", "done": 5, "total": 9, "is_bytes": False, "seconds": 1.0, "seconds_left": None}
+    state = {
+        "stage": stage, "state": "running", "training": {"step": 3, "steps": 4}, "jobs": {"planned": 2, "done": 1},
+        "stages": {"corpus": {"progress": progress}},
+    }  # fmt: skip
+    assert (_progress(state) or "").startswith(shown)

@@ -15,9 +15,12 @@ from typer.testing import CliRunner
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
+from finetune.annotation.check.cells import check_texts
 from finetune.annotation.check.copies import are_within, check_sets, near_pairs
 from finetune.annotation.check.files import read_datasets
+from finetune.annotation.check.items import Item
 from finetune.annotation.check.models import confident_errors
+from finetune.annotation.check.records import read_record
 from finetune.annotation.check.run import check, check_items
 from launch.cli import app
 
@@ -234,3 +237,32 @@ def test_long_texts_that_are_not_searched_for_near_duplicates_are_reported(tmp_p
     (tmp_path / "dev.csv").write_text("\n".join(["id,text,label", *rows]), "utf-8")
     (found,) = check([tmp_path / "dev.csv"])["benchmarks"]
     assert found["facts"][0] == "Near duplicates: 2 items have a text over 400 letters, which must be equal."
+
+
+@pytest.mark.parametrize(("change", "problem"), [
+    ({}, None),
+    ({"annotations": [5, 5, 5, 5, 1]}, "the mean of the votes is 4.20"),
+    ({"annotations": [3, None, 3, "x", 3, 3, 3]}, None),  # no votes
+    ({"annotations": [0, 0, 5, 5, 5]}, "a standard deviation above 2"),
+    ({"annotations": [3, 3, 3, 3]}, "fewer than 5 votes"),
+    ({"label": 3.2}, "but real-label 3.00"),
+    ({"binary-label": 0}, "binary-label 0"),
+    ({"real-label": 5.1}, "not 0 to 5"),
+])  # fmt: skip
+def test_similarity_follows_from_the_votes(change: dict[str, Any], problem: str | None) -> None:
+    labels = {"label": 3.0, "real-label": 3.0, "binary-label": 1} | change
+    votes = labels.pop("annotations", [3, 3, 3, 3, 3])
+    record = {
+        "guid": "1",
+        "sentence1": "가",
+        "sentence2": "나",
+        "labels": labels,
+        "annotations": {"annotations": votes},
+    }
+    found = [text for _, text in read_record(record, "klue-sts", "dev").problems]
+    assert any(problem in text for text in found) if problem else not found
+
+
+def test_empty_texts_are_not_also_equal_texts() -> None:
+    item = Item("1", "dev", {"a": "", "b": " ", "c": "가"})
+    assert {finding.check for finding in check_texts([item])} == {"empty", "characters"}
