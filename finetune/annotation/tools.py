@@ -7,6 +7,8 @@ project, and ``user_state.json`` of each worker.
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +25,11 @@ from finetune.annotation.take_in import REPORTS, Import
 from finetune.data.custom_files import read_json_lines
 from finetune.data.files import read_json, read_text, write_json, write_json_lines
 
+log = logging.getLogger(__name__)
+
 Items = Mapping[str, Item]
 Answers = Iterator[tuple[str, Answer]]  # with the place for messages
+UNKNOWN = "unknown"  # status of a response
 FINISHED = "finished"  # a question that is the only trace of a text without spans in Argilla and Potato
 REPORT_PREFIX = "report:"  # doccano has one set of labels
 
@@ -107,11 +112,13 @@ def _controls(tag: str, name: str, target: str, part: str, values: Iterable[str]
 
 
 def read_label_studio(path: Path, items: Items) -> Answers:
-    """The JSON export: a list of tasks with their annotations."""
+    """The JSON export: a list of tasks with their annotations; the skipped ones are counted in the log."""
+    skipped = 0
     for task in read_json(path):
         name = task["data"]["id"]
         for annotation in task["annotations"]:
             if annotation.get("was_cancelled"):
+                skipped += 1
                 continue
             where, by = f"{path}, {name}", annotation.get("completed_by", "")
             worker = by.get("email") or by["id"] if isinstance(by, dict) else by
@@ -127,6 +134,8 @@ def read_label_studio(path: Path, items: Items) -> Answers:
                 else:
                     parts[source] = value["choices"]
             yield where, Answer(name, str(worker), next(iter(parts["choice"]), None), spans, boxes, parts["reports"])
+    if skipped:
+        log.warning("%s: annotations that workers skipped, which are no votes: %d", path, skipped)
 
 
 def write_doccano(benchmark: Benchmark, form: Form, items: Sequence[Item], folder: Path, guideline: str) -> None:
@@ -203,21 +212,42 @@ def _slug(form: Form, box: str) -> str:
 
 
 def read_argilla(path: Path, items: Items) -> Answers:
-    """``records.json`` of ``Dataset.to_disk``, or its folder."""
+    """``records.json`` of ``Dataset.to_disk``, or its folder; or the list of ``records.to_list(flatten=True)`` as JSON.
+
+    Only the second one says which responses were submitted; the others are counted in the log.
+    """
     folder = path if path.is_dir() else path.parent
     path = path / "records.json" if path.is_dir() else path
     settings = folder / ".argilla" / "settings.json"
     titles = {q["name"]: q["title"] for q in read_json(settings)["questions"]} if settings.is_file() else {}
+    counts = Counter[str]()
     for record in read_json(path):
         by_worker: dict[str, dict[str, Any]] = {}
-        for name, responses in record["responses"].items():
-            for response in responses:
-                by_worker.setdefault(response["user_id"], {})[name] = response["value"]
+        for name, worker, status, value in _responses(record):
+            counts[status] += 1
+            if status in ("submitted", UNKNOWN):
+                by_worker.setdefault(worker, {})[name] = value
         for worker, given in by_worker.items():
             spans = [(span["start"], span["end"], span["label"]) for span in given.get("spans") or ()]
             boxes = {titles.get(name, name): text for name, text in given.items() if name.startswith("text-")}
             reports = given.get("reports") or ()
             yield f"{path}, {record['id']}", Answer(record["id"], worker, given.get("choice"), spans, boxes, reports)
+    if unsubmitted := counts.total() - counts["submitted"] - counts[UNKNOWN]:
+        log.warning("%s: drafts and discarded responses, which are no votes: %d", path, unsubmitted)
+    if counts[UNKNOWN]:
+        log.warning(
+            "%s: no status in this export, so drafts count as votes; take in records.to_list(flatten=True)", path
+        )
+
+
+def _responses(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
+    """Question, worker, status and value of each response to a record."""
+    for name, responses in record.get("responses", {}).items():
+        yield from ((name, response["user_id"], UNKNOWN, response["value"]) for response in responses)
+    for key in (key for key in record if key.endswith(".responses")):
+        columns = (record[f"{key}.users"], record[f"{key}.status"], record[key])
+        for worker, status, value in zip(*columns, strict=True):
+            yield key.removesuffix(".responses"), worker, status or "draft", value
 
 
 def write_potato(benchmark: Benchmark, form: Form, items: Sequence[Item], folder: Path, guideline: str) -> None:

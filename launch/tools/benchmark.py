@@ -128,7 +128,7 @@ def show_agreement(folder: Folder, as_json: AsJson = False) -> None:
     cells = [[row, *(_cell(part.get(row)) for part in parts.values())] for row in rows]
     _show(number_table("agreement", ["", *parts], [row for row in cells if {*row[1:]} != {"–"}]))
     if result["author"]:
-        _show_counts("votes and authors (KLUE, Table 5), %", result["author"])
+        _show_counts("votes and authors (KLUE, Table 5), %", result["author"], as_json=False)
     heads = ["worker", "votes", "shared", "pearson", "alpha", "pilot"]
     workers = [[*map(_cell, w.values()), result["excluded"].get(w["worker"], "")] for w in result["workers"]]
     if workers:

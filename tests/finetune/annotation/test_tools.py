@@ -187,3 +187,45 @@ def test_rows_of_a_relation_have_marked_entities(tmp_path: Path) -> None:
     row = row_of(benchmark, item, read_gold(tmp_path)["r"])
     assert row["marked"] == "<subject:PER>이순신</subject>은 <object:LOC>조선</object>의 장군"
     assert row["label"] == "per:origin"
+
+
+def flat_argilla(rows: list[tuple[str, str | None, str]]) -> list[dict[str, Any]]:
+    """A record as ``records.to_list(flatten=True)`` of argilla 2.8 writes it: worker, status and label of responses."""
+    workers, statuses, labels = zip(*rows, strict=True)
+    key = "choice.responses"
+    return [
+        {"id": "i0", "status": "pending", "text": "글", key: labels, f"{key}.users": workers, f"{key}.status": statuses}
+    ]
+
+
+def nested_argilla(rows: list[tuple[str, str | None, str]]) -> list[dict[str, Any]]:
+    responses = [{"user_id": worker, "value": label} for worker, _, label in rows]
+    return [{"id": "i0", "status": "pending", "fields": {"text": "글"}, "responses": {"choice": responses}}]
+
+
+def label_studio_tasks(rows: list[tuple[str, str | None, str]]) -> list[dict[str, Any]]:
+    """A skipped annotation is cancelled; drafts have a list of their own."""
+    done, drafts = list[dict[str, Any]](), list[dict[str, Any]]()
+    for worker, status, label in rows:
+        result = [{"from_name": "choice", "to_name": "text", "type": "choices", "value": {"choices": [label]}}]
+        one = {"completed_by": {"id": 1, "email": worker}, "result": result, "was_cancelled": status == "discarded"}
+        (drafts if status in ("draft", None) else done).append(one)
+    return [{"id": 1, "data": {"id": "i0", "text": "글"}, "annotations": done, "drafts": drafts, "predictions": []}]
+
+
+RESPONSES = [("kim", "submitted", "a"), ("lee", "draft", "b"), ("park", "discarded", "b"), ("choi", None, "b")]
+
+
+@pytest.mark.parametrize(("tool", "write", "votes", "warning"), [
+    ("argilla", flat_argilla, ["a"], "drafts and discarded responses, which are no votes: 3"),
+    ("argilla", nested_argilla, ["a", "b", "b", "b"], "no status in this export, so drafts count as votes"),
+    ("label-studio", label_studio_tasks, ["a"], "annotations that workers skipped, which are no votes: 1"),
+])  # fmt: skip
+def test_only_submitted_answers_are_votes(
+    tool: str, write: Callable[..., Any], votes: list[str], warning: str, tmp_path: Path, caplog: Any
+) -> None:
+    benchmark = make_folder(tmp_path / "folder", topics(1), task="tc", labels=["a", "b"])
+    (tmp_path / "export.json").write_text(json.dumps(write(RESPONSES)), "utf-8")
+    take_in(benchmark, tmp_path / "folder", [tmp_path / "export.json"], reader_of(tool))
+    assert [vote.value for vote in read_votes(tmp_path / "folder")["i0"]] == votes
+    assert warning in caplog.text
