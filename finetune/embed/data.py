@@ -45,7 +45,7 @@ DRAWS = 42  # seed of all draws of data, so that trainings differ only in their 
 SHORTEST, LONGEST = 12, 300  # characters of a sentence that becomes one side of a pair
 REST = 3  # sentences after it
 PER_DOCUMENT = 2  # pairs of each kind
-PASSAGES_PER_DOCUMENT = 8
+PASSAGES_PER_DOCUMENT = 100
 MIN_PARAGRAPH = 40  # characters of the first paragraph below a title
 
 
@@ -174,7 +174,7 @@ def read_file(path: Path) -> list[Item]:
             for record, grade in zip(records, grades, strict=True)
         ]
     if kind == "title":
-        found = [(text_in(record, "title"), _first_paragraph(text_in(record, "text"))) for record in records]
+        found = [(text_in(record, "title"), first_paragraph(text_in(record, "text"))) for record in records]
         return [Item(path.name, pair) for pair in found if pair[1]]
     right = [record for record in records if _is_right(record)]
     return [Item(path.name, tuple(text_in(record, column) for column in columns)) for record in right]
@@ -203,7 +203,7 @@ def _number(record: Record, column: str) -> float:
     return number
 
 
-def _first_paragraph(text: str) -> str:
+def first_paragraph(text: str) -> str:
     return next((part.strip() for part in text.split("\n") if len(part.strip()) >= MIN_PARAGRAPH), "")
 
 

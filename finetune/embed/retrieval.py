@@ -135,8 +135,7 @@ def rank_trained(part: EvaluationSet, encoders: Mapping[str, Encode]) -> tuple[d
     return {system: rows_of_rankings(part, rank(part, scores)) for system, scores in found.items()}, weight
 
 
-def rank_baselines(part: EvaluationSet, encoders: Mapping[str, Encode]) -> dict[str, list[Row]]:
-    """Results of BM25 on words, bigrams and morphemes without function words, and of other encoders."""
-    found = {name: bm25_scores(part, tokens_of) for name, tokens_of in COUNTED.items()}
-    found |= {name: dense_scores(part, encode) for name, encode in encoders.items()}
-    return {system: rows_of_rankings(part, rank(part, scores)) for system, scores in found.items()}
+def rank_baselines(part: EvaluationSet, pieces: Callable[[str], list[str]]) -> dict[str, list[Row]]:
+    """Results of BM25 on words, ``pieces`` of the vocabulary, bigrams, and morphemes without function words."""
+    counted = {**COUNTED, "BM25 WordPiece": pieces}
+    return {name: rows_of_rankings(part, rank(part, bm25_scores(part, split))) for name, split in counted.items()}

@@ -65,10 +65,8 @@ from finetune.train.trainer import seed_everything
 log = logging.getLogger(__name__)
 
 MODEL_NAME, TRAINING_NAME, DATA_NAME = "model", "training.json", "data.json"
-NOT_TRAINING = {
-    "seeds", "device", "evaluate", "distractors", "train", "max_pairs", "model", "negatives_by", "reranker",
-}  # fmt: skip
-STATIC_WIDTH, STATIC_RATE, STATIC_TOKENS = 256, 1e-2, 1024  # whole passages cost next to nothing
+NOT_TRAINING = {"seeds", "device", "evaluate", "distractors", "train", "max_pairs", "model", "negatives_by", "reranker"}
+STATIC_WIDTH, STATIC_RATE, STATIC_TOKENS = 512, 3e-2, 1024  # whole passages cost next to nothing
 Find = Callable[[Sequence[str], Sequence[str]], set[int]]
 
 
@@ -92,6 +90,12 @@ class Prepared(NamedTuple):
     sets: list[EvaluationSet]
     counts: dict[str, Any]
     digest: str  # of the items
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts of the items and passages, in which the weight of a token is counted."""
+        passages = [text for part in self.sets for text in part.passages.values()]
+        return [*(text for item in self.items for text in item.texts), *passages]
 
 
 def run(config: EmbedConfig, inputs: EmbedInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
@@ -183,8 +187,9 @@ def _train(
     items = with_prompts(prepared.items, config)
     about = train(net, tokenizer, items, config, seed, checkpoint, precision=precision, parts=parts)
     embedder = Embedder(net, tokenizer, config.max_tokens, config.prompts)
+    name = Path(job.model).name if Path(job.model).is_dir() else job.model
     info = {
-        "format": 1, "for": config.purpose, "encoder": _shown(job.model), "seed": job.seed, "pooling": config.pooling,
+        "format": 1, "for": config.purpose, "encoder": name, "seed": job.seed, "pooling": config.pooling,
         "max_tokens": config.max_tokens, "data": prepared.counts, **about, "precision": precision,
         "settings": config.model_dump(mode="json", include={"batch_size", "epochs", "graded_epochs", "lr"}),
         "cpu_seconds": round(time.process_time() - began, 1), "versions": installed_versions(*PACKAGES),
@@ -226,9 +231,8 @@ def score_trained(
 def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: Path) -> None:
     """The encoder without training, and vectors of tokens trained on the same pairs, unless they are there."""
     reranker = Reranker(config.reranker, config.device) if config.reranker else None
-    limits = (config.max_tokens, STATIC_TOKENS)
-    key = _digest(prepared.digest, digest(encoder), [part._asdict() for part in prepared.sets], limits)
-    key = _digest(key, digest(config.reranker)) if config.reranker else key
+    sets, again = [part._asdict() for part in prepared.sets], digest(config.reranker) if config.reranker else ""
+    key = _digest(prepared.digest, digest(encoder), sets, again, config.max_tokens, STATIC_WIDTH, STATIC_RATE)
     last = [out / part.name / STATIC / f"seed-{config.seeds[-1]}" / "scores.json" for part in prepared.sets]
     if all(_read(path).get("fingerprint") == key for path in last):
         return
@@ -238,17 +242,17 @@ def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: 
         untrained = Embedder(net.to(device), tokenizer, config.max_tokens)
         faster = config.model_copy(update={"lr": STATIC_RATE, "micro_batch": None, "max_tokens": STATIC_TOKENS})
         seed_everything(config.seeds[0], "embed")
-        texts = [text for item in prepared.items for text in item.texts]
-        static = EmbeddingNet(StaticEncoder(tokenizer, texts, STATIC_TOKENS, STATIC_WIDTH), "mean")
+        static = EmbeddingNet(StaticEncoder(tokenizer, prepared.texts, STATIC_TOKENS, STATIC_WIDTH), "mean")
         folder = out / config.purpose / STATIC
         train(static.to(device), tokenizer, prepared.items, faster, config.seeds[0], folder)
         shutil.rmtree(folder, ignore_errors=True)
         encoders: dict[str, Encode] = {
-            UNTRAINED: untrained.encode, STATIC: Embedder(static, tokenizer, STATIC_TOKENS).encode,
+            STATIC: Embedder(static, tokenizer, STATIC_TOKENS).encode, UNTRAINED: untrained.encode,
         }  # fmt: skip
         for part in prepared.sets:
             if part.kind == "ranking":
-                found = rank_baselines(part, encoders) | (rank_again(part, reranker) if reranker else {})
+                found = rank_baselines(part, tokenizer.tokenize) | rank_trained(part, encoders)[0]
+                found |= rank_again(part, reranker) if reranker else {}
             else:
                 found = {name: rows_of_pairs(part, scores) for name, scores in pair_systems(part, encoders).items()}
             for system, rows in found.items():
@@ -277,11 +281,6 @@ def _line(scores: dict[str, Any]) -> str:
         value = result["scores"][metric]
         parts.append(f"{name} {metric} {'undefined' if value is None else f'{value:.2f}'}")
     return ", ".join(parts)
-
-
-def _shown(model: str) -> str:
-    """The name of an encoder for the card: a Hub name, or the name of a folder."""
-    return model if not Path(model).is_dir() else Path(model).name
 
 
 def _digest(*values: Any) -> str:

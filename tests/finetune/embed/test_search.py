@@ -15,16 +15,17 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score, ndcg_score
 
+from benchmarks.record_tables import RECORDS, read_record
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.embed.config import EmbedConfig
-from finetune.embed.data import EvaluationSet, Item, with_distractors
-from finetune.embed.embedder import load_embedder
+from finetune.embed.data import EvaluationSet, Item, read_evaluation_file, read_file, with_distractors
+from finetune.embed.embedder import StaticEncoder, build_net, load_embedder
 from finetune.embed.index import Index, build_index
 from finetune.embed.lexical import Bm25, tfidf_cosines
 from finetune.embed.reranker import CHOICES_NAME, Reranker, write_choices
 from finetune.embed.retrieval import WEIGHTS, choose_weight, combine, content_words, mine_negatives
-from finetune.embed.run import EmbedInputs, run
+from finetune.embed.run import EmbedInputs, Prepared, run
 from finetune.run import FinetuneInputs
 from finetune.run import run as train_tasks
 from finetune.score.baselines import bigrams
@@ -122,10 +123,39 @@ def searched(config: EmbedConfig, inputs: EmbedInputs, home: Path) -> Path:
 
 def test_every_table_of_search_has_bm25(searched: Path, config: EmbedConfig) -> None:
     systems = {path.parents[1].name: json.loads(path.read_text("utf-8")) for path in searched.rglob("scores.json")}
-    assert {"BM25-bigrams", "BM25-morphemes", "untrained", "static"} < systems.keys()
+    counted = {f"BM25-{name}" for name in ("words", "WordPiece", "bigrams", "morphemes")}
+    assert counted | {"untrained", "static", "static-with-BM25"} < systems.keys()
     assert all(found["distractors"] == 50 and found["headline"] == "ndcg@10" for found in systems.values())
-    both = next(found for name, found in systems.items() if name.endswith("with-BM25"))
-    assert both["scores"]["ndcg@10"] >= systems["BM25-bigrams"]["scores"]["ndcg@10"] - 1
+    for both in (found for name, found in systems.items() if name.endswith("with-BM25")):
+        assert both["scores"]["ndcg@10"] >= systems["BM25-bigrams"]["scores"]["ndcg@10"] - 1
+
+
+def test_static_vectors_weigh_tokens_by_their_number_in_the_passages(inputs: EmbedInputs) -> None:
+    _, tokenizer = build_net(inputs.encoder, "mean")
+    part = EvaluationSet("q", "ranking", ("1",), (["p0"],), ("?",), passages={f"p{i}": "강릉 시장" for i in range(9)})
+    texts = Prepared([Item("file", ("강릉 부산", "부산"))], [part], {}, "").texts
+    idf_V = StaticEncoder(tokenizer, texts, 64, 8).idf_V
+    common, rare = (idf_V[tokenizer(word, add_special_tokens=False)["input_ids"]].min() for word in ("강릉", "부산"))
+    assert common < rare
+
+
+def test_the_script_of_the_records_writes_its_three_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """README.md there: questions joined with passages, hidden titles, the other articles."""
+    readme = (RECORDS / "embed" / "README.md").read_text("utf-8")
+    guids = [guid for guid, _ in read_record(RECORDS / "embed" / "questions.csv").rows]
+    parts = [{"context": sentence(i, i, i) + f" {i}", "qas": [{"guid": guid}]} for i, guid in enumerate(guids)]
+    names = [f"{PLACES[i % 8]} {i}" for i in range(600)]
+    texts = [f"{name}에 관한 글이다. " * 20 + f"{i}쪽" for i, name in enumerate(names)]
+    articles = [{"title": f"{name} (글)", "text": text} for name, text in zip(names, texts, strict=True)]
+    (tmp_path / "mrc.json").write_text(json.dumps({"data": [{"paragraphs": parts}]}), "utf-8")
+    (tmp_path / "articles.jsonl").write_text("\n".join(map(json.dumps, articles)), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["", "mrc.json", "articles.jsonl"])
+    exec(readme.split("```python\n")[1].split("```")[0], {})
+    answers, hidden = (read_evaluation_file(tmp_path / name) for name in ("answers.csv", "hidden.csv"))
+    assert (len(answers.guids), len(hidden.guids)) == (200, 500)
+    assert not any(title in passage for title, passage in zip(hidden.firsts, hidden.passages.values(), strict=True))
+    assert len(read_file(tmp_path / "titles.jsonl")) == 100
 
 
 def test_prompts_and_short_vectors_are_those_of_sentence_transformers(searched: Path) -> None:
