@@ -40,6 +40,7 @@ MAX_PAIRS = 3  # RE pairs of one sentence, and of one pair of entities from the 
 UNFINISHED = "draw.partial"  # folder of the units of a draw that has not finished
 BATCH = 500  # items of a unit that a model reads
 RESERVE = 3  # candidates drawn for each item, where a model drops some
+PAIR_POOL = 20_000  # sentences among which STS pairs are matched; the first pairs are the most similar
 TO_ENGLISH = "다음 한국어 문장을 영어로 번역하세요. 번역문만 쓰세요.\n\n"
 TO_KOREAN = "다음 영어 문장을 한국어 존댓말로 번역하세요. 번역문만 쓰세요.\n\n"  # honorific, as in 3.2.1
 SIGNS = re.compile(r"[\W_]+")
@@ -112,7 +113,7 @@ def draw_from(
     translated = count // 2 if rules.translator and benchmark.task == "sts" else 0
     wanted = 2 * count - translated if benchmark.task == "sts" else count
     is_screened = bool(source.toxicity or (benchmark.form.spans and rules.tagger))
-    drawn = wanted * RESERVE if is_screened else wanted
+    drawn = wanted * RESERVE if is_screened else max(wanted, PAIR_POOL) if benchmark.task == "sts" else wanted
     items = once(unit / "drawn", partial(choose, benchmark, name, folder, drawn), drops)
     if is_screened:
         waiting, items = items, []
@@ -122,7 +123,8 @@ def draw_from(
                 items += once(unit / f"screened-{begin}", work, drops)
     if benchmark.task == "sts":
         trips = round_trips(benchmark, items[:translated], models, drops)
-        return trips + once(unit / "pairs", lambda _: pair_sentences(items[translated:wanted], benchmark.seed), drops)
+        pairs = once(unit / "pairs", lambda _: pair_sentences(items[translated:], benchmark.seed), drops)
+        return trips + pairs[: count - translated]
     if benchmark.task == "re":
         items = relation_pairs(benchmark, items, folder)
     blank = {} if benchmark.form.spans else dict.fromkeys(benchmark.form.texts[1:], "")

@@ -24,8 +24,8 @@ from finetune.data.files import write_json_lines
 from finetune.score.baselines import bigrams, naive_bayes
 
 BINS = 51  # scores of 0.0 to 5.0
-FOLDS = 5  # of the one-side filter
-MIN_COUNT = 2  # texts in which an n-gram must occur
+FOLDS, DIVISIONS = 5, 3  # of the one-side filter; single divisions into folds differ by a point
+MIN_COUNT, FEW = 2, 1_000  # texts in which an n-gram must occur; of fewer texts every n-gram counts
 SIMILAR_FROM = 3.0  # pairs of the least word overlap are preferred from here on, of the most below
 DATA = "data"
 Parts = dict[str, str]  # item to split; what is missing is train
@@ -234,27 +234,29 @@ def one_side_effect(
 def distances_from_uniform(texts: Sequence[str], labels: Sequence[str], groups: Sequence[str]) -> NDArray[np.float64]:
     """Cross entropy of each text's predicted label probabilities from uniform, in nats; log K if there is no cue.
 
-    Texts of one group are predicted by a model that was fitted to other groups.
+    Texts of one group are predicted by models that were fitted to other groups: the mean over ``DIVISIONS`` into folds.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline, make_union
+    from sklearn.pipeline import make_union
 
-    fold_N = np.array([int(order_key(0, group), 16) % FOLDS for group in groups])
-    distances_N = np.full(len(texts), np.log(len(set(labels))))
-    for fold in range(FOLDS):
-        seen, held = (np.flatnonzero(is_in).tolist() for is_in in (fold_N != fold, fold_N == fold))
-        if not held or len({labels[i] for i in seen}) < 2:
-            continue
-        features = make_union(
-            TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 3), min_df=MIN_COUNT, sublinear_tf=True),
-            TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2), min_df=MIN_COUNT, sublinear_tf=True),
-        )
-        model = make_pipeline(features, LogisticRegression(C=3.0, max_iter=60, tol=1e-3))
-        model.fit([texts[i] for i in seen], [labels[i] for i in seen])
-        shares_NK = np.clip(model.predict_proba([texts[i] for i in held]), 1e-9, 1)
-        distances_N[held] = -np.log(shares_NK).mean(axis=1)
-    return distances_N
+    shared = {"min_df": MIN_COUNT if len(texts) >= FEW else 1, "sublinear_tf": True}  # few may share no word at all
+    features = make_union(
+        TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 3), **shared),
+        TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2), **shared),
+    )
+    features_NF, label_N = features.fit_transform(texts).tocsr(), np.array(labels)
+    distances_DN = np.full((DIVISIONS, len(texts)), np.log(len(set(labels))))
+    for division in range(DIVISIONS):
+        fold_N = np.array([int(order_key(division, group), 16) % FOLDS for group in groups])
+        for fold in range(FOLDS):
+            is_held_N = fold_N == fold
+            if is_held_N.any() and len(set(label_N[~is_held_N].tolist())) > 1:
+                model = LogisticRegression(C=3.0, max_iter=100, tol=1e-3)
+                model.fit(features_NF[~is_held_N], label_N[~is_held_N])
+                shares_NK = np.clip(model.predict_proba(features_NF[is_held_N]), 1e-9, 1)
+                distances_DN[division, is_held_N] = -np.log(shares_NK).mean(axis=1)
+    return np.asarray(distances_DN.mean(axis=0))
 
 
 def entities_of(item: Item, gold: Gold) -> set[str]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -131,6 +132,17 @@ def test_sts_pairs_use_each_sentence_once(tmp_path: Path) -> None:
     texts = [text for item in items for text in item.texts.values()]
     assert len(items) == 50 and len(set(texts)) == 100
     assert all(item.about["pair"] == "greedy" for item in items)
+
+
+def test_a_few_sts_pairs_are_matched_among_all_sentences(tmp_path: Path) -> None:
+    rng = Random(1)
+    texts = ["".join(rng.choices("가나다라마바사아자차카타파하", k=30)) + " 좋았다." for _ in range(300)]
+    found = [Document(f"d{n}", "airbnb", (text, text.replace("좋았다", "좋습니다"))) for n, text in enumerate(texts)]
+    _, counts, items = drawn(
+        tmp_path, task="sts", sources={"airbnb": {"documents": source_of(tmp_path, found)}}, draw={"count": 5}
+    )
+    assert counts["items"] == 5
+    assert min(item.about["rouge"] for item in items) > 0.8  # among ten random sentences hardly any two are alike
 
 
 def test_sts_pairs_by_intent_and_topic(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.annotation.folder import GOLD, ITEMS, Gold, Item, write_records
-from finetune.annotation.split import level_caps, overlap, split
+from finetune.annotation.split import distances_from_uniform, level_caps, overlap, split
 from finetune.annotation.take_in import READERS, take_in
 from tests.finetune.annotation.folders import make_folder
 
@@ -167,3 +168,9 @@ def test_the_filter_lowers_another_one_side_model_on_klue_nli(shared: Callable[[
     accuracy = counts["one-side accuracy"]
     assert accuracy["held-out train"] - accuracy["dev"] >= 8
     assert (tmp_path / ITEMS).is_file()
+
+
+def test_a_few_texts_without_a_common_word_are_split() -> None:
+    texts = [chr(ord("가") + 28 * n) * 3 for n in range(12)]
+    distances = distances_from_uniform(texts, ["a", "b"] * 6, texts)
+    assert distances.shape == (12,) and (distances >= math.log(2) - 1e-9).all()
