@@ -119,16 +119,12 @@ def exclude(
         excluded[worst] = reason
 
 
-def _below(worker: Worker, rules: AgreeRules) -> Iterable[tuple[float, str]]:
-    """How far a worker is below each bound, the most negative first in order, with the reason."""
-    if worker.shared < rules.min_shared:
-        return
-    for name, value, bound in (
-        ("pearson", worker.pearson, rules.min_pearson),
-        ("alpha", worker.alpha, rules.min_alpha),
-    ):
-        if value is not None and value < bound:
-            yield value - bound, f"{name} {value:.3f} < {bound}"
+def _below(worker: Worker, rules: AgreeRules) -> list[tuple[float, str]]:
+    """How far a worker is below each bound, with the reason; nothing for one who shares too few votes."""
+    bounds = ("pearson", worker.pearson, rules.min_pearson), ("alpha", worker.alpha, rules.min_alpha)
+    known = [(name, value, bound) for name, value, bound in bounds if value is not None]
+    is_known = worker.shared >= rules.min_shared
+    return [(v - bound, f"{name} {v:.3f} < {bound}") for name, v, bound in known if is_known and v < bound]
 
 
 def compare(units: Units, has_scores: bool, pilot: Mapping[str, float]) -> list[Worker]:
