@@ -131,5 +131,5 @@ def test_a_kill_at_any_moment_loses_nothing_and_changes_nothing(
     monkeypatch.setattr(pool, "START", "fork")
     for moment in range(1, 2 * MOMENTS, 2):
         was_killed = disturb(undisturbed, tmp_path / f"{moment}", *KILLS[who], moment)
-        assert was_killed == (who != "one of two")
+        assert was_killed or who == "one of two"  # whose moment may be one of the command itself
         assert (tmp_path / f"{moment}.count").stat().st_size >= moment
