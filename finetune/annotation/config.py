@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from corpus.documents.errors import BadInput
 from corpus.documents.section import Section
 from finetune.custom_config import CustomKind
+from finetune.data.custom_files import nfc
 from finetune.data.files import read_text, validate
 
 FILE_NAME = "benchmark.yaml"
 TaskName = Literal["tc", "sts", "nli", "ner", "mrc", "re", "dp", "dst"]
 VoteKind = Literal["label", "score", "spans", "answer", "words", "state"]
 SplitMethod = Literal["random", "date", "bins", "one-side", "unseen-entities"]
+Label = Annotated[str, AfterValidator(nfc)]
 NLI_LABELS = ("entailment", "contradiction", "neutral")
 
 
@@ -124,7 +126,7 @@ class Benchmark(Section):
     seed: int = Field(1, ge=0, description="Seed of all steps.")
     licence: str = Field("", description="Licence of the benchmark, for the card.")
     guideline: str | None = Field(None, description="Markdown file with the guideline for workers.")
-    labels: tuple[str, ...] = Field((), description="Labels in order. Default for nli: the three of KLUE.")
+    labels: tuple[Label, ...] = Field((), description="Labels in order. Default for nli: the three of KLUE.")
     votes: int | None = Field(None, ge=1, description="Number of votes for each item. Default: the paper's.")
     sources: dict[str, Source] = Field({}, description="Source corpora by name.")
     draw: DrawRules = DrawRules()

@@ -134,7 +134,7 @@ def draw_from(
 def choose(benchmark: Benchmark, name: str, folder: Path, count: int, drops: Counter[str]) -> list[Item]:
     """At most ``count`` random candidates of a source: those with the smallest hashes; of equal texts the first."""
     known = dict[str, dict[str, Any]]()
-    for row in read_table(folder / benchmark.draw.metadata, ["id"]) if benchmark.draw.metadata else ():
+    for row in read_table(folder / benchmark.draw.metadata, ["id"], "rename one") if benchmark.draw.metadata else ():
         known[row.values["id"]] = {key: value for key, value in row.values.items() if key != "id"}
     first, limits, seen = benchmark.form.texts[0], lengths(benchmark), set[str]()
 
@@ -234,7 +234,7 @@ def pair_sentences(items: Sequence[Item], seed: int) -> list[Item]:
 def pairs_by_group(path: Path, benchmark: Benchmark) -> list[Item]:
     """STS pairs by metadata (PARAKQC): two texts of one intent, and two of different intents of one topic."""
     by_topic = defaultdict[str, dict[str, list[str]]](lambda: defaultdict(list))
-    for record in read_table(path, ["text", "intent", "topic"]):
+    for record in read_table(path, ["text", "intent", "topic"], "rename them"):
         by_topic[record.values["topic"]][record.values["intent"]].append(record.values["text"])
     pairs = list[tuple[str, str, str]]()
     for topic, intents in sorted(by_topic.items()):
@@ -295,7 +295,7 @@ def relation_pairs(benchmark: Benchmark, items: Sequence[Item], folder: Path) ->
     """Pairs of a subject and an object: those of a triple list with an upper bound, and uniform ones (3.5.1)."""
     known = Counter[tuple[str, str]]()
     if benchmark.draw.triples is not None:
-        rows = read_table(folder / benchmark.draw.triples, ["subject", "object"])
+        rows = read_table(folder / benchmark.draw.triples, ["subject", "object"], "rename them")
         known.update(dict.fromkeys(((r.values["subject"], r.values["object"]) for r in rows), MAX_PAIRS))
     pairs = list[Item]()
     for item in items:

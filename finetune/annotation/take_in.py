@@ -27,7 +27,7 @@ from finetune.annotation.folder import (
     read_votes,
     write_records,
 )
-from finetune.data.custom_files import Record, read_lines, read_table
+from finetune.data.custom_files import Record, nfc, read_lines, read_table
 from finetune.data.files import read_json
 
 REPORTS = (*ETHICS, "translation", "undecided")
@@ -60,8 +60,10 @@ def take_in(benchmark: Benchmark, folder: Path, files: Sequence[Path], read: Rea
             if found.gold is not None and found.item is not None:
                 gold[found.item.id] = Gold(found.item.id, found.gold, len(found.votes))
             for vote in found.votes:
+                # in NFC, since file names of some systems, which may be workers, are decomposed
+                vote = Vote(vote.item, names.hash(nfc(vote.worker)), nfc(vote.value), vote.role, vote.reports)
                 check_vote(benchmark, items, vote, found.where)
-                new.append(Vote(vote.item, names.hash(vote.worker), vote.value, vote.role, vote.reports))
+                new.append(vote)
     if not new:
         raise BadInput(f"{files[0]}: no annotations in it; export the finished items with their annotations")
     merged, replaced = merge_votes(votes, new)
@@ -113,9 +115,9 @@ def check_vote(benchmark: Benchmark, items: Mapping[str, Item], vote: Vote, wher
         raise BadInput(f"{where}: role {vote.role!r}; expected {', '.join(ROLES)}")
     if unknown := [report for report in vote.reports if report not in REPORTS]:
         raise BadInput(f"{where}: report {unknown[0]!r}; expected {', '.join(REPORTS)}")
-    if vote.value is None and vote.reports:
-        return
-    if problem := value_problem(benchmark, items[vote.item], vote.value):
+    if vote.value is None and not vote.reports:
+        raise BadInput(f"{where}: no value; leave the vote out, or give a report such as undecided")
+    if vote.value is not None and (problem := value_problem(benchmark, items[vote.item], vote.value)):
         raise BadInput(f"{where}: {problem}")
 
 
@@ -148,7 +150,7 @@ def _is_span(span: Any, length: int) -> bool:
 
 def read_vote_table(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> Iterator[Import]:
     """CSV, TSV or JSON lines with the columns item, worker, value and optionally role and reports."""
-    for record in read_table(path, ["item", "worker", "value"]):
+    for record in read_table(path, ["item", "worker", "value"], "rename them"):
         row, value = record.values, record.values["value"]
         reports = row.get("reports") or ()
         reports = tuple(reports.replace(",", " ").split()) if isinstance(reports, str) else tuple(reports)

@@ -93,8 +93,8 @@ def squeeze(text: str) -> str:
     return "".join(text.split())
 
 
-def read_table(path: Path, needed: Sequence[str]) -> list[Record]:
-    """The rows of a table; ``BadInput`` if a row lacks one of the columns ``needed``."""
+def read_table(path: Path, needed: Sequence[str], advice: str = "") -> list[Record]:
+    """The rows of a table; ``BadInput`` with ``advice`` if a row lacks one of the columns ``needed``."""
     kind = kind_of_file(path)
     if kind not in TABLES:
         raise BadInput(f"{path}: expected a file named {', '.join(TABLES)}, plain or .gz or .zst; rename or convert it")
@@ -103,7 +103,7 @@ def read_table(path: Path, needed: Sequence[str]) -> list[Record]:
         raise BadInput(f"{path}: no rows in it")
     for record in records:
         if missing := [name for name in needed if name not in record.values]:
-            raise BadInput(f"{record.where}: {missing_columns(record, missing)}")
+            raise BadInput(f"{record.where}: {missing_columns(record, missing, advice)}")
     return records
 
 
@@ -159,14 +159,12 @@ def find_columns(records: Sequence[Record], path: Path, *, is_guess: bool = Fals
     return CustomColumns(kind="similarity" if is_score else "pair", text=pair, label=gold, guid=guid)
 
 
-def missing_columns(record: Record, missing: Sequence[str]) -> str:
+def missing_columns(record: Record, missing: Sequence[str], advice: str = "") -> str:
     """Which columns are missing, which there are, and what to do."""
     names = list(record.values)
     shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-    return (
-        f"no column {' and '.join(repr(name) for name in missing)}; there are {shown}; name the right ones in "
-        "finetune.custom"
-    )
+    advice = advice or "name the right ones in finetune.custom"
+    return f"no column {' and '.join(repr(name) for name in missing)}; there are {shown}; {advice}"
 
 
 def unlabelled(path: Path, definition: Mapping[str, Any] | None) -> BadInput:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_worker_ids_are_hashed_with_a_private_key(tmp_path: Path) -> None:
         ({"item": "i0", "value": "z"}, "label 'z'; expected a, b"),
         ({"item": "i0", "value": "a", "role": "boss"}, "role 'boss'"),
         ({"item": "i0", "value": "", "reports": "rude"}, "report 'rude'"),
-        ({"item": "i0", "value": ""}, "label None"),
+        ({"item": "i0", "value": ""}, "no value; leave the vote out, or give a report"),
     ],
 )
 def test_a_value_that_cannot_be_is_named_with_its_line(tmp_path: Path, row: dict[str, str], words: str) -> None:
@@ -85,3 +86,21 @@ def test_states_of_two_workers_are_votes_for_the_same_turn(tmp_path: Path) -> No
         file.write_text(json.dumps([{"guid": "d1", "dialogue": turns}]), "utf-8")
     take_in(benchmark, tmp_path / "b", files, READERS["wos"])
     assert [vote.value for vote in read_votes(tmp_path / "b")["d1-0"]] == [{"택시-종류": "2-30번"}] * 2
+
+
+def test_decomposed_labels_and_names_are_the_composed_ones(tmp_path: Path) -> None:
+    labels = ["정치", normalize("NFD", "경제")]
+    benchmark = make_folder(tmp_path, topics(2), task="tc", labels=labels)
+    for form in ("NFC", "NFD"):
+        row = "item,worker,value\ni0,김하늘,정치\ni1,김하늘,경제\n"
+        (tmp_path / "votes.csv").write_text(normalize(form, row), "utf-8")
+        take_in(benchmark, tmp_path, [tmp_path / "votes.csv"], READERS["votes"])
+    votes = read_votes(tmp_path)
+    assert [[vote.value for vote in votes[item]] for item in ("i0", "i1")] == [["정치"], ["경제"]]
+
+
+def test_other_names_of_columns_are_named_with_what_to_do(tmp_path: Path) -> None:
+    benchmark = make_folder(tmp_path, topics(1), task="tc", labels=["a"])
+    (tmp_path / "votes.csv").write_text("항목,작업자,값\ni0,김,a\n", "utf-8")
+    with pytest.raises(BadInput, match=r"there are 항목, 작업자, 값; rename them$"):
+        take_in(benchmark, tmp_path, [tmp_path / "votes.csv"], READERS["votes"])
