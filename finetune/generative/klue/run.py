@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,9 +44,6 @@ from finetune.score.scores import defined_tables, find_errors, installed_version
 from finetune.task import Task
 from finetune.task_names import full_name
 from finetune.tasks.ner.task import find_entities
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
