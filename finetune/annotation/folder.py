@@ -13,19 +13,22 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field
 
 from corpus.documents.atomic_files import atomic_file
 from corpus.documents.errors import BadInput
 from finetune.annotation.config import FILE_NAME, Benchmark, load_benchmark
 from finetune.data.custom_files import read_json_lines
-from finetune.data.files import write_json, write_json_lines
+from finetune.data.files import validate, write_json, write_json_lines
 
 ITEMS, VOTES, GOLD, DROPPED = "items.jsonl", "votes.jsonl", "gold.jsonl", "dropped.jsonl"
 EXCLUDED, KEY = "excluded.json", "worker-key"
 SPLITS = ("train", "dev", "test")
 ETHICS = ("hate", "bias", "pii")  # what workers report (6.2)
 Span = tuple[int, int, str]
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Item:
 
     id: str
     source: str
-    texts: Mapping[str, str]
+    texts: Annotated[Mapping[str, str], Field(min_length=1)]
     spans: tuple[Span, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -73,10 +76,7 @@ class Gold:
 
 def read_items(folder: Path) -> list[Item]:
     """The items of a folder in order; ``BadInput`` if there are none or an id occurs twice."""
-    items = [
-        Item(r["id"], r["source"], r["texts"], tuple((s, e, label) for s, e, label in r.get("spans", ())), r["about"])
-        for r in _read(folder / ITEMS, ("id", "source", "texts", "about"), "`malmoi benchmark draw` or take-in")
-    ]
+    items = list(_read(folder / ITEMS, Item, "`malmoi benchmark draw` or take-in"))
     if len({item.id for item in items}) < len(items):
         twice = next(name for name, count in Counter(item.id for item in items).items() if count > 1)
         raise BadInput(f"{folder / ITEMS}: two items have the id {twice}; remove one")
@@ -86,16 +86,14 @@ def read_items(folder: Path) -> list[Item]:
 def read_votes(folder: Path) -> dict[str, list[Vote]]:
     """Votes by item, in the order of their file."""
     votes = defaultdict[str, list[Vote]](list)
-    for r in _read(folder / VOTES, ("item", "worker", "value"), "`malmoi benchmark take-in`"):
-        reports = tuple(r.get("reports", ()))
-        votes[r["item"]].append(Vote(r["item"], r["worker"], r["value"], r.get("role", "worker"), reports))
+    for vote in _read(folder / VOTES, Vote, "`malmoi benchmark take-in`"):
+        votes[vote.item].append(vote)
     return votes
 
 
 def read_gold(folder: Path) -> dict[str, Gold]:
     """Gold by item."""
-    rows = _read(folder / GOLD, ("item", "value", "votes"), "`malmoi benchmark settle`")
-    return {r["item"]: Gold(r["item"], r["value"], r["votes"]) for r in rows}
+    return {gold.item: gold for gold in _read(folder / GOLD, Gold, "`malmoi benchmark settle`")}
 
 
 def read_kept_votes(folder: Path) -> dict[str, list[Vote]]:
@@ -122,13 +120,11 @@ def read_excluded(folder: Path) -> dict[str, str]:
     return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
-def _read(path: Path, needed: Sequence[str], step: str) -> Iterator[Mapping[str, Any]]:
+def _read(path: Path, kind: type[Row], step: str) -> Iterator[Row]:
     if not path.is_file():
         raise BadInput(f"{path}: no such file; run {step} first")
     for record in read_json_lines(path):
-        if missing := [name for name in needed if name not in record.values]:
-            raise BadInput(f"{record.where}: no {', '.join(missing)}; run {step} again")
-        yield record.values
+        yield validate(kind, record.values, record.where)
 
 
 def write_records(path: Path, records: Iterable[Item | Vote | Gold]) -> int:

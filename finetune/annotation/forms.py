@@ -14,7 +14,7 @@ from corpus.documents.errors import BadInput
 from finetune.annotation.config import Benchmark
 from finetune.annotation.folder import Item, Span, Vote
 from finetune.annotation.split import mark_entities
-from finetune.annotation.take_in import REPORTS, Import
+from finetune.annotation.take_in import REPORTS, Import, item_of
 
 SCORES = tuple(map(str, range(6)))
 ANSWER = "answer"  # label of a span that answers a question
@@ -81,9 +81,7 @@ def form_of(benchmark: Benchmark, *, is_writing: bool) -> Form:
 
 def to_import(benchmark: Benchmark, items: Mapping[str, Item], answer: Answer, where: str) -> list[Import]:
     """The votes of an answer, with the items that it writes."""
-    if answer.item not in items:
-        raise BadInput(f"{where}: no item {answer.item!r} in items.jsonl; take in the file where it was handed out")
-    item, reports = items[answer.item], tuple(name for name in REPORTS if name in answer.reports)
+    item, reports = item_of(items, answer.item, where), tuple(name for name in REPORTS if name in answer.reports)
     if reports or not is_blank(item):
         value = None if is_blank(item) else _value(benchmark, answer)
         is_open = value is None and not reports

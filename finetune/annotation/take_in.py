@@ -27,7 +27,7 @@ from finetune.annotation.folder import (
     read_votes,
     write_records,
 )
-from finetune.data.custom_files import Record, nfc, read_lines, read_table
+from finetune.data.custom_files import Record, nfc, read_lines, read_table, text_in
 from finetune.data.files import read_json
 
 REPORTS = (*ETHICS, "translation", "undecided")
@@ -54,7 +54,7 @@ def take_in(benchmark: Benchmark, folder: Path, files: Sequence[Path], read: Rea
     names, gold = WorkerNames(folder), dict[str, Gold]()
     new = list[Vote]()
     for path in files:
-        for found in read(path, benchmark, items):
+        for found in imports_of(path, benchmark, items, read):
             if found.item is not None:
                 items[found.item.id] = found.item
             if found.gold is not None and found.item is not None:
@@ -71,7 +71,25 @@ def take_in(benchmark: Benchmark, folder: Path, files: Sequence[Path], read: Rea
     if gold:
         write_records(folder / GOLD, gold.values())
     write_records(folder / VOTES, merged)
-    return {"votes": len(new), "replaced": replaced, "all votes": len(merged), **_counts(merged, items)}
+    return {
+        "votes": len(new),
+        "replaced": replaced,
+        "all votes": len(merged),
+        "items": len(items),
+        "items without votes": len(items.keys() - {vote.item for vote in merged}),
+        "workers": len({vote.worker for vote in merged if vote.worker}),
+        "reports": dict(sorted(Counter(report for vote in merged for report in vote.reports).items())),
+    }
+
+
+def imports_of(path: Path, benchmark: Benchmark, items: Mapping[str, Item], read: Reader) -> Iterator[Import]:
+    """The records of a file; ``BadInput`` for whatever its reader does not expect."""
+    try:
+        yield from read(path, benchmark, items)
+    except BadInput:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise BadInput(f"{path}: not laid out as the format of --from ({error!r}); check both") from None
 
 
 def merge_votes(before: Mapping[str, Sequence[Vote]], new: Sequence[Vote]) -> tuple[list[Vote], int]:
@@ -96,34 +114,31 @@ def _key(vote: Vote, number: int) -> tuple[str, str, str, int]:
     return vote.item, vote.worker, vote.role, 0 if vote.worker or vote.role != "worker" else number + 1
 
 
-def _counts(votes: Iterable[Vote], items: Mapping[str, Item]) -> dict[str, Any]:
-    votes = list(votes)
-    labelled = {vote.item for vote in votes}
-    return {
-        "items": len(items),
-        "items without votes": len(items.keys() - labelled),
-        "workers": len({vote.worker for vote in votes if vote.worker}),
-        "reports": dict(sorted(Counter(report for vote in votes for report in vote.reports).items())),
-    }
+def item_of(items: Mapping[str, Item], name: str, where: str) -> Item:
+    """An item by its id; ``BadInput`` if there is none."""
+    if name not in items:
+        raise BadInput(f"{where}: no item {name!r} in {ITEMS}; take in the file in the folder that handed it out")
+    return items[name]
 
 
 def check_vote(benchmark: Benchmark, items: Mapping[str, Item], vote: Vote, where: str) -> None:
     """``BadInput`` unless the vote's item, role, reports and value can be."""
-    if vote.item not in items:
-        raise BadInput(f"{where}: no item {vote.item!r} in {ITEMS}; take in the file in the folder that handed it out")
+    item = item_of(items, vote.item, where)
     if vote.role not in ROLES:
         raise BadInput(f"{where}: role {vote.role!r}; expected {', '.join(ROLES)}")
     if unknown := [report for report in vote.reports if report not in REPORTS]:
         raise BadInput(f"{where}: report {unknown[0]!r}; expected {', '.join(REPORTS)}")
     if vote.value is None and not vote.reports:
         raise BadInput(f"{where}: no value; leave the vote out, or give a report such as undecided")
-    if vote.value is not None and (problem := value_problem(benchmark, items[vote.item], vote.value)):
+    if vote.value is not None and (problem := value_problem(benchmark, item, vote.value)):
         raise BadInput(f"{where}: {problem}")
 
 
 def value_problem(benchmark: Benchmark, item: Item, value: Any) -> str | None:
     """What is wrong with a value; None if nothing is."""
     kind, length = benchmark.form.vote, len(item.text)
+    if {*item.texts} != {*benchmark.form.texts}:
+        return f"item {item.id!r} has {', '.join(item.texts)}; expected {', '.join(benchmark.form.texts)}"
     if kind == "label":
         return None if value in benchmark.labels else f"label {value!r}; expected {', '.join(benchmark.labels)}"
     if kind == "score":
@@ -136,16 +151,14 @@ def value_problem(benchmark: Benchmark, item: Item, value: Any) -> str | None:
     if kind == "words":
         return None if all(isinstance(word, str) for word in value) else "expected one text for each word"
     for span in value:
-        if not _is_span(span, length):
+        is_pair = isinstance(span, list) and len(span) >= 2 and all(type(offset) is int for offset in span[:2])
+        if not (is_pair and 0 <= span[0] < span[1] <= length):
             return f"span {span!r:.60}; expected offsets 0 <= start < end <= {length} in the text"
+        if kind == "answer" and len(span) != 2:
+            return f"span {span!r:.60}; expected start and end"
         if kind == "spans" and (len(span) != 3 or span[2] not in benchmark.labels):
             return f"span {span!r:.60}; expected start, end and one of {', '.join(benchmark.labels)}"
     return None
-
-
-def _is_span(span: Any, length: int) -> bool:
-    is_pair = isinstance(span, list) and len(span) >= 2 and all(type(offset) is int for offset in span[:2])
-    return is_pair and 0 <= span[0] < span[1] <= length
 
 
 def read_vote_table(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> Iterator[Import]:
@@ -156,8 +169,10 @@ def read_vote_table(path: Path, benchmark: Benchmark, items: Mapping[str, Item])
         reports = tuple(reports.replace(",", " ").split()) if isinstance(reports, str) else tuple(reports)
         if isinstance(value, str) and benchmark.form.vote != "label":
             value = _parse(value, record)
+        elif isinstance(value, int):
+            value = json.dumps(value) if benchmark.form.vote == "label" else value  # 1 and true, as labels are texts
         value = None if value == "" else value
-        vote = Vote(str(row["item"]), str(row["worker"]), value, row.get("role") or "worker", reports)
+        vote = Vote(text_in(row["item"]), text_in(row["worker"]), value, row.get("role") or "worker", reports)
         yield Import(record.where, [vote])
 
 
@@ -174,11 +189,7 @@ def read_klue(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> It
     records = read_json(path)
     if read is None or not isinstance(records, list):
         raise BadInput(f"{path}: expected KLUE-NLI (task: nli) or KLUE-STS (task: sts); other files hold no votes")
-    for number, record in enumerate(records, start=1):
-        try:
-            yield read(f"{path}, record {number}", record)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BadInput(f"{path}, record {number}: not laid out as in KLUE ({error}); check the file") from None
+    yield from (read(f"{path}, record {number}", record) for number, record in enumerate(records, start=1))
 
 
 def _read_klue_nli(where: str, record: Mapping[str, Any]) -> Import:

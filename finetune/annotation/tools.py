@@ -21,7 +21,7 @@ from corpus.documents.errors import BadInput
 from finetune.annotation.config import Benchmark
 from finetune.annotation.folder import VOTES, Item, Span, read_items, read_kept_votes
 from finetune.annotation.forms import Answer, Form, form_of, is_blank, to_import, to_python_offsets
-from finetune.annotation.take_in import REPORTS, Import
+from finetune.annotation.take_in import REPORTS, Import, item_of
 from finetune.data.custom_files import read_json_lines
 from finetune.data.files import read_json, read_text, write_json, write_json_lines
 
@@ -72,12 +72,8 @@ def reader_of(tool: str) -> Callable[[Path, Benchmark, Items], Iterator[Import]]
     """The reader of a tool's export, for ``take_in``."""
 
     def read(path: Path, benchmark: Benchmark, items: Items) -> Iterator[Import]:
-        try:
-            for where, answer in TOOLS[tool].read(path, items):
-                yield from to_import(benchmark, items, answer, where)
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise BadInput(f"{path}: not laid out as an export of {tool} ({problem}); export it as JSON") from None
+        for where, answer in TOOLS[tool].read(path, items):
+            yield from to_import(benchmark, items, answer, where)
 
     return read
 
@@ -128,7 +124,7 @@ def read_label_studio(path: Path, items: Items) -> Answers:
                 value, source = result["value"], result["from_name"]
                 if "labels" in value:
                     span = (value["start"], value["end"], value["labels"][0])
-                    spans.append(to_python_offsets(items[name].text, span, value.get("text"), where))
+                    spans.append(to_python_offsets(item_of(items, name, where).text, span, value.get("text"), where))
                 elif "text" in value:
                     boxes[source] = " ".join(value["text"])
                 else:
@@ -175,7 +171,8 @@ def write_argilla(benchmark: Benchmark, form: Form, items: Sequence[Item], folde
     def options(values: Iterable[str]) -> list[dict[str, str]]:
         return [{"value": value, "text": value} for value in values]
 
-    questions = [question(_slug(form, box), {"type": "text", "use_markdown": False}, box) for box in form.boxes]
+    text = {"type": "text", "use_markdown": False}  # names of questions have no Korean letters
+    questions = [question(f"text-{number}", text, box) for number, box in enumerate(form.boxes)]
     if form.choices:
         questions.append(question("choice", {"type": "label_selection", "options": options(form.choices)}))
     if form.span_labels:
@@ -184,7 +181,6 @@ def write_argilla(benchmark: Benchmark, form: Form, items: Sequence[Item], folde
         done = {"type": "label_selection", "options": options(["yes"])}
         questions.append(question(FINISHED, done, required=True))
     questions.append(question("reports", {"type": "multi_label_selection", "options": options(REPORTS)}))
-    text = {"type": "text", "use_markdown": False}
     fields = [{"name": name, "title": name, "required": True, "settings": text} for name in form.shown]
     settings = {
         "guidelines": guideline or None, "questions": questions, "fields": fields, "vectors": [], "metadata": [],
@@ -205,10 +201,6 @@ def write_argilla(benchmark: Benchmark, form: Form, items: Sequence[Item], folde
 def _suggestions(form: Form, item: Item) -> dict[str, Any]:
     spans = [{"start": start, "end": end, "label": label} for start, end, label in form.tags(item)]
     return {"spans": {"value": spans, "score": None, "agent": "pre-tagged"}} if spans else {}
-
-
-def _slug(form: Form, box: str) -> str:
-    return f"text-{form.boxes.index(box)}"  # names of questions have no Korean letters
 
 
 def read_argilla(path: Path, items: Items) -> Answers:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from unicodedata import is_normalized
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from corpus.documents.atomic_files import atomic_file, atomic_write, parse_json, read_bytes
 from corpus.documents.encoding import UTF8, detect_encoding
@@ -27,7 +27,8 @@ from finetune.task_names import TASK_NAMES, klue_facts
 
 log = logging.getLogger(__name__)
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model")
+ADAPTERS: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 CUSTOM_HINT = "give the KLUE file, or describe your own data in finetune.custom (docs/custom-task.md)"
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
 SAMPLE_BYTES = 1 << 20  # from which the encoding is detected
@@ -145,9 +146,9 @@ def read_json(path: Path) -> Any:
 
 
 def validate(model: type[Model], value: Any, where: str) -> Model:
-    """A JSON value as a pydantic model; ``BadInput`` names the first field that is wrong."""
+    """A JSON value as a pydantic model or a dataclass; ``BadInput`` names the first field that is wrong."""
     try:
-        return model.model_validate(value)
+        return ADAPTERS(model).validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)

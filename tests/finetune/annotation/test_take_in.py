@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 import pytest
@@ -104,3 +106,71 @@ def test_other_names_of_columns_are_named_with_what_to_do(tmp_path: Path) -> Non
     (tmp_path / "votes.csv").write_text("항목,작업자,값\ni0,김,a\n", "utf-8")
     with pytest.raises(BadInput, match=r"there are 항목, 작업자, 값; rename them$"):
         take_in(benchmark, tmp_path, [tmp_path / "votes.csv"], READERS["votes"])
+
+
+GOOD = {"id": "i0", "source": "s", "texts": {"text": "나는 😀서울"}, "spans": [], "about": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"id": 0}, "id: must be text"),
+        ({"source": None}, "source: must be text"),
+        ({"texts": "글"}, "texts: must be"),
+        ({"texts": {}}, "texts: must not be empty"),
+        ({"texts": {"text": None}}, "texts.text: must be text"),
+        ({"texts": {"본문": "글"}}, "item 'i0' has 본문; expected text"),
+        ({"spans": None}, "spans: must be a list"),
+        ({"about": None}, "about: must be"),
+    ],
+)
+def test_an_item_written_by_hand_is_refused_with_its_field(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    benchmark = make_folder(tmp_path, task="tc", labels=["a"])
+    (tmp_path / "items.jsonl").write_text(json.dumps({**GOOD, **change}) + "\n", "utf-8")
+    with pytest.raises(BadInput, match=re.escape(words)) as error:
+        add_votes(benchmark, tmp_path, [{"item": "i0", "worker": "w", "value": "a"}])
+    assert "line 1" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("format_", "task", "content"),
+    [
+        ("wos", "dst", {"a": 1}),
+        ("wos", "dst", [1]),
+        ("wos", "dst", [{"guid": "d"}]),
+        ("wos", "dst", [{"guid": "d", "dialogue": [{"role": "user", "text": "x", "state": ["a-b"]}]}]),
+        ("klue", "nli", [{"guid": "1"}]),
+        ("klue", "nli", [1]),
+        ("votes", "dst", [{"item": "i0", "worker": "w", "value": {}, "reports": 3}]),
+    ],
+)
+def test_a_file_of_another_layout_is_refused(tmp_path: Path, format_: str, task: str, content: Any) -> None:
+    benchmark = make_folder(tmp_path, topics(1), task=task)
+    (tmp_path / "kim.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(BadInput, match="not laid out as the format of --from"):
+        take_in(benchmark, tmp_path, [tmp_path / "kim.json"], READERS[format_])
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "expected"),
+    [
+        (["0", "1"], 1, "1"),
+        (["true", "false"], True, "true"),
+        ([normalize("NFD", "긍정")], "긍정", "긍정"),
+        (["긍정"], normalize("NFD", "긍정"), "긍정"),
+    ],
+)
+def test_numbers_booleans_and_decomposed_letters_are_labels(
+    tmp_path: Path, labels: list[str], value: object, expected: str
+) -> None:
+    benchmark = make_folder(tmp_path, topics(1), task="tc", labels=labels)
+    add_votes(benchmark, tmp_path, [{"item": "i0", "worker": None, "value": value}])
+    (vote,) = read_votes(tmp_path)["i0"]
+    assert (vote.value, vote.worker) == (expected, "")  # no worker is an unknown one
+
+
+def test_an_answer_is_a_start_and_an_end(tmp_path: Path) -> None:
+    benchmark = make_folder(tmp_path, [Item("q", "s", {"context": "나는 😀서울", "question": "어디?"})], task="mrc")
+    add_votes(benchmark, tmp_path, [{"item": "q", "worker": "w", "value": [[4, 6]]}])
+    with pytest.raises(BadInput, match="expected start and end"):
+        add_votes(benchmark, tmp_path, [{"item": "q", "worker": "w", "value": [[4, 6, "answer"]]}])

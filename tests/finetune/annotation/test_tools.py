@@ -171,7 +171,7 @@ def test_another_file_is_refused(tmp_path: Path, tool: str) -> None:
     benchmark = make_folder(tmp_path, topics(1), task="tc", labels=["a"])
     path = tmp_path / "kim.jsonl"
     path.write_text('{"some": "thing"}\n', "utf-8")
-    with pytest.raises(BadInput, match="not laid out as an export"):
+    with pytest.raises(BadInput, match="not laid out as the format"):
         take_in(benchmark, tmp_path, [path], reader_of(tool))
 
 
@@ -229,3 +229,18 @@ def test_only_submitted_answers_are_votes(
     take_in(benchmark, tmp_path / "folder", [tmp_path / "export.json"], reader_of(tool))
     assert [vote.value for vote in read_votes(tmp_path / "folder")["i0"]] == votes
     assert warning in caplog.text
+
+
+@pytest.mark.parametrize(("task", "name", "result", "words"), [
+    ("sts", "i0", {"from_name": "choice", "value": {"choices": ["좋음"]}}, "not laid out as the format"),
+    ("ner", "i9", {"from_name": "spans", "value": {"start": 0, "end": 1, "labels": ["a"]}}, "no item 'i9'"),
+])  # fmt: skip
+def test_answers_that_cannot_be_are_refused(
+    tmp_path: Path, task: str, name: str, result: dict[str, Any], words: str
+) -> None:
+    texts = {"sentence1": "글", "sentence2": "말"} if task == "sts" else {"text": "글"}
+    benchmark = make_folder(tmp_path, [Item("i0", "s", texts)], task=task, labels=["a"])
+    tasks = [{"data": {"id": name}, "annotations": [{"completed_by": 1, "result": [result]}]}]
+    (tmp_path / "export.json").write_text(json.dumps(tasks), "utf-8")
+    with pytest.raises(BadInput, match=words):
+        take_in(benchmark, tmp_path, [tmp_path / "export.json"], reader_of("label-studio"))
