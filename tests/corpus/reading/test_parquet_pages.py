@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpus.reading.parquet import read_page_header
@@ -67,6 +67,7 @@ STRUCTS = st.recursive(
 )
 
 
+@example({1: 2.5, 4: -3, 5: b"ab", 6: [True] * 16, 7: [b"", b"c"], 8: {1: "x", 20: False}, 60: True}, 7, 9, b"")
 @given(STRUCTS, st.one_of(st.none(), INTS), st.one_of(st.none(), INTS), st.binary(max_size=9))
 def test_sizes_are_read_from_any_header_and_only_from_one_with_two_sizes(
     fields: dict[int, Any], unpacked: int | None, packed: int | None, page: bytes
