@@ -251,7 +251,9 @@ def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: 
         }  # fmt: skip
         for part in prepared.sets:
             if part.kind == "ranking":
-                found = rank_baselines(part, tokenizer.tokenize) | rank_trained(part, encoders)[0]
+                found = (
+                    rank_baselines(part, partial(tokenizer.tokenize, verbose=False)) | rank_trained(part, encoders)[0]
+                )
                 found |= rank_again(part, reranker) if reranker else {}
             else:
                 found = {name: rows_of_pairs(part, scores) for name, scores in pair_systems(part, encoders).items()}
