@@ -63,7 +63,7 @@ class EojeolEncoder:
         Memory grows with the text of one call: about 20 bytes per byte, 100 if every character is a word.
         """
         eojeols: list[str] = []
-        ends = [0]
+        ends: list[int] = []
         for sentence in sentences:
             eojeols += sentence.split()
             ends.append(len(eojeols))
@@ -73,7 +73,7 @@ class EojeolEncoder:
         bounds = np.append(0, np.cumsum(lengths))
         places = np.repeat(self._starts[numbers] - bounds[:-1], lengths)
         places += np.arange(len(places))
-        pieces = Pieces(self._pieces[places], bounds[ends[1:]])
+        pieces = Pieces(self._pieces[places], bounds[ends])
         if self._characters > MAX_CHARACTERS:
             self.forget()
         return pieces

@@ -287,3 +287,10 @@ def test_digits_two_or_more_apart_do_not_look_typed(step: int) -> None:
 @pytest.mark.parametrize(("digits", "is_typed"), [("4741741", True), ("4741742", False), ("3820176", False)])
 def test_three_different_digits_look_typed_and_four_do_not(digits: str, is_typed: bool) -> None:
     assert looks_typed(digits) is is_typed
+
+
+@pytest.mark.parametrize("first", [2100, 2101])
+@pytest.mark.parametrize("last", [1499, 1500, 2100, 2101])
+def test_two_years_are_no_local_number(first: int, last: int) -> None:
+    found = [span.type for span in find_pii(f"전화 {first}-{last}")]
+    assert found == ([] if first == 2100 and last in (1500, 2100) else ["TEL"])

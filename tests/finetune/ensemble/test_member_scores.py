@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from corpus.documents.errors import BadInput
 from finetune.config import ProtocolName
 from finetune.encoder.loading import load_tokenizer
 from finetune.ensemble.run import read_records, records_of_rows, write_records
@@ -54,3 +58,10 @@ def test_one_member_and_copies_of_one_predict_what_it_predicted(
         assert [one.value for one in found] == [one.value for one in expected]
         for one, other in zip(found, expected, strict=True):
             assert one.scores == (pytest.approx(other.scores) if name == "klue-mrc" else other.scores)
+
+
+@pytest.mark.parametrize("columns", [{"other": [1, 2]}, {"guid": ["a", "b"]}, {"guid": ["a"], "group": [0], "x": [1]}])
+def test_scores_of_other_rows_or_without_ids_are_refused(columns: dict[str, Any], tmp_path: Path) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "kept_scores.parquet")
+    with pytest.raises(BadInput, match="rows do not match the 2 predictions"):
+        read_records(tmp_path / "kept_scores.parquet", ["a", "b"])

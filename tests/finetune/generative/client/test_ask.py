@@ -265,8 +265,11 @@ def test_only_keys_and_no_ordinary_words_are_hidden():
         "EMPTY_KEY": "",
         "SHORT_KEY": "none",
         "HOME": "/home/윤슬",
+        "NOTES": "see http://example.com/?page=ordinary-words",
+        "OTHER_URL": "?no-address-at-all",
+        "MY_BASE_URL": "https://name:password-1@example.com/v1?token=query-secret",
     }
-    assert find_keys(environment) == ["sk-12345678", "hf_abcdef"]
+    assert find_keys(environment) == ["token=query-secret", "sk-12345678", "password-1", "hf_abcdef"]
 
 
 @pytest.mark.parametrize("name", ["", "gpt", "openai-api/", "nobody/model", "openai-api/loopback/test"])
