@@ -88,12 +88,13 @@ def kill_at(moment: int, counter: Path, victim: Callable[[], int]) -> None:
 
 
 def disturb(
-    home: Path, out: Path, workers: int, victim: Callable[[], int], moment: int, config: FinetuneConfig = CONFIG
+    home: Path, out: Path, workers: int, kills_command: bool, moment: int, config: FinetuneConfig = CONFIG
 ) -> bool:
     """Whether the command was killed; then it is run again, and what was finished before is not touched."""
 
     def work() -> None:
-        kill_at(moment, out.with_suffix(".count"), victim)
+        command = os.getpid()  # also writes files itself
+        kill_at(moment, out.with_suffix(".count"), (lambda: command) if kills_command else os.getpid)
         run(config, inputs(home), out, workers=workers)
 
     process = multiprocessing.get_context("fork").Process(target=work)
@@ -108,10 +109,10 @@ def disturb(
     return process.exitcode != 0
 
 
-KILLS = {  # how many processes train, and who is killed
-    "alone": (1, os.getpid),
-    "one of two": (2, os.getpid),  # it is replaced
-    "the command over two": (2, os.getppid),
+KILLS = {  # how many processes train, and whether the command is killed, or the process that counts the moment
+    "alone": (1, True),
+    "one of two": (2, False),  # it is replaced
+    "the command over two": (2, True),
 }
 
 
