@@ -24,6 +24,7 @@ from rich.text import Text
 from tqdm import tqdm
 from typer.core import TyperGroup
 
+from corpus.documents.accelerator import process_peak
 from corpus.documents.errors import explain_panic
 from corpus.documents.escaping import escape_controls, escape_markdown, escape_message
 from launch.errors import error_message, explain_missing_module, is_user_error
@@ -156,8 +157,8 @@ def escape_unencodable() -> None:
 
 def peak_memory_mib() -> int:
     """Peak resident memory of this process or of any finished child in MiB (ru_maxrss is in KiB on Linux)."""
-    unit = 1024 if sys.platform != "darwin" else 1 << 20
-    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // unit
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << (0 if sys.platform == "darwin" else 10)
+    return max(process_peak(), children) >> 20
 
 
 @dataclass(frozen=True, slots=True)

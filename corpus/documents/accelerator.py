@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
+import sys
 import time
 from contextlib import suppress
 from functools import cache
@@ -78,6 +80,14 @@ def device_name(device: torch.device) -> str:
     return platform.processor() or platform.machine()
 
 
+def process_peak() -> int:
+    """Peak resident memory of this process in bytes (ru_maxrss may be that of the process that started this one)."""
+    with suppress(OSError):  # no Linux
+        if peak := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("utf-8")):
+            return int(peak[1]) << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
+
+
 def has_nvidia_devices(root: Path = Path("/")) -> bool:
     """Whether the system lists NVIDIA devices; does not use torch."""
     return any(path for sign in NVIDIA_SIGNS for path in root.glob(sign))
@@ -127,9 +137,7 @@ def _by_capability(requested: PrecisionName, key: str, device: torch.device) -> 
     has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
     if requested == "bf16" and not has_bf16:
         raise BadInput(f"{key}=bf16: this GPU has no bf16 ({name}); use auto or fp32")
-    return PrecisionChoice(
-        "bf16" if has_bf16 else "fp32", f"{name} has {'' if has_bf16 else 'no '}instructions for bf16"
-    )
+    return PrecisionChoice("bf16" if has_bf16 else "fp32", f"{name} has {'' if has_bf16 else 'no '}bf16 instructions")
 
 
 @cache

@@ -63,21 +63,13 @@ def parse_json(text: str, **hooks: Any) -> Any:
 
 def with_digest(content: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON object plus the sha256 of its content; ``digest_matches`` verifies it."""
-    rest = _without_digest(content)
-    return {**rest, DIGEST_KEY: _digest(rest)}
+    rest = {name: value for name, value in content.items() if name != DIGEST_KEY}
+    return {**rest, DIGEST_KEY: hashlib.sha256(json.dumps(rest, ensure_ascii=False).encode()).hexdigest()}
 
 
 def digest_matches(content: Mapping[str, Any]) -> bool:
     """Whether an object read from a file is unchanged since ``with_digest``."""
-    return content.get(DIGEST_KEY) == _digest(_without_digest(content))
-
-
-def _without_digest(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in content.items() if name != DIGEST_KEY}
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
+    return content == with_digest(content)
 
 
 def file_digest(path: Path, progress: Callable[[bytes], object] = lambda block: None) -> list[int | str]:

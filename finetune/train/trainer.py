@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
-import resource
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -28,7 +25,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import RandomSampler, Sampler
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from corpus.documents.accelerator import PrecisionName
+from corpus.documents.accelerator import PrecisionName, process_peak
 from corpus.documents.errors import BadInput
 from finetune.config import Hyperparameters
 from finetune.examples import Feature
@@ -129,10 +126,7 @@ def peak_mib(device: torch.device) -> int:
     """Mebibytes since ``forget_peak``: of tensors on the accelerator, or of the process on a CPU."""
     if device.type not in ("cpu", "mps"):
         return torch.accelerator.max_memory_allocated(device) >> 20
-    with suppress(OSError):
-        if peak := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("utf-8")):
-            return int(peak[1]) >> 10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
+    return process_peak() >> 20
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import resource
 import socket
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from corpus.documents.accelerator import DeviceName, find_device
+from corpus.documents.accelerator import DeviceName, find_device, process_peak
 from corpus.documents.errors import BadInput
 from pretrain.interruption import ProcessLost
 
@@ -216,7 +214,7 @@ def wait_for_device(device: torch.device) -> None:
 def peak_memory(device: torch.device) -> int:
     """Peak memory in bytes: of tensors on a device, of the process on a CPU."""
     if device.type == "cpu":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return process_peak()
     if device.type == "mps":  # has no peak
         return torch.mps.driver_allocated_memory()
     return torch.accelerator.max_memory_allocated(device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,14 @@ def test_the_accelerator_that_torch_knows_is_used_unless_the_processor_is_asked_
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("xpu", 3))
     assert find_device("auto", "engine.device") == torch.device("xpu")
     assert find_device("cpu", "engine.device") == CPU
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux keeps the peak of each program apart")
+def test_the_peak_of_a_process_is_not_that_of_the_process_that_started_it() -> None:
+    small = "from corpus.documents.accelerator import process_peak; print(process_peak() >> 20)"
+    large = f"import subprocess, sys; held = b'1' * (600 << 20); subprocess.run([sys.executable, '-c', {small!r}])"
+    found = [
+        int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for code in (small, large, f"held = b'1' * (600 << 20); {small}")
+    ]
+    assert found[0] == pytest.approx(found[1], abs=30) and found[2] >= 600

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 
 import psutil
 import torch
 
+from corpus.documents.accelerator import process_peak
 from pretrain.batching.batches import Batch
 from pretrain.config import PretrainConfig
 from pretrain.engine.memory import needed_memory
@@ -62,6 +62,6 @@ small = config.replaced("model", layers=1, hidden=32, heads=2, intermediate=64).
 train(small.model_copy(update={"global_batch": 2}), 100)  # loads the libraries
 before = psutil.Process().memory_info().rss
 parameters = train(config, VOCABULARY)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+peak = process_peak() - before
 needed = needed_memory(config, VOCABULARY, parameters, config.engine.max_sequences, 1, is_cpu=True)
 print(json.dumps({"peak": peak, "needed": needed._asdict()}))
