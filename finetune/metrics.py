@@ -5,6 +5,8 @@ NumPy only, no torch. Legend: ``N`` examples.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,3 +70,10 @@ def average_ranks(values_N: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rank of each value, 1 for the smallest; equal values share the mean of their ranks."""
     _, inverse_N, counts = np.unique(values_N, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[inverse_N]
+
+
+def kappa(pairs: Sequence[tuple[Any, Any]], distance: Callable[[Any, Any], float]) -> float | None:
+    """Cohen's kappa: 1 minus the mean distance in pairs over that in random pairs; None if the latter is 0."""
+    firsts, seconds = (Counter(values).items() for values in zip(*pairs, strict=True)) if pairs else ((), ())
+    random = sum(n * m * distance(one, other) for one, n in firsts for other, m in seconds)
+    return 1 - sum(distance(*pair) for pair in pairs) * len(pairs) / random if random else None

@@ -9,11 +9,11 @@ from corpus.documents.errors import BadInput, is_full_disk
 from pretrain.interruption import Interrupted
 
 EXTRAS = {  # optional modules, each with the extra of our distribution that installs it
-    "torch": "train", "transformers": "train", "accelerate": "train", "deepspeed": "deepspeed",
-    "datasets": "hub", "kiwipiepy": "kiwi", "ray": "ray",
-    "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
+    "torch": "train", "transformers": "train", "accelerate": "train", "deepspeed": "deepspeed", "datasets": "hub",
+    "kiwipiepy": "kiwi", "ray": "ray", "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
     "sentence_transformers": "embed", "bm25s": "embed", "krippendorff": "benchmark", "crowdkit": "benchmark",
-    "gradio": "demo", "fastapi": "serve", "uvicorn": "serve", "sklearn": "benchmark", "seqeval": "dev",
+    "cleanlab": "benchmark", "rapidfuzz": "benchmark", "sklearn": "benchmark", "scipy": "benchmark",
+    "gradio": "demo", "fastapi": "serve", "uvicorn": "serve", "seqeval": "dev",
 }  # fmt: skip
 NEEDED_BY_STAGE = {
     "tokens": ("transformers",),

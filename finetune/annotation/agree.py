@@ -9,6 +9,7 @@ The worst worker below a bound is excluded, and the rest compared again, until n
 from __future__ import annotations
 
 import json
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
@@ -21,7 +22,7 @@ import numpy as np
 from finetune.annotation.config import AgreeRules, Benchmark, VoteKind
 from finetune.annotation.folder import EXCLUDED, Item, Vote, read_items, read_votes, without
 from finetune.data.files import write_json
-from finetune.metrics import pearson
+from finetune.metrics import kappa, pearson
 
 Rating = tuple[str, Any]  # worker ("" if unknown) and value
 Units = Mapping[Any, Sequence[Rating]]
@@ -192,15 +193,9 @@ def mean_kappa(units: Units) -> float | None:
         named = sorted((rating for rating in ratings if rating[0]), key=lambda rating: rating[0])
         for (one, value), (other, second) in combinations(named, 2):
             pairs[one, other].append((value, second))
-    kappas = [k for both in pairs.values() if len(both) >= 10 and (k := kappa(both)) is not None]
+    found = [kappa(both, operator.ne) for both in pairs.values() if len(both) >= 10]
+    kappas = [value for value in found if value is not None]
     return fmean(kappas) if kappas else None
-
-
-def kappa(both: Sequence[tuple[Any, Any]]) -> float | None:
-    """Cohen's kappa of two workers; None if chance alone gives full agreement."""
-    first, second = Counter(a for a, _ in both), Counter(b for _, b in both)
-    chance = sum(count * second[value] for value, count in first.items()) / len(both) ** 2
-    return None if chance == 1 else (fmean(a == b for a, b in both) - chance) / (1 - chance)
 
 
 def author_shares(benchmark: Benchmark, votes: Mapping[str, Sequence[Vote]]) -> dict[str, float | None] | None:

@@ -6,7 +6,6 @@ excluded workers, drops by reason, splits, and the ethical considerations.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_markdown
 from corpus.documents.templates import load_templates
 from finetune.annotation.config import Benchmark
-from finetune.annotation.folder import DROPPED, SPLITS, read_excluded
+from finetune.annotation.folder import DROPPED, EXCLUDED, SPLITS, read_object
 from finetune.annotation.split import DATA
 from finetune.data.custom_files import read_json_lines
 
@@ -37,6 +36,7 @@ def write_card(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
     if not paths["dev"].is_file():
         raise BadInput(f"{folder / DATA}: no dev.jsonl; run `malmoi benchmark split` first")
     rows = {name: sum(1 for _ in read_json_lines(path)) for name, path in paths.items() if path.is_file()}
+    counts = {step: read_object(folder / "counts" / f"{step}.json") for step in STEPS}
     values = {
         "benchmark": benchmark,
         "category": CATEGORIES.get(benchmark.form.kind or "", "other"),
@@ -45,10 +45,10 @@ def write_card(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
             [escape_markdown(cell) for cell in (name, s.licence or "not stated", s.url, s.style)]
             for name, s in benchmark.sources.items()
         ],
-        "steps": {step: list(_lines(counts)) for step in STEPS if (counts := read_counts(folder, step))},
+        "steps": {step: list(_lines(found)) for step, found in counts.items() if found},
         "dropped": sorted(_reasons(folder).items()),
-        "excluded": sorted(Counter(r.split()[0] for r in read_excluded(folder).values()).items()),
-        "reports": read_counts(folder, "take-in").get("reports", {}),
+        "excluded": sorted(Counter(r.split()[0] for r in read_object(folder / EXCLUDED).values()).items()),
+        "reports": counts["take-in"].get("reports", {}),
     }
     template = load_templates("finetune.annotation", autoescape=False).get_template("card.md.j2")
     atomic_write(folder / CARD, template.render(values))
@@ -78,12 +78,6 @@ def published_files(folder: Path) -> list[str]:
     if not (folder / CARD).is_file():
         raise BadInput(f"{folder}: no {CARD}; run `malmoi benchmark card` first")
     return [path.relative_to(folder).as_posix() for name in PUBLISHED for path in sorted(folder.glob(name))]
-
-
-def read_counts(folder: Path, step: str) -> dict[str, Any]:
-    """The counts of a step; empty if it has not run."""
-    path = folder / "counts" / f"{step}.json"
-    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
 def _reasons(folder: Path) -> Counter[str]:

@@ -23,9 +23,10 @@ from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, read_documents, shard_paths
 from corpus.documents.units import COUNTS_NAME, run_unit
 from finetune.annotation.config import Benchmark, Source
-from finetune.annotation.folder import ITEMS, VOTES, Item, Span, order_key, read_items, write_records
+from finetune.annotation.folder import ITEMS, VOTES, Item, Span, order_key, read_items
 from finetune.annotation.matching import match_sentences, rouge
 from finetune.data.custom_files import read_table
+from finetune.data.files import write_json_lines
 
 UNITS = {"tc": "title", "mrc": "passage"}  # others: sentence
 LENGTHS = {"nli": (20, 90), "mrc": (512, 2048), "sts": (10, 120), "ner": (10, 400), "re": (10, 400)}  # 3.2 to 3.7
@@ -74,7 +75,7 @@ def draw(benchmark: Benchmark, folder: Path, models: Models) -> dict[str, Any]:
         items += draw_from(benchmark, name, folder, units / name, models, drops)
     if not items:
         raise BadInput(f"{folder}: no text fits ({dict(drops)}); change draw or give other documents")
-    write_records(folder / ITEMS, items)
+    write_json_lines(folder / ITEMS, items)
     shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     sources = dict(sorted(Counter(item.source for item in items).items()))
     return {"items": len(items), "sources": sources, "skipped": dict(sorted((+drops).items()))}
@@ -95,7 +96,7 @@ def once(unit: Path, work: Callable[[Counter[str]], list[Item]], drops: Counter[
 
     def write(_: None, scratch: Path) -> dict[str, Any]:
         dropped = Counter[str]()
-        write_records(scratch / ITEMS, work(dropped))
+        write_json_lines(scratch / ITEMS, work(dropped))
         return dict(dropped)
 
     if not (unit / COUNTS_NAME).is_file():

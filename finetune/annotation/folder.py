@@ -11,7 +11,7 @@ import json
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -21,7 +21,7 @@ from corpus.documents.atomic_files import atomic_file
 from corpus.documents.errors import BadInput
 from finetune.annotation.config import FILE_NAME, Benchmark, load_benchmark
 from finetune.data.custom_files import read_json_lines
-from finetune.data.files import validate, write_json, write_json_lines
+from finetune.data.files import validate, write_json
 
 ITEMS, VOTES, GOLD, DROPPED = "items.jsonl", "votes.jsonl", "gold.jsonl", "dropped.jsonl"
 EXCLUDED, KEY = "excluded.json", "worker-key"
@@ -98,7 +98,7 @@ def read_gold(folder: Path) -> dict[str, Gold]:
 
 def read_kept_votes(folder: Path) -> dict[str, list[Vote]]:
     """Votes by item without those of excluded workers."""
-    return without(read_votes(folder), read_excluded(folder))
+    return without(read_votes(folder), read_object(folder / EXCLUDED))
 
 
 def without(votes: Mapping[str, Sequence[Vote]], excluded: Mapping[str, str]) -> dict[str, list[Vote]]:
@@ -114,9 +114,8 @@ def count_labels(gold: Iterable[Gold]) -> dict[str, int]:
     return dict(sorted((labels or spans).items()))
 
 
-def read_excluded(folder: Path) -> dict[str, str]:
-    """Excluded workers with the reason; empty before ``agree``."""
-    path = folder / EXCLUDED
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON object that a step wrote; empty before that step."""
     return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
@@ -125,13 +124,6 @@ def _read(path: Path, kind: type[Row], step: str) -> Iterator[Row]:
         raise BadInput(f"{path}: no such file; run {step} first")
     for record in read_json_lines(path):
         yield validate(kind, record.values, record.where)
-
-
-def write_records(path: Path, records: Iterable[Item | Vote | Gold]) -> int:
-    """Write items, votes or gold; returns their number."""
-    rows = [asdict(record) for record in records]
-    write_json_lines(path, rows)
-    return len(rows)
 
 
 def order_key(seed: int, *names: str) -> str:
@@ -146,19 +138,13 @@ def run_step(folder: Path, step: str, work: Callable[[Benchmark, Path], dict[str
     return counts
 
 
-class WorkerNames:
-    """Hashes of worker ids with the key of a folder, which the first call creates."""
-
-    def __init__(self, folder: Path) -> None:
-        path = folder / KEY
-        if not path.is_file():
-            if not (folder / FILE_NAME).is_file():
-                raise BadInput(f"{folder}: no {FILE_NAME} in this folder; expected the folder of a benchmark")
-            with atomic_file(path) as temporary:
-                temporary.touch(0o600)
-                temporary.write_bytes(secrets.token_hex(16).encode())
-        self.key = path.read_bytes()
-
-    def hash(self, worker: str) -> str:
-        """Twelve hex digits; "" for an unknown worker."""
-        return hashlib.blake2b(worker.encode(), key=self.key, digest_size=6).hexdigest() if worker else ""
+def hash_worker(folder: Path, worker: str) -> str:
+    """Twelve hex digits, by the key of a folder, which the first call creates; "" for an unknown worker."""
+    path = folder / KEY
+    if not path.is_file():
+        if not (folder / FILE_NAME).is_file():
+            raise BadInput(f"{folder}: no {FILE_NAME} in this folder; expected the folder of a benchmark")
+        with atomic_file(path) as temporary:
+            temporary.touch(0o600)
+            temporary.write_bytes(secrets.token_hex(16).encode())
+    return hashlib.blake2b(worker.encode(), key=path.read_bytes(), digest_size=6).hexdigest() if worker else ""

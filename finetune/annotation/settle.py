@@ -16,16 +16,7 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.annotation.config import Benchmark
-from finetune.annotation.folder import (
-    DROPPED,
-    GOLD,
-    Gold,
-    Vote,
-    count_labels,
-    read_items,
-    read_kept_votes,
-    write_records,
-)
+from finetune.annotation.folder import DROPPED, GOLD, Gold, Vote, count_labels, read_items, read_kept_votes
 from finetune.data.files import write_json_lines
 
 ADJUDICATE = "adjudicate.jsonl"
@@ -57,7 +48,7 @@ def settle(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
     if not gold:
         counts = dict(Counter(reasons.values()))
         raise BadInput(f"{folder}: no item gets a gold label ({counts}); take in more votes or change settle")
-    write_records(folder / GOLD, gold)
+    write_json_lines(folder / GOLD, gold)
     write_json_lines(folder / ADJUDICATE, adjudicate)
     write_json_lines(folder / DROPPED, [{"item": item, "reason": reason} for item, reason in reasons.items()])
     dropped = dict(sorted(Counter(reasons.values()).items()))

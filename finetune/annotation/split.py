@@ -2,7 +2,7 @@
 
 Items of one group (a premise, a passage, a dialogue) stay together. Draws depend on hashes of the seed and the ids, not
 on the order of the files. The parts are written to ``data/``, as ``finetune`` reads them. The one-side filter is a
-logistic regression in place of the paper's fine-tuned RoBERTa; naive Bayes measures what it achieves.
+logistic regression in place of the paper's fine-tuned RoBERTa; ``check`` measures what it achieves with naive Bayes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from corpus.documents.mecab import split_morphemes
 from finetune.annotation.config import Benchmark, SplitMethod
 from finetune.annotation.folder import SPLITS, Gold, Item, count_labels, order_key, read_gold, read_items
 from finetune.data.files import write_json_lines
-from finetune.score.baselines import bigrams, naive_bayes
 
 BINS = 51  # scores of 0.0 to 5.0
 FOLDS, DIVISIONS = 5, 3  # of the one-side filter; single divisions into folds differ by a point
@@ -52,7 +51,6 @@ def split(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
         "items": {name: len(part) for name, part in rows.items()},
         "sources": {name: dict(sorted(Counter(i.source for i in part).items())) for name, part in named.items()},
         "labels": {name: count_labels(gold[item.id] for item in part) for name, part in named.items()},
-        **(one_side_effect(benchmark, named, gold) if method == "one-side" else {}),
         **(unseen_shares(named, gold) if benchmark.form.spans else {}),
     }
 
@@ -119,11 +117,6 @@ def fill(benchmark: Benchmark, items: Sequence[Item], pool: Iterable[Item] | Non
     return parts
 
 
-def by_random(benchmark: Benchmark, items: Sequence[Item], gold: Mapping[str, Gold]) -> Parts:
-    """Groups at random."""
-    return fill(benchmark, items)
-
-
 def by_date(benchmark: Benchmark, items: Sequence[Item], gold: Mapping[str, Gold]) -> Parts:
     """Items from ``split.after`` on; where these are too few, earlier ones with a word of their own (3.1.1)."""
     if benchmark.split.after is None:
@@ -186,7 +179,10 @@ def overlap(item: Item) -> float:
 
 def by_one_side(benchmark: Benchmark, items: Sequence[Item], gold: Mapping[str, Gold]) -> Parts:
     """Of each source the ``split.nearest`` groups whose labels one text alone reveals least (3.3.1)."""
-    texts, labels = zip(*one_side_pairs(benchmark, items, gold), strict=True)
+    side = benchmark.split.side or benchmark.form.texts[-1]
+    if side not in benchmark.form.texts:
+        raise BadInput(f"split.side: {side!r}; expected {' or '.join(benchmark.form.texts)}")
+    texts, labels = [item.texts[side] for item in items], [str(gold[item.id].value) for item in items]
     names = [str(item.about.get("group", item.id)) for item in items]
     distances = dict(zip((i.id for i in items), distances_from_uniform(texts, labels, names), strict=True))
     by_source = defaultdict[str, list[tuple[float, str, list[Item]]]](list)
@@ -203,32 +199,6 @@ def by_one_side(benchmark: Benchmark, items: Sequence[Item], gold: Mapping[str, 
                 room -= len(group)
                 pool += group
     return fill(benchmark, items, pool)
-
-
-def one_side_pairs(benchmark: Benchmark, items: Iterable[Item], gold: Mapping[str, Gold]) -> list[tuple[str, str]]:
-    """The text of one side and the label of each item."""
-    side = benchmark.split.side or benchmark.form.texts[-1]
-    if side not in benchmark.form.texts:
-        raise BadInput(f"split.side: {side!r}; expected {' or '.join(benchmark.form.texts)}")
-    return [(item.texts[side], str(gold[item.id].value)) for item in items]
-
-
-def one_side_effect(
-    benchmark: Benchmark, named: Mapping[str, Sequence[Item]], gold: Mapping[str, Gold]
-) -> dict[str, Any]:
-    """Accuracy of another one-side model, naive Bayes, on a held-out fifth of train and on dev, in percent."""
-    groups = sorted(groups_of(named["train"]).items(), key=lambda group: order_key(benchmark.seed, "held", group[0]))
-    cut = len(groups) // 5
-    held, rest = ([item for _, group in part for item in group] for part in (groups[:cut], groups[cut:]))
-    train = one_side_pairs(benchmark, rest, gold)
-    score = naive_bayes([label for _, label in train], [[*bigrams(text), *text.split()] for text, _ in train])
-
-    def accuracy(part: Sequence[Item]) -> float:
-        pairs = one_side_pairs(benchmark, part, gold)
-        scores = ((score([*bigrams(text), *text.split()]), label) for text, label in pairs)
-        return 100 * fmean(max(of, key=of.__getitem__) == label for of, label in scores)
-
-    return {"one-side accuracy": {"held-out train": accuracy(held), "dev": accuracy(named["dev"])}}
 
 
 def distances_from_uniform(texts: Sequence[str], labels: Sequence[str], groups: Sequence[str]) -> NDArray[np.float64]:
@@ -296,7 +266,7 @@ def unseen_shares(named: Mapping[str, Sequence[Item]], gold: Mapping[str, Gold])
 
 
 METHODS: dict[SplitMethod, Callable[[Benchmark, Sequence[Item], Mapping[str, Gold]], Parts]] = {
-    "random": by_random,
+    "random": lambda benchmark, items, gold: fill(benchmark, items),
     "date": by_date,
     "bins": by_bins,
     "one-side": by_one_side,

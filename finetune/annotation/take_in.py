@@ -9,26 +9,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.annotation.config import Benchmark
-from finetune.annotation.folder import (
-    ETHICS,
-    GOLD,
-    ITEMS,
-    VOTES,
-    Gold,
-    Item,
-    Vote,
-    WorkerNames,
-    read_items,
-    read_votes,
-    write_records,
-)
+from finetune.annotation.folder import ETHICS, GOLD, ITEMS, VOTES, Gold, Item, Vote, hash_worker, read_items, read_votes
 from finetune.data.custom_files import Record, nfc, read_lines, read_table, text_in
-from finetune.data.files import read_json
+from finetune.data.files import read_json, write_json_lines
 
 REPORTS = (*ETHICS, "translation", "undecided")
 ROLES = ("worker", "author", "adjudicator")
@@ -51,8 +40,8 @@ def take_in(benchmark: Benchmark, folder: Path, files: Sequence[Path], read: Rea
     """Add the annotations of ``files`` to the folder; returns counts. ``BadInput`` for a value that cannot be."""
     items = {item.id: item for item in read_items(folder)} if (folder / ITEMS).is_file() else {}
     votes = read_votes(folder) if (folder / VOTES).is_file() else {}
-    names, gold = WorkerNames(folder), dict[str, Gold]()
-    new = list[Vote]()
+    hashes = cache(partial(hash_worker, folder))
+    gold, new = dict[str, Gold](), list[Vote]()
     for path in files:
         for found in imports_of(path, benchmark, items, read):
             if found.item is not None:
@@ -61,16 +50,16 @@ def take_in(benchmark: Benchmark, folder: Path, files: Sequence[Path], read: Rea
                 gold[found.item.id] = Gold(found.item.id, found.gold, len(found.votes))
             for vote in found.votes:
                 # in NFC, since file names of some systems, which may be workers, are decomposed
-                vote = Vote(vote.item, names.hash(nfc(vote.worker)), nfc(vote.value), vote.role, vote.reports)
+                vote = Vote(vote.item, hashes(nfc(vote.worker)), nfc(vote.value), vote.role, vote.reports)
                 check_vote(benchmark, items, vote, found.where)
                 new.append(vote)
     if not new:
         raise BadInput(f"{files[0]}: no annotations in it; export the finished items with their annotations")
     merged, replaced = merge_votes(votes, new)
-    write_records(folder / ITEMS, items.values())
+    write_json_lines(folder / ITEMS, items.values())
     if gold:
-        write_records(folder / GOLD, gold.values())
-    write_records(folder / VOTES, merged)
+        write_json_lines(folder / GOLD, gold.values())
+    write_json_lines(folder / VOTES, merged)
     return {
         "votes": len(new),
         "replaced": replaced,

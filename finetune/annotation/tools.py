@@ -190,17 +190,13 @@ def write_argilla(benchmark: Benchmark, form: Form, items: Sequence[Item], folde
     }  # fmt: skip
     write_json(folder / ".argilla" / "settings.json", settings)
     write_json(folder / ".argilla" / "dataset.json", {"name": benchmark.name, "guidelines": guideline or None})
-    records = [
-        {"id": item.id, "fields": form.texts(item), "metadata": {}, "responses": {}, "vectors": {}, "status": "pending",
-         "suggestions": _suggestions(form, item)}
-        for item in items
-    ]  # fmt: skip
+    records = list[dict[str, Any]]()
+    for item in items:
+        tags = [{"start": start, "end": end, "label": label} for start, end, label in form.tags(item)]
+        suggestions = {"spans": {"value": tags, "score": None, "agent": "pre-tagged"}} if tags else {}
+        records.append({"id": item.id, "fields": form.texts(item), "metadata": {}, "responses": {}, "vectors": {},
+                        "status": "pending", "suggestions": suggestions})  # fmt: skip
     write_json(folder / "records.json", records)
-
-
-def _suggestions(form: Form, item: Item) -> dict[str, Any]:
-    spans = [{"start": start, "end": end, "label": label} for start, end, label in form.tags(item)]
-    return {"spans": {"value": spans, "score": None, "agent": "pre-tagged"}} if spans else {}
 
 
 def read_argilla(path: Path, items: Items) -> Answers:

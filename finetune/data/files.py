@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -162,10 +163,11 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_json_lines(path: Path, records: Iterable[Any], *, private: bool = False) -> None:
-    """Write one JSON object per line, atomically; only the owner can read a private file."""
+    """Write one JSON object or dataclass per line, atomically; only the owner can read a private file."""
+    lines = (json.dumps(record, ensure_ascii=False, default=asdict) + "\n" for record in records)
     with atomic_file(path) as temporary:
         temporary.touch(0o600 if private else 0o666)
-        temporary.write_bytes("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode())
+        temporary.write_bytes("".join(lines).encode())
 
 
 def format_json(records: Any) -> str:

@@ -299,9 +299,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "finetune.annotation.check.cells: all damage": lambda text: list(
         _called("finetune.annotation.check.cells.check_texts")([Item("1", "dev", {"text": text})])
     ),
-    "finetune.annotation.check.copies.are_within": lambda text: _called("finetune.annotation.check.copies.are_within")(
-        text, text[1:], 9
-    ),
     "finetune.annotation.check.records.check_answers": lambda text: _called(
         "finetune.annotation.check.records.check_answers"
     )(text, [text[:9]], [3]),

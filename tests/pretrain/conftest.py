@@ -99,3 +99,4 @@ def tiny() -> Callable[..., PretrainConfig]:
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Local layers of ModernBERT see 4 tokens on either side, so that rows of 32 tokens have several windows."""
     monkeypatch.setattr(sizes, "LOCAL_WINDOW", 8)
+    monkeypatch.setenv("MALMOI_TEST_WINDOW", "8")  # for `start.py`

@@ -15,6 +15,8 @@ from itertools import pairwise
 from typing import Any
 from unicodedata import normalize
 
+from rapidfuzz.distance import Levenshtein
+
 from finetune.annotation.check.items import Dataset, Finding, Item
 
 SIGNS, DIGITS = re.compile(r"[\W_]+"), re.compile(r"\d+")
@@ -64,10 +66,9 @@ def _compare(item: Item, before: Sequence[Item]) -> Iterator[Finding]:
 
 
 def _conflict(one: Item, other: Item) -> bool:
-    is_score = isinstance(one.gold, float) and isinstance(other.gold, float)
-    return (
-        abs(one.gold - other.gold) > FAR if is_score else one.gold != other.gold and None not in (one.gold, other.gold)
-    )
+    if isinstance(one.gold, float) and isinstance(other.gold, float):
+        return abs(one.gold - other.gold) > FAR
+    return one.gold != other.gold and None not in (one.gold, other.gold)
 
 
 def _is_contrast(one: Item, other: Item) -> bool:
@@ -81,9 +82,8 @@ def _labels(one: Item, other: Item) -> str:
 
 def _shown(item: Item) -> str:
     """The texts without the passage."""
-    return (
-        " | ".join(t[:120] for t in item.texts.values() if len(t) <= LONGEST) or next(iter(item.texts.values()))[:120]
-    )
+    texts = [*item.texts.values()]
+    return " | ".join(text[:120] for text in texts if len(text) <= LONGEST) or texts[0][:120]
 
 
 def _name(item: Item) -> str:
@@ -117,27 +117,8 @@ def _edits(text: str) -> int:
 
 
 def _are_near(one: str, other: str) -> bool:
-    return one == other or are_within(one, other, _edits(max(one, other, key=len)))
-
-
-def are_within(one: str, other: str, limit: int) -> bool:
-    """Whether the edit distance (Levenshtein) of two texts is at most ``limit``; takes limit × length steps.
-
-    >>> are_within("말모이 사전", "말모이의 사전", 1), are_within("말모이", "낱말", 2)
-    (True, False)
-    """
-    if abs(len(one) - len(other)) > limit:
-        return False
-    costs = dict(enumerate(range(limit + 1)))
-    for row, letter in enumerate(one, 1):
-        now = dict[int, int]()
-        for column in range(max(0, row - limit), min(len(other), row + limit) + 1):
-            best = min(costs.get(column, limit), now.get(column - 1, limit)) + 1
-            now[column] = min(best, costs.get(column - 1, limit) + (letter != other[column - 1])) if column else best
-        if min(now.values()) > limit:
-            return False
-        costs = now
-    return costs[len(other)] <= limit
+    limit = _edits(max(one, other, key=len))
+    return Levenshtein.distance(one, other, score_cutoff=limit) <= limit
 
 
 def check_shared_texts(dataset: Dataset) -> Iterator[Finding]:

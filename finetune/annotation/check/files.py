@@ -113,11 +113,9 @@ def _read_json(path: Path, task: str, split: str) -> File:
     if isinstance(content, Mapping) and not any(
         isinstance(row, Mapping) and "question" in row for row in records.list_in(rows)[:1]
     ):
-        found = [
-            (question, context) for context, question in questions_of(content, path) if isinstance(question, Mapping)
-        ]
-        questions = [records.read_question(question, context, split) for question, context in found]
-        return File(path, split, "span", "klue-mrc", questions)
+        found = [pair for pair in questions_of(content, path) if isinstance(pair[1], Mapping)]
+        items = [records.read_question(question, context, split) for context, question in found]
+        return File(path, split, "span", "klue-mrc", items)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"{path}: expected a list of objects, or data[].paragraphs[].qas[]")
     if "dialogue" in rows[0]:

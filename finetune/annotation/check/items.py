@@ -67,11 +67,8 @@ class Dataset(NamedTuple):
 
     def group_of(self, item: Item) -> str:
         """The text that items of one set share: premise, passage, or the only text."""
-        return (
-            item.texts["context"]
-            if self.kind == "span" and "context" in item.texts
-            else next(iter(item.texts.values()))
-        )
+        name = "context" if self.kind == "span" and "context" in item.texts else next(iter(item.texts))
+        return item.texts[name]
 
 
 class Finding(NamedTuple):

@@ -1,18 +1,17 @@
 """What counting models see in a benchmark: baselines, one text alone, labels that are probably wrong.
 
-Naive Bayes on character bigrams, without a network. Label errors follow confident learning (Northcutt et al., 2021), as
-``find_label_issues(filter_by="confident_learning")`` of cleanlab. Legend: ``N`` items, ``K`` labels.
+Naive Bayes on character bigrams, without a network. Label errors are found by confident learning (Northcutt et al.,
+2021; package ``cleanlab``). Legend: ``N`` items, ``K`` labels.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.annotation.check.items import Dataset, Finding, Item
@@ -87,7 +86,8 @@ def _labelled(dataset: Dataset, items: Sequence[Item]) -> list[tuple[Item, Any]]
 
 def _out_of_fold(golds: Sequence[Any], inputs: Sequence[list[str]], groups: Sequence[str]) -> list[dict[Any, float]]:
     """Log probabilities of the labels for each item, by a model of the other folds, which a seed of 0 draws; groups
-    stay together, because the items of a premise have different labels."""
+    stay together, because the items of a premise have different labels, unless there are too few for the folds."""
+    groups = groups if len(set(groups)) >= FOLDS else list(map(str, range(len(golds))))
     order = sorted(set(groups))
     random.Random(0).shuffle(order)
     fold_of = {group: place % FOLDS for place, group in enumerate(order)}
@@ -106,9 +106,8 @@ def check_label_errors(dataset: Dataset) -> tuple[str, list[Finding]]:
     if dataset.kind not in ("label", "pair") or len(pairs) < MIN_ITEMS:
         return "Label errors: not searched; only in classes, and from 100 items on.", []
     golds, groups = [gold for _, gold in pairs], [dataset.group_of(item) for item, _ in pairs]
-    inputs = [
-        [f"{n}{pair}" for n, text in enumerate(item.texts.values()) for pair in bigrams(text)] for item, _ in pairs
-    ]
+    texts = [enumerate(item.texts.values()) for item, _ in pairs]
+    inputs = [[f"{n}{pair}" for n, text in part for pair in bigrams(text)] for part in texts]
     scores, names = _out_of_fold(golds, inputs, groups), sorted(set(golds))
     probability_NK = softmax(np.array([[of.get(name, -np.inf) for name in names] for of in scores]))
     gold_N = np.array([names.index(gold) for gold in golds])
@@ -116,24 +115,14 @@ def check_label_errors(dataset: Dataset) -> tuple[str, list[Finding]]:
     about = f"naive Bayes on character bigrams, out of fold, is right on {accuracy:.1f} %"
     if accuracy < MIN_ACCURACY:
         return f"Label errors: not searched; {about}, too few to doubt a label.", []
-    suspected = list(confident_errors(gold_N, probability_NK))
+    from cleanlab.filter import find_label_issues
+
+    suspected = find_label_issues(
+        gold_N, probability_NK, filter_by="confident_learning", return_indices_ranked_by="self_confidence", n_jobs=1
+    )
     found = list[Finding]()
-    for place, other in suspected[: max(1, int(LISTED_SHARE * len(pairs)))]:
-        item, text = pairs[place][0], " | ".join(pairs[place][0].texts.values())[:160]
-        found.append(Finding("label-error", item.split, item.guid, f"{item.gold}, probably {names[other]}: {text}"))
+    for place in suspected[: max(1, int(LISTED_SHARE * len(pairs)))]:
+        item, other = pairs[place][0], names[probability_NK[place].argmax()]
+        text = " | ".join(item.texts.values())[:160]
+        found.append(Finding("label-error", item.split, item.guid, f"{item.gold}, probably {other}: {text}"))
     return f"Label errors: {len(suspected):,} suspected, the surest {len(found):,} listed; {about}.", found
-
-
-def confident_errors(gold_N: NDArray[np.int64], probability_NK: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
-    """Numbers of suspected items and their probable label, by the probability of their own label, the lowest first.
-
-    A label is probable for an item if its probability reaches the mean over the items that have this label; of several,
-    the likeliest counts. The item is suspected if that is not its own, and its own is not the likeliest of all.
-    """
-    bar_K = np.array([probability_NK[gold_N == k, k].mean() for k in range(probability_NK.shape[1])])
-    confident_NK = np.where(probability_NK >= bar_K - 1e-6, probability_NK, -1.0)
-    best_N, own_N = confident_NK.argmax(axis=1), probability_NK[np.arange(len(gold_N)), gold_N]
-    is_doubted_N = (best_N != gold_N) & (probability_NK.argmax(axis=1) != gold_N)
-    suspected = np.flatnonzero((confident_NK.max(axis=1) >= 0) & is_doubted_N)
-    for place in suspected[np.argsort(own_N[suspected], kind="stable")].tolist():
-        yield place, int(best_N[place])

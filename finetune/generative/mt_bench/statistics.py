@@ -125,7 +125,7 @@ def agreement(a: Sequence[Scored], b: Sequence[Scored]) -> dict[str, Any]:
         "exact": fmean(one == other for one, other in judged),
         "within_1": fmean(abs(one - other) <= 1 for one, other in judged),
         "spearman": spearman(x, y),
-        "kappa": kappa(x, y, lambda one, other: (one - other) ** 2),  # quadratic weights
+        "kappa": metrics.kappa(judged, lambda one, other: (one - other) ** 2),  # quadratic weights
         "mean_difference": fmean(y) - fmean(x),
     }
 
@@ -134,8 +134,7 @@ def agreement_of_pairs(a: Sequence[Paired], b: Sequence[Paired]) -> dict[str, An
     """Two judges on the pairs that both judged."""
     judged = _judged_by_both([(pair, pair.verdict) for pair in a], [(pair, pair.verdict) for pair in b])
     exact = fmean(x == y for x, y in judged) if judged else None
-    verdicts = [x for x, _ in judged], [y for _, y in judged]
-    return {"n": len(judged), "exact": exact, "kappa": kappa(*verdicts, operator.ne)}
+    return {"n": len(judged), "exact": exact, "kappa": metrics.kappa(judged, operator.ne)}
 
 
 def _judged_by_both(a: Sequence[tuple[Any, Any]], b: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -143,12 +142,6 @@ def _judged_by_both(a: Sequence[tuple[Any, Any]], b: Sequence[tuple[Any, Any]]) 
     others = {(one.question, one.turn): value for one, value in b}
     pairs = [(value, others.get((one.question, one.turn))) for one, value in a]
     return [(x, y) for x, y in pairs if x is not None and y is not None]
-
-
-def kappa(x: Sequence[Any], y: Sequence[Any], distance: Callable[[Any, Any], float]) -> float | None:
-    """Cohen's kappa: 1 minus the mean distance of pairs over that of random pairing; None if that is 0."""
-    by_chance = fmean(distance(one, other) for one in x for other in y) if x else 0.0
-    return 1 - fmean(map(distance, x, y)) / by_chance if by_chance else None
 
 
 def win_rate(pairs: Sequence[Paired]) -> float | None:

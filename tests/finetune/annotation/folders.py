@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from finetune.annotation.config import Benchmark, load_benchmark
-from finetune.annotation.folder import ITEMS, Item, write_records
+from finetune.annotation.folder import ITEMS, Item
 from finetune.annotation.take_in import READERS, take_in
+from finetune.data.files import write_json_lines
 
 
 def make_folder(folder: Path, items: Iterable[Item] = (), **settings: Any) -> Benchmark:
@@ -19,7 +20,7 @@ def make_folder(folder: Path, items: Iterable[Item] = (), **settings: Any) -> Be
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "benchmark.yaml").write_text(yaml.safe_dump({"name": "mine", **settings}, allow_unicode=True), "utf-8")
     if items := list(items):
-        write_records(folder / ITEMS, items)
+        write_json_lines(folder / ITEMS, items)
     return load_benchmark(folder)
 
 

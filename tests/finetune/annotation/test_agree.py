@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,7 +15,7 @@ from sklearn.metrics import cohen_kappa_score
 
 pytest.importorskip("krippendorff")
 
-from finetune.annotation.agree import agree, alpha, author_shares, exclude, kappa, summary
+from finetune.annotation.agree import agree, alpha, author_shares, exclude, mean_kappa, summary
 from finetune.annotation.config import AgreeRules
 from finetune.annotation.folder import Vote, read_gold
 from finetune.annotation.take_in import READERS, take_in
@@ -51,11 +51,12 @@ def test_alpha_of_the_example_of_krippendorff_2011() -> None:
     assert alpha(columns, "interval") == pytest.approx(0.849, abs=5e-4)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=2, max_size=40))
-def test_kappa_equals_that_of_scikit_learn(both: list[tuple[str, str]]) -> None:
-    theirs = kappa(both)
-    if theirs is not None:
-        assert theirs == pytest.approx(cohen_kappa_score(*zip(*both, strict=True)))
+@given(st.lists(st.tuples(*[st.sampled_from("abc")] * 3), min_size=10, max_size=30))
+def test_kappa_is_the_mean_of_those_of_scikit_learn(rows: list[tuple[str, str, str]]) -> None:
+    found = mean_kappa({n: list(zip("123", row, strict=True)) for n, row in enumerate(rows)})
+    pairs = [(x, y) for x, y in combinations(zip(*rows, strict=True), 2) if len({*x, *y}) > 1]
+    theirs = [cohen_kappa_score(*pair) for pair in pairs]
+    assert found == (pytest.approx(fmean(theirs)) if theirs else None)
 
 
 def test_klue_sts_agrees_as_measured(shared: Callable[[str], Path], tmp_path: Path) -> None:

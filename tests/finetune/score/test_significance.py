@@ -110,7 +110,7 @@ def test_the_interval_holds_the_truth_19_times_in_20(seeds: int) -> None:
 def test_the_interval_holds_the_truth_for_any_share_of_the_seeds(seeds: int, luck: float) -> None:
     share = covered(seeds, luck, 1_000)
     print(f"{seeds} seeds, luck {luck}: {share:.3f}")
-    assert 0.935 <= share <= 0.985
+    assert 0.935 <= share <= (0.995 if seeds == 2 else 0.985)  # the quantile of one degree of freedom is 12.7
 
 
 def test_one_seed_has_an_interval_over_examples_and_no_spread() -> None:

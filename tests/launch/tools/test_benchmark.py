@@ -15,7 +15,8 @@ import yaml
 
 from corpus.documents.shards import Document, write_shard
 from finetune.annotation.draw import TO_ENGLISH
-from finetune.annotation.folder import ITEMS, Item, read_items, write_records
+from finetune.annotation.folder import ITEMS, Item, read_items
+from finetune.data.files import write_json_lines
 from launch.tools.benchmark import _find_toxic
 from tests.command import run_command
 from tests.corpus.quality.test_toxicity import save as save  # a fixture
@@ -104,7 +105,7 @@ def test_a_text_is_toxic_if_one_of_its_sentences_is(save: Any) -> None:
 def test_agreement_of_one_source_is_a_table_of_numbers(tmp_path: Path, capfd: Any) -> None:
     settings = {"name": "mine", "task": "tc", "labels": ["a", "b"]}
     (tmp_path / "benchmark.yaml").write_text(yaml.safe_dump(settings), "utf-8")
-    write_records(tmp_path / ITEMS, [Item(f"i{n}", "s", {"text": f"글 {n}"}) for n in range(4)])
+    write_json_lines(tmp_path / ITEMS, [Item(f"i{n}", "s", {"text": f"글 {n}"}) for n in range(4)])
     rows = [f"i{n},{worker},{'ab'[n % 2]}" for n in range(4) for worker in ("kim", "lee")]
     (tmp_path / "votes.csv").write_text("\n".join(["item,worker,value", *rows]), "utf-8")
     assert run_command(capfd, "benchmark", "take-in", str(tmp_path), str(tmp_path / "votes.csv")).code == 0

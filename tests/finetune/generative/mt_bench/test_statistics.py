@@ -16,12 +16,12 @@ from finetune.generative.mt_bench.statistics import (
     Scored,
     agreement,
     agreement_of_pairs,
-    kappa,
     mean_of_categories,
     summarize_pairs,
     summarize_scores,
     win_rate,
 )  # fmt: skip
+from finetune.metrics import kappa
 
 SCORES = st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=3, max_size=25)
 
@@ -36,7 +36,7 @@ def scored(values: list[float | None], lengths: list[int] | None = None) -> list
 @given(SCORES)
 def test_quadratic_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     x, y = map(list, zip(*pairs, strict=True))
-    found = kappa(x, y, lambda one, other: (one - other) ** 2)
+    found = kappa(pairs, lambda one, other: (one - other) ** 2)
     if found is not None:
         assert found == pytest.approx(cohen_kappa_score(x, y, weights="quadratic", labels=list(range(1, 11))))
 
@@ -45,7 +45,7 @@ def test_quadratic_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -
 @given(st.lists(st.tuples(st.sampled_from("ab="), st.sampled_from("ab=")), min_size=2, max_size=20))
 def test_kappa_of_verdicts_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     x, y = map(list, zip(*pairs, strict=True))
-    found = kappa(x, y, operator.ne)
+    found = kappa(pairs, operator.ne)
     if found is not None:
         assert found == pytest.approx(cohen_kappa_score(x, y))
 
