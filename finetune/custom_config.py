@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from unicodedata import normalize
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from corpus.documents.section import Section
 
@@ -24,6 +24,16 @@ COLUMNS_OF_KIND: dict[CustomKind, tuple[str, ...]] = {
     "tagging": ("tokens", "tags", "text", "spans"),
     "span": ("question", "context", "answer", "start"),
 }
+
+
+def label_text(value: Any) -> str:
+    """A label in NFC; whole numbers become text. ``ValueError`` for other values, as YAML has them for a plain yes."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError('a label is a text; write yes, no, on, off, null and 0.5 in quotes, as "yes"')
+    return normalize("NFC", str(value))
+
+
+Label = Annotated[str, BeforeValidator(label_text)]
 
 
 class CustomColumns(Section):
@@ -59,7 +69,7 @@ class CustomColumns(Section):
         None, description="span: offset of the answer's first character. Default: the only place of the answer."
     )
     guid: str | None = Field(None, description="Column with example ids. Default: file name and line number.")
-    labels: tuple[str, ...] | None = Field(
+    labels: tuple[Label, ...] | None = Field(
         None, description="Classes or entity types in this order. Default: those of the training file."
     )
 
@@ -80,7 +90,7 @@ class CustomColumns(Section):
             return (self.spans or "spans") if self.has_spans else (self.tags or "tags")
         return (self.answer or "answer") if self.kind == "span" else (self.label or "label")
 
-    @field_validator(*{name for names in COLUMNS_OF_KIND.values() for name in names}, "labels")
+    @field_validator(*{name for names in COLUMNS_OF_KIND.values() for name in names})
     @classmethod
     def _in_nfc(cls, names: Any) -> Any:
         if isinstance(names, dict):

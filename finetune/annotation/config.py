@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import yaml
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from corpus.documents.errors import BadInput
 from corpus.documents.section import Section
-from finetune.custom_config import CustomKind
-from finetune.data.custom_files import nfc
+from finetune.custom_config import CustomKind, Label
 from finetune.data.files import read_text, validate
 
 FILE_NAME = "benchmark.yaml"
 TaskName = Literal["tc", "sts", "nli", "ner", "mrc", "re", "dp", "dst"]
 VoteKind = Literal["label", "score", "spans", "answer", "words", "state"]
 SplitMethod = Literal["random", "date", "bins", "one-side", "unseen-entities"]
-Label = Annotated[str, AfterValidator(nfc)]
 NLI_LABELS = ("entailment", "contradiction", "neutral")
 
 

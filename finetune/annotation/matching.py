@@ -28,12 +28,8 @@ class Match(NamedTuple):
 
 def bigram_counts(text: str) -> list[tuple[str, int]]:
     """Character bigrams of a text without white space; the second of two equal ones is numbered 1, and so on."""
-    seen = Counter[str]()
-    numbered = []
-    for bigram in map("".join, pairwise("".join(text.split()))):
-        numbered.append((bigram, seen[bigram]))
-        seen[bigram] += 1
-    return numbered
+    counts = Counter(map("".join, pairwise("".join(text.split()))))
+    return [(bigram, number) for bigram, count in counts.items() for number in range(count)]
 
 
 def rouge(first: str, second: str) -> float:
