@@ -73,12 +73,16 @@ def take_in(benchmark: Benchmark, folder: Path, files: Sequence[Path], read: Rea
 
 def imports_of(path: Path, benchmark: Benchmark, items: Mapping[str, Item], read: Reader) -> Iterator[Import]:
     """The records of a file; ``BadInput`` for whatever its reader does not expect."""
+    number = 0
     try:
-        yield from read(path, benchmark, items)
-    except BadInput:
-        raise
+        for found in read(path, benchmark, items):
+            yield found
+            number += 1
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise BadInput(f"{path}: not laid out as the format of --from ({error!r}); check both") from None
+        if isinstance(error, BadInput):
+            raise
+        where = f"after annotation {number:,}, " if number else ""
+        raise BadInput(f"{path}: {where}not laid out as the format of --from ({error!r}); check both") from None
 
 
 def merge_votes(before: Mapping[str, Sequence[Vote]], new: Sequence[Vote]) -> tuple[list[Vote], int]:

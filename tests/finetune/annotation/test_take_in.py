@@ -151,6 +151,15 @@ def test_a_file_of_another_layout_is_refused(tmp_path: Path, format_: str, task:
         take_in(benchmark, tmp_path, [tmp_path / "kim.json"], READERS[format_])
 
 
+def test_the_message_says_how_much_of_a_file_is_laid_out_well(tmp_path: Path) -> None:
+    benchmark = make_folder(tmp_path, task="dst")
+    turn = {"role": "user", "text": "x", "state": ["식당-지역-서울"]}
+    dialogues = [{"guid": name, "dialogue": [turn]} for name in "ab"]
+    (tmp_path / "kim.json").write_text(json.dumps([*dialogues, {"guid": "c"}]), "utf-8")
+    with pytest.raises(BadInput, match=r"kim\.json: after annotation 2, not laid out as .*'dialogue'"):
+        take_in(benchmark, tmp_path, [tmp_path / "kim.json"], READERS["wos"])
+
+
 @pytest.mark.parametrize(
     ("labels", "value", "expected"),
     [
