@@ -106,6 +106,15 @@ def test_markdown_begins_with_the_head_of_a_data_set_card(folder: Path) -> None:
     assert head["configs"][0]["data_files"] == [{"split": "train", "path": "documents/*.parquet"}]
 
 
+@pytest.mark.parametrize(
+    ("documents", "size"),
+    [(0, "n<1K"), (999, "n<1K"), (1_000, "1K<n<10K"), (10**9, "1B<n<10B"), (10**12, "n>1T"), (10**15, "n>1T")],
+)
+def test_a_card_has_the_size_category_of_the_hub(tmp_path: Path, documents: int, size: str) -> None:
+    readme, _ = pages(write_folder(tmp_path / "corpus", one_source(documents=documents)))
+    assert yaml.safe_load(readme.split("---")[1])["size_categories"] == [size]
+
+
 def test_samples_are_shown_before_and_after_the_change(folder: Path) -> None:
     html = pages(folder)[1]
     assert re.search(rf"<b>before</b> [^<]*\[TEL\]로 하세요.*\n?.*<b>after</b> [^<]*{PHONE}로 하세요", html)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.formats.address import _new_districts
+from corpus.pii.formats.address import _new_detail, _new_districts
 from corpus.pii.formats.regions import CITY_DISTRICTS, DISTRICTS
 from corpus.pii.formats.shapes import digits_of
 from corpus.pii.formats.table import BY_NAME, TABLE
@@ -172,6 +172,13 @@ def test_only_replacements_that_are_excluded_later_are_drawn_again() -> None:
     fakes.exclude([("TEL", first)])
     assert fakes.replacement("TEL", "010-1234-5671") == other
     assert fakes.replacement("TEL", "010-1234-5670") not in (None, first)
+
+
+@pytest.mark.parametrize("old", ["푸른동 3층", "두레읍 12", "나래리 3", "초록가 2층"])
+def test_a_town_in_the_rest_of_an_address_stays_a_town(old: str) -> None:
+    for seed in range(20):
+        new = _new_detail(Random(seed), old)
+        assert new != old and new.split()[0].endswith(old.split()[0][-1])
 
 
 @pytest.mark.parametrize("old", ["성남시 분당구", "성남시", "강남구"])

@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,13 @@ def test_prose_passes_and_each_rule_finds_its_example() -> None:
 def test_two_different_stop_words_are_enough(ends: str, is_enough: bool) -> None:
     text = f"{FAILING['few_stop_words']} {ends}"
     assert bool(failed_rules(read_characters([text]), [text])["few_stop_words"][0]) is not is_enough
+
+
+def test_repeats_that_only_the_rule_for_the_longest_n_grams_finds() -> None:
+    words = ["".join(pair) for pair in product("가나다라마바사", repeat=2)][:36]
+    text = " ".join([*words, *words[:12]]) + "."
+    failed = failed_rules(read_characters([text]), [text])
+    assert [name for name in RULES if failed[name][0]] == ["repeated_10_grams"]
 
 
 def test_documents_do_not_influence_each_other() -> None:

@@ -35,6 +35,11 @@ def test_glosses_count_only_under_the_rule_of_the_paper(sentence: str) -> None:
     assert has_too_many_han_or_kana(sentence, count_glosses=True)
 
 
+@pytest.mark.parametrize(("count", "is_dropped"), [(10, False), (11, True)])
+def test_characters_outside_of_glosses_are_counted_without_them(count: int, is_dropped: bool) -> None:
+    assert has_too_many_han_or_kana("천자문(千字文) " + "漢" * count + "을 배우고 다음에 읽는다") == is_dropped
+
+
 @pytest.mark.parametrize(
     "sentence",
     [
