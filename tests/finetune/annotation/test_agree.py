@@ -101,6 +101,13 @@ def test_one_bad_worker_is_excluded_and_good_ones_are_not() -> None:
     assert len(workers) == 4 and fmean(worker.votes for worker in workers) == 60
 
 
+def test_unknown_workers_are_only_compared_with() -> None:
+    units = {n: [("a", n % 2), ("", n % 2), ("", 1)] for n in range(12)}
+    workers, _ = exclude(units, False, AgreeRules(), {})
+    assert [(worker.worker, worker.votes, worker.shared) for worker in workers] == [("a", 12, 12)]
+    assert exclude({n: [("a", 1)] for n in range(12)}, False, AgreeRules(), {}) == ([], {})
+
+
 def test_a_worker_who_fails_the_pilot_is_excluded(tmp_path: Path) -> None:
     items = [item.__class__(item.id, "", item.texts, (), {"expected": "a"}) for item in topics(12)]
     benchmark = make_folder(tmp_path, items, task="tc", labels=["a", "b"], agree=NO_EXCLUSION)

@@ -160,6 +160,13 @@ def test_cached_losses_have_the_gradients_of_the_whole_batch(config: EmbedConfig
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(*gradients, strict=True))
 
 
+@pytest.mark.parametrize(("count", "sizes"), [(4, [2, 2]), (5, [2, 2]), (1, [])])
+def test_no_batch_has_a_single_pair(count: int, sizes: list[int], config: EmbedConfig) -> None:
+    items = [Item("own", (f"질문 {n}", f"글 {n}")) for n in range(count)]
+    changed = config.model_copy(update={"batch_size": 2, "epochs": 1})
+    assert [len(batch.rows) for batch in training.draw_batches(items, [5] * count, changed, 1)] == sizes
+
+
 def test_pairs_with_an_evaluation_text_are_dropped(config: EmbedConfig, inputs: EmbedInputs, tmp_path: Path) -> None:
     planted = [
         {"anchor": "내일 " + sentence(0, 0, 0), "positive": "다른 문장이 여기에 있다."},

@@ -141,6 +141,26 @@ def test_no_near_pair_is_missed(texts: list[str]) -> None:
     assert {second for _, second in near_pairs([(text,) for text in texts])} == near
 
 
+@pytest.mark.parametrize(("count", "is_searched"), [(100, True), (101, False)])
+def test_more_than_100_labels_are_no_classes(tmp_path: Path, count: int, is_searched: bool) -> None:
+    rows = [f"{chr(ord('가') + n % count) * 3} {n},{n % count}\n" for n in range(4 * count)]
+    (benchmark,) = check([write(tmp_path / "dev.csv", "text,label\n" + "".join(rows))])["benchmarks"]
+    assert ("suspected" in benchmark["facts"][-1]) is is_searched
+
+
+@pytest.mark.parametrize(("count", "shown"), [(30, 30), (31, 0)])
+def test_up_to_30_labels_are_counted(tmp_path: Path, count: int, shown: int) -> None:
+    rows = [f"글 {n},가{n % count}\n" for n in range(2 * count)]
+    (benchmark,) = check([write(tmp_path / "dev.csv", "text,label\n" + "".join(rows))])["benchmarks"]
+    assert len(benchmark["splits"][0]["labels"]) == shown
+
+
+def test_a_question_alone_is_tried_and_a_passage_is_not(tmp_path: Path) -> None:
+    rows = [f"{'왜' if n % 2 else '언제'} {n},글 {n},{f'글 {n}' if n % 2 else ''}\n" for n in range(120)]
+    (benchmark,) = check([write(tmp_path / "dev.csv", "question,context,answer\n" + "".join(rows))])["benchmarks"]
+    assert [(row["text"], row["accuracy"]) for row in benchmark["one_side"]] == [("question", 100)]
+
+
 @pytest.mark.parametrize("premises", [1, 2, 4, 120])
 def test_items_of_few_premises_are_checked(tmp_path: Path, premises: int) -> None:
     rows = [f"전제 {n % premises},{'정말 그렇다' if n % 2 else '절대 아니다'} {n},{n % 2}\n" for n in range(120)]
