@@ -12,7 +12,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.registry import TASKS, find_task
-from finetune.task_names import SHORT_NAMES, TASK_NAMES
+from finetune.task_names import SHORT_NAMES, TASK_NAMES, full_name
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,11 @@ def test_a_misspelt_task_is_answered_with_the_nearest(name: str, hint: str) -> N
         find_task(name)
     with pytest.raises(ValueError, match=hint.replace("?", r"\?")):
         FinetuneConfig(tasks=(name,))
+
+
+def test_at_most_two_near_tasks_are_named() -> None:
+    with pytest.raises(BadInput, match=r"did you mean topic\d or topic\d\? The tasks"):
+        full_name("topic", ["topic1", "topic2", "topic3"])
 
 
 def test_a_folder_of_a_result_gives_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

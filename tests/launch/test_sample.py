@@ -21,7 +21,7 @@ from benchmarks.gold import gold_sentences, labelled_documents
 from finetune.registry import TASKS
 from launch.errors import LaunchError
 from launch.sample import unpack as module
-from launch.sample.unpack import HOME, SOURCES, unpack
+from launch.sample.unpack import HOME, SOURCES, find_klue, unpack
 
 SIZES = {  # examples of train and dev; questions for mrc, user turns for wos
     "ynat": (1_050, 280), "klue-sts": (700, 200), "klue-nli": (900, 240), "klue-ner": (800, 250),
@@ -244,3 +244,15 @@ def test_the_relation_list_and_the_slots_equal_the_official_ones(sample: Path, s
 def test_every_source_has_a_share_of_the_personal_data(sample: Path) -> None:
     rows = [json.loads(line) for line in (sample / "pii_truth.jsonl").read_text("utf-8").splitlines()]
     assert set(Counter(row["id"].split("-")[0] for row in rows)) == set(SOURCES)
+
+
+def test_klue_files_are_those_of_a_folder_of_the_run_or_of_the_sample(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    with pytest.raises(LaunchError, match=r"--data .*own: no such folder"):
+        find_klue(str(own), tmp_path)
+    own.mkdir()
+    assert find_klue(str(own), tmp_path) == own
+    unpacked = find_klue("malmoi:sample", tmp_path)
+    assert unpacked == tmp_path / "llm" / "sample" / "klue" and list(unpacked.glob("ynat-v1.1/*"))
+    (tmp_path / "sample" / "klue").mkdir(parents=True)
+    assert find_klue("malmoi:sample", tmp_path) == tmp_path / "sample" / "klue"

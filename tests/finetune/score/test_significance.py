@@ -113,6 +113,15 @@ def test_the_interval_holds_the_truth_for_any_share_of_the_seeds(seeds: int, luc
     assert 0.935 <= share <= (0.995 if seeds == 2 else 0.985)  # the quantile of one degree of freedom is 12.7
 
 
+@pytest.mark.parametrize("groups", [3, 6])
+def test_the_interval_of_one_seed_has_the_quantile_of_its_examples(groups: int) -> None:
+    resampled_SB = 50 + np.random.default_rng(3).normal(size=(1, 500))
+    found = estimate(Sample((1,), np.array([50.0]), resampled_SB, groups), "accuracy")
+    assert found.interval is not None
+    half = (found.interval[1] - found.interval[0]) / 2
+    assert half == pytest.approx(stats.t.ppf(0.975, groups - 1) * resampled_SB.std(ddof=1), rel=5e-3)
+
+
 def test_one_seed_has_an_interval_over_examples_and_no_spread() -> None:
     found = estimate(of_answers(crossed(np.random.default_rng(1), 1, 0.1)), "accuracy")
     reach = 196 * math.sqrt(found.mean / 100 * (1 - found.mean / 100) / EXAMPLES)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from launch.cluster import node_checks
-from launch.cluster.node_checks import describe_process, find_problems
+from launch.cluster.node_checks import describe_process, find_problems, print_report
 from tests.command import run_command
 from tests.hosts import Host, ip, network_of
 
@@ -51,6 +51,13 @@ def test_two_processes_are_ready(tmp_path: Path) -> None:
         assert words in outputs[0], outputs[0]
     assert "Cluster" not in outputs[1]
     assert not list(runs.iterdir())
+
+
+@pytest.mark.parametrize(("processes", "rate"), [(2, "0.67 GB/s"), (4, "1.01 GB/s"), (64, "1.32 GB/s")])
+def test_the_rate_is_what_each_process_sends_in_a_ring(processes: int, rate: str, tmp_path: Path, capsys: Any) -> None:
+    """2 (n - 1) / n times the 64 MiB, in a tenth of a second."""
+    print_report([describe_process(tmp_path)] * processes, {"backend": "gloo", "seconds": 0.1}, [])
+    assert f"all-reduce by gloo: 64 MiB in 100.00 ms ({rate})" in capsys.readouterr().out
 
 
 @pytest.mark.cluster

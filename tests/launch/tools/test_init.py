@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from launch.recipe import load_recipe
+from launch.tools import init
 from launch.tools.init import describe_columns
 from tests.command import run_command
 from tests.finetune.conftest import build_tiny_encoder
@@ -121,3 +122,13 @@ def test_what_cannot_be_found_is_asked_for_or_one_sentence(here: Path, capfd: An
     (here / "data" / "text" / "numbers.jsonl").write_text('{"a": 1}\n', "utf-8")
     run_command(capfd, "init", "--task", "data/tickets.csv", "--text", "data/text").refused("numbers.jsonl", "no key")
     assert not (here / "mine.yaml").exists()
+
+
+@pytest.mark.parametrize(("size", "steps"), [(0, 100), (10**8, 5_812), (10**10, 12_500)])
+def test_continued_training_lasts_as_long_as_the_text(
+    size: int, steps: int, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pass over the text, but 100 to 12,500 steps."""
+    monkeypatch.setattr(init, "find_texts_and_keys", lambda text, folder: ({}, size))
+    recipe = init.make_recipe("data/text", here / "data" / "tickets.csv", encoder_of(here), here)
+    assert recipe["pretrain"]["steps"] == steps
