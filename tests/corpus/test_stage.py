@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +48,22 @@ def documents_of(out: Path) -> list[Document]:
 def digests(out: Path) -> dict[str, str]:
     files = sorted(path for path in out.rglob("*") if path.is_file())
     return {str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_wrapped_lines_are_joined_unless_the_recipe_says_no(
+    is_on: bool, tmp_path: Path, clean: Callable[..., Any]
+) -> None:
+    sentences = [
+        f"{n}번째 저녁에는 바람이 불어서 아이들이 {word} 앞에서 오래 기다렸다."
+        for n, word in enumerate("집강산들논밭문길")
+    ]
+    text = "\n".join(textwrap.wrap(" ".join(sentences), 30))
+    clean(write_jsonl(tmp_path / "글.jsonl", [{"id": "a", "text": text}]), **({} if is_on else {"rejoin_lines": False}))
+    (document,) = documents_of(tmp_path / "out")
+    assert (list(document.sentences) == sentences) is is_on
+    counts = json.loads((tmp_path / "out" / "statistics.json").read_text("utf-8"))["total"]["changed"]
+    assert (counts.get("wrapped_line", 0) > 0) is is_on
 
 
 def test_documents_come_out_clean_and_every_loss_is_counted(tmp_path: Path, clean: Callable[..., Any]) -> None:

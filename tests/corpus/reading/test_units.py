@@ -174,3 +174,13 @@ def test_lines_in_the_quarantine_count_from_the_start_of_the_file(
     clean(tmp_path / "a.jsonl")
     rows = (tmp_path / "out" / "quarantine" / "records.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(row)["line"] for row in rows] == [8, 32, 60]
+
+
+@pytest.mark.parametrize("unit_bytes", [1, 2_000, 1 << 30])
+def test_units_of_row_groups_share_the_size_of_their_file(unit_bytes: int, tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(STORIES), tmp_path / "table.parquet", row_group_size=12)
+    (item,) = find_inputs([str(tmp_path / "table.parquet")], {}, "text")
+    units = list(inputs._cut_row_groups(item, 1_000, unit_bytes))
+    assert sum(unit.size for unit in units) == 1_000
+    assert [unit.size for unit in units] == [100 * (unit.end - unit.start) for unit in units]
+    assert [unit.start for unit in units] == [0, *(unit.end for unit in units[:-1])] and units[-1].end == 10

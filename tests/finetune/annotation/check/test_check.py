@@ -141,6 +141,25 @@ def test_no_near_pair_is_missed(texts: list[str]) -> None:
     assert {second for _, second in near_pairs([(text,) for text in texts])} == near
 
 
+@pytest.mark.parametrize(
+    ("tags", "problems"),
+    [
+        (["B-PS", "O"], set()),
+        ("B-PS O", set()),
+        ('["B-PS", "O"]', set()),
+        (["B-PS"], {"tags", "refused"}),
+        (["B-PS", "O", "O"], {"tags", "refused"}),
+        (["O", "I-PS"], {"tags"}),
+    ],
+)
+def test_words_and_tags_of_a_table_are_compared(tags: Any, problems: set[str], tmp_path: Path) -> None:
+    path = tmp_path / "dev.jsonl"
+    write(path, json.dumps({"tokens": ["윤슬이", "갔다"], "tags": tags}) + "\n")
+    (benchmark,) = check([path])["benchmarks"]
+    assert {finding["check"] for finding in benchmark["findings"]} == problems
+    assert (benchmark["splits"][0]["items"], benchmark["splits"][0]["labelled"]) == (1, 1)
+
+
 @pytest.mark.parametrize(("count", "is_searched"), [(100, True), (101, False)])
 def test_more_than_100_labels_are_no_classes(tmp_path: Path, count: int, is_searched: bool) -> None:
     rows = [f"{chr(ord('가') + n % count) * 3} {n},{n % count}\n" for n in range(4 * count)]
