@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from finetune.generative.client.ask import Client
-from finetune.generative.kr_eval.run import run_files
+from finetune.generative.kr_eval.run import TEXT, run_files
 from finetune.generative.tables import kr_eval_table
 from tests.command import run_command
 from tests.finetune.generative.server import Reply, Server, serving
@@ -208,3 +208,16 @@ def test_an_undefined_correlation_is_a_dash_and_null(asked, files, tmp_path) -> 
         results = run_files([files["korsts"]], QUICK, tmp_path / "out")
     assert results[0]["metrics"]["pearson"] == {"value": None, "error": None, "interval": None}
     assert kr_eval_table(results).rows[0][2] == "–"
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("비가 온다.\n\n다른 뜻도 있습니다.", "비가 온다."),
+        ("<answer>가</answer>", "가"),
+        ("<answer>가</answer> 아니, <answer>나</answer> 아니, <answer> '다' </answer>", "다"),
+        ('{"answer": "가"}', "가"),
+    ],
+)
+def test_free_text_is_the_last_marked_answer_or_the_first_paragraph(answer: str, read: str | None) -> None:
+    assert TEXT.parse(answer, "") == read
