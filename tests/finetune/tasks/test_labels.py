@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precisio
 from corpus.documents.errors import BadInput
 from finetune.config import Hyperparameters
 from finetune.data.files import find_file
-from finetune.examples import Example, Row
+from finetune.examples import Example, Prediction, Row
 from finetune.registry import TASKS
+from finetune.tasks.labels import validate_label
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.ynat.task import YNAT_LABELS
 from finetune.train.batched_prediction import predict, to_tensors
@@ -243,3 +245,23 @@ def test_features_equal_the_published_ones(shared, klue_tokenizer, published_fea
         assert feature["input_ids"] == published["input_ids"]
         assert feature["token_type_ids"] == published["token_type_ids"]
         assert example.gold == next(iter(published["labels"].values()))
+
+
+@pytest.mark.parametrize(
+    ("value", "scores", "says"),
+    [
+        ("a", None, None),
+        ("a", [0.5, 1], None),
+        ("b", [-1e300, 1e300], None),
+        ("c", None, "no label 'c'; labels here are a, b"),
+        ("a", [0.5], "'scores' should be 2 numbers, one for each of a, b; found [0.5]"),
+        ("a", [0.5, "1"], "'scores' should be 2 numbers"),
+        ("a", [0.5, True], "'scores' should be 2 numbers"),
+        ("a", [math.nan, 0.5], "'scores' should be 2 numbers"),
+        ("a", [0.5, math.inf], "'scores' should be 2 numbers"),
+        ("a", {"a": 1, "b": 0}, "'scores' should be 2 numbers"),
+    ],
+)
+def test_a_predicted_label_has_all_its_scores_or_none(value: str, scores: Any, says: str | None) -> None:
+    found = validate_label(("a", "b"), Example("1", "a", {}), Prediction(value, scores))
+    assert found is None if says is None else found is not None and found.startswith(says)
