@@ -53,14 +53,15 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
         loaded = _load(name, folder)
         pieces = list(loaded.convert_ids_to_tokens(list(range(len(loaded)))))
         _check_pieces(name, folder, pieces)
-        missing = [role for role in ROLES if getattr(loaded, f"{role}_token_id") is None]
-        if missing:
-            raise LaunchError(
-                f"{name}: its tokenizer has no {', '.join(missing)} token; a masked language model needs it"
-            )
+        if missing := ", ".join(role for role in ROLES if getattr(loaded, f"{role}_token_id") is None):
+            raise LaunchError(f"{name}: its tokenizer has no {missing} token; a masked language model needs it")
         check_ids(settings, len(loaded), loaded.pad_token_id)
         loaded.save_pretrained(out)
-        _clean_up(folder, pieces, out)
+        saved = json.loads((out / "tokenizer_config.json").read_text("utf-8"))
+        loading_options = ("is_local", "local_files_only")
+        write_json(out / "tokenizer_config.json", {k: v for k, v in saved.items() if k not in loading_options})
+        if (folder / VOCABULARY_NAME).is_file() and read_pieces(folder) == pieces:  # for older readers
+            shutil.copyfile(folder / VOCABULARY_NAME, out / VOCABULARY_NAME)
         again = _load(name, out)
     if again.backend_tokenizer.to_str() != loaded.backend_tokenizer.to_str():
         raise LaunchError(f"{name}: its tokenizer loads differently without the model; save it with save_pretrained")
@@ -127,15 +128,6 @@ def _check_pieces(name: str, folder: Path, pieces: list[str]) -> None:
                 f"{name}: the tokenizer's files list {len(listed):,} pieces, but transformers loads {len(pieces):,} "
                 "different ones; set the right tokenizer_class in its tokenizer_config.json"
             )
-
-
-def _clean_up(folder: Path, pieces: list[str], out: Path) -> None:
-    """Remove loading options from the settings; keep vocab.txt for older readers if it lists every piece."""
-    settings = json.loads((out / "tokenizer_config.json").read_text("utf-8"))
-    kept = {key: value for key, value in settings.items() if key not in ("is_local", "local_files_only")}
-    write_json(out / "tokenizer_config.json", kept)
-    if (folder / VOCABULARY_NAME).is_file() and read_pieces(folder) == pieces:
-        shutil.copyfile(folder / VOCABULARY_NAME, out / VOCABULARY_NAME)
 
 
 def _check_eojeols(name: str, loaded: PreTrainedTokenizerBase, out: Path) -> None:

@@ -33,9 +33,7 @@ Options = Annotated[dict[Option, OptionValue], AfterValidator(_check_options)]
 class SlurmConfig(Section):
     """Options of ``sbatch``; ``launch.engine=slurm`` only."""
 
-    removed: ClassVar[Mapping[str, str]] = {
-        key: f"set launch.slurm.options={{{key}: …}}" for key in ("partition", "qos")
-    }
+    removed: ClassVar[Mapping[str, str]] = {k: f"set launch.slurm.options={{{k}: …}}" for k in ("partition", "qos")}
 
     hours: float = Field(24.0, gt=0, description="Time limit of one task, in hours.")
     setup: Line = Field("", description="Shell command on each node before Python starts, such as `module load gcc`.")
@@ -62,8 +60,7 @@ class LaunchConfig(Section):
     mem_gb_per_cpu: int = Field(2, ge=1, description="GiB of memory per core; raise it for large compressed files.")
     slurm: SlurmConfig = SlurmConfig()
     language: Literal["auto", "en", "ko"] = Field(
-        "auto",
-        description="Language of report and corpus card; auto: Korean for a Korean locale, else English.",
+        "auto", description="Language of report and corpus card; auto: Korean for a Korean locale, else English."
     )
 
     def for_stage(self, stage: Literal["corpus", "tokenizer", "pack", "finetune"]) -> LaunchConfig:

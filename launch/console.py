@@ -39,7 +39,9 @@ WIDE = 7  # columns from which a table on 80 characters has no padding
 
 def run_app(app: Callable[..., object], name: str) -> None:
     """Run a typer app as the command ``name``: bad input gives one message and exit code 2, a bug its traceback."""
-    escape_unencodable()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # escape characters that the terminal lacks; files are always UTF-8
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name=name)
     except BaseException as error:
@@ -126,9 +128,8 @@ def set_up_console() -> None:
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.ERROR)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("DS_LOG_LEVEL", "error")
-    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
+    for name in ("TRANSFORMERS_VERBOSITY", "DS_LOG_LEVEL", "HF_HUB_VERBOSITY"):
+        os.environ.setdefault(name, "error")
     if not any(Path("/dev").glob("nvidia*")):
         os.environ.setdefault("DS_ACCELERATOR", "cpu")  # DeepSpeed then does not search for a GPU and warn
     warnings.formatwarning = _plain_warning
@@ -146,13 +147,6 @@ def _plain_warning(*args: Any, **settings: Any) -> str:
 def print_json(value: Any) -> None:
     """What ``--json`` of a command prints: one JSON value in ASCII, for terminals and pipes of any encoding."""
     print(json.dumps(value, ensure_ascii=True, indent=1))
-
-
-def escape_unencodable() -> None:
-    """Escape characters that the terminal's encoding lacks; files are always UTF-8."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def peak_memory_mib() -> int:

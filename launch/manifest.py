@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +72,8 @@ def _fingerprint(path: Path, size: int, *_: int) -> str:
 
 def fingerprints(paths: Iterable[Path]) -> dict[str, Callable[[], str]]:
     """For every file, including those of folders: the function that computes its fingerprint, by path."""
-    files: list[Path] = []
-    for path in paths:
-        files.extend(sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path])
-    return {file.as_posix(): partial(fingerprint, file) for file in files}
+    found = (sorted(filter(Path.is_file, path.rglob("*"))) if path.is_dir() else [path] for path in paths)
+    return {file.as_posix(): partial(fingerprint, file) for file in chain.from_iterable(found)}
 
 
 def is_complete(folder: Path, head: Head) -> bool:
@@ -129,10 +128,10 @@ def start(folder: Path, head: Head, *, again: bool = False) -> None:
 def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, peak_mib: int) -> None:
     """Write the manifest, last and atomically, after all other files of the folder are on the disk."""
     fsync_tree(folder)
+    versions = {"python": platform.python_version(), **{name: installed_version(name) for name in RECORDED_PACKAGES}}
     manifest = head.as_json() | {
         "counts": dict(counts),
-        "versions": {"python": platform.python_version()}
-        | {name: installed_version(name) for name in RECORDED_PACKAGES},
+        "versions": versions,
         "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
         "seconds": round(seconds, 1),
         "peak_memory_mib": peak_mib,

@@ -128,25 +128,23 @@ def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from finetune import run as stage
 
-    cluster = engine_cluster(recipe.launch.for_stage("finetune"))
-    return _finetune(recipe, run, partial(stage.run, out=out, workers=recipe.workers, cluster=cluster))
+    return _finetune(recipe, run, out, stage.run, cluster=engine_cluster(recipe.launch.for_stage("finetune")))
 
 
 def run_search(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from finetune.search import run as stage
 
-    return _finetune(recipe, run, partial(stage.run, out=out, workers=recipe.workers))
+    return _finetune(recipe, run, out, stage.run)
 
 
 def run_best(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     """Train the best trials of a search into the results of finetune."""
     from finetune.search.run import train_best
 
-    best = partial(train_best, out=out, workers=recipe.workers, searched=run / SEARCH_FOLDER)
-    return _finetune(recipe, run, best)
+    return _finetune(recipe, run, out, train_best, searched=run / SEARCH_FOLDER)
 
 
-def _finetune(recipe: Recipe, run: Path, work: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+def _finetune(recipe: Recipe, run: Path, out: Path, work: Callable[..., dict[str, Any]], **more: Any) -> dict[str, Any]:
     from corpus.pii.types import PII_TYPES
     from finetune import run as stage
     from finetune.registry import klue_tasks
@@ -157,7 +155,8 @@ def _finetune(recipe: Recipe, run: Path, work: Callable[..., dict[str, Any]]) ->
     folder = klue_folder(data, recipe, run) if data else run  # custom tasks alone read no folder
     types = frozenset((*PII_TYPES, *recipe.corpus.pii.extra))
     hide = None if recipe.corpus.pii.mode == "keep" else partial(hide_in_errors, types)
-    return work(recipe.finetune, stage.FinetuneInputs(folder, finetune_models(recipe, run), hide))
+    inputs = stage.FinetuneInputs(folder, finetune_models(recipe, run), hide)
+    return work(recipe.finetune, inputs, out=out, workers=recipe.workers, **more)
 
 
 def hide_in_errors(types: frozenset[str], errors: dict[str, Any]) -> dict[str, Any]:
@@ -368,15 +367,12 @@ def can_continue(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
         return False
     if stage.is_additive or manifest.has_no_result(run / stage.name):
         return True
-    if found.get("inputs") != head.inputs:
-        return False
-    if not stage.can_extend(recipe, run / stage.name, found.get("settings", {})):
+    if found.get("inputs") != head.inputs or not stage.can_extend(recipe, run / stage.name, found.get("settings", {})):
         return False
     dependent = {stage.name}
     for later in STAGES:
         dependent |= {later.name} if dependent.intersection(later.depends_on(recipe)) else set()
-    made = [str(run / name) for name in sorted(dependent - {stage.name}) if manifest.read_head(run / name)]
-    if made:
+    if made := [str(run / name) for name in sorted(dependent - {stage.name}) if manifest.read_head(run / name)]:
         raise LaunchError(
             f"{', '.join(made)}: made from {stage.name} before this change; delete or move it to extend {stage.name}"
         )

@@ -36,9 +36,8 @@ from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 SAMPLE = "malmoi:sample"  # the embedded sample, wherever a recipe names text or benchmark files
 OWN_MODEL = "model"  # the encoder that the run itself pretrains, as results name it
 SEARCH_FOLDER = "finetune-search"  # of a run: the studies of `malmoi search`
-NO_KEY = re.compile(
-    r"\[key\]|int|float|bool|str|(dict|literal|constrained)\b.*"
-)  # kinds of values in pydantic's errors
+# kinds of values in pydantic's errors
+NO_KEY = re.compile(r"\[key\]|int|float|bool|str|(dict|literal|constrained)\b.*")
 UNSAFE_IN_NAMES = re.compile(r"[^\w.-]+")
 # keys that hold paths; False: may also be a Hub repository, if there is no such file
 PATH_KEYS = {
@@ -79,10 +78,8 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _sections_fit_together(self) -> Recipe:
         if self.pretrain.init_from is not None:
-            own = self.tokenizer
-            plain = TokenizerConfig(
-                special_tokens=own.special_tokens, extend=own.extend
-            )  # the first as the architecture
+            own = self.tokenizer  # special_tokens may be those of the architecture
+            plain = TokenizerConfig(special_tokens=own.special_tokens, extend=own.extend)
             if keys := [f"tokenizer.{key}" for key, value in own if value != getattr(plain, key)]:
                 raise ValueError(
                     f"pretrain.init_from has its own tokenizer, so {', '.join(keys)} would have no effect; remove the "
@@ -122,7 +119,13 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         LaunchError: no such recipe, broken YAML, or problems in values; every problem is listed with its key.
     """
     path = locate_recipe(name)
-    values = _read(path)
+    values = read_mapping(path, "recipe")
+    if not values:
+        raise LaunchError(f"{path}: this recipe is empty; a recipe needs at least corpus: {{inputs: […]}}")
+    values.setdefault("name", UNSAFE_IN_NAMES.sub("-", unicodedata.normalize("NFC", path.stem)).strip("-._"))
+    if path not in shipped_recipes().values():
+        for key, is_path in PATH_KEYS.items():
+            values = _map_values(values, key.split("."), partial(_resolve_path, path.parent, is_path))
     for override in overrides:
         _apply(values, override)
     return validated(Recipe, values, path, "recipe")
@@ -139,9 +142,8 @@ def validated(model: type[Checked], values: object, path: Path, kind: str) -> Ch
         problems = [f"  {line}" for line in _problems(error, model)]
         count = f"{len(problems)} problem" + ("s" if len(problems) > 1 else "")
         more = [f"  … and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
-        raise LaunchError(
-            "\n".join([f"{path.name}: {count} in this {kind}", *problems[:MAX_PROBLEMS], *more])
-        ) from None
+        lines = [f"{path.name}: {count} in this {kind}", *problems[:MAX_PROBLEMS], *more]
+        raise LaunchError("\n".join(lines)) from None
 
 
 def read_mapping(path: Path, kind: str) -> dict[str, Any]:
@@ -172,18 +174,6 @@ def locate_recipe(name: str) -> Path:
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The values of a recipe file, with its name set and its paths resolved."""
-    values = read_mapping(path, "recipe")
-    if not values:
-        raise LaunchError(f"{path}: this recipe is empty; a recipe needs at least corpus: {{inputs: […]}}")
-    values.setdefault("name", UNSAFE_IN_NAMES.sub("-", unicodedata.normalize("NFC", path.stem)).strip("-._"))
-    if path not in shipped_recipes().values():
-        for key, is_path in PATH_KEYS.items():
-            values = _map_values(values, key.split("."), partial(_resolve_path, path.parent, is_path))
-    return values
 
 
 def _map_values(value: Any, keys: Sequence[str], change: Callable[[str], str]) -> Any:
@@ -297,13 +287,11 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
-    known = [key for key, _ in _fields(model)]
-    problems = error.errors()
-    for problem in problems:
+    for problem in error.errors():
         place = [str(part) for part in problem["loc"] if not NO_KEY.fullmatch(str(part))]
         key = ".".join(place)
         if problem["type"] == "extra_forbidden":
-            yield f"{key}: unknown key; {_known_keys(place, known, model)}"
+            yield f"{key}: unknown key; {_known_keys(place, model)}"
         elif problem["type"] != "too_short" or not problem["input"]:  # the list is empty, not only its valid part
             text = "" if isinstance(problem["input"], dict | BaseModel) else repr(problem["input"])
             text = text if len(text) <= MAX_VALUE_CHARS else text[: MAX_VALUE_CHARS - 1] + "…"
@@ -313,13 +301,13 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
             yield f"{key + ': ' if key else ''}{message}{got}"
 
 
-def _known_keys(place: Sequence[str], known: Sequence[str], model: type[BaseModel]) -> str:
+def _known_keys(place: Sequence[str], model: type[BaseModel]) -> str:
     """The key that was probably meant at ``place``, or the keys of that section."""
     *sections, name = place
     section = ".".join(sections)
     _, kind = resolve_key(section, model)
     names = [field for option in _options(kind) for field in getattr(option, "model_fields", ())]
-    if inside := [k for k in known if k.startswith(f"{section}.") and k.endswith(f".{name}")]:
+    if inside := [k for k, _ in _fields(model) if k.startswith(f"{section}.") and k.endswith(f".{name}")]:
         return f"did you mean {inside[0]}?"
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {'.'.join((*sections, near[0]))}?" if near else f"keys here are: {', '.join(names)}"

@@ -25,11 +25,10 @@ def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
     from corpus.reading.inputs import find_inputs
 
     settings = recipe.corpus
-    names = [name for name in settings.inputs if name != SAMPLE]
-    if run is not None:
-        names = [str(run / "sample" / "corpus") if name == SAMPLE else name for name in settings.inputs]
-        if not names and not settings.sources:
-            raise LaunchError(NO_TEXT)
+    if run is not None and not settings.inputs and not settings.sources:
+        raise LaunchError(NO_TEXT)
+    folder = {SAMPLE: str(run / "sample" / "corpus")} if run is not None else {}
+    names = [folder.get(name, name) for name in settings.inputs if run is not None or name != SAMPLE]
     return find_inputs(names, settings.sources, settings.text_field, settings.encoding)
 
 
@@ -100,13 +99,8 @@ def custom_texts(recipe: Recipe) -> dict[str, list[tuple[str, str]]]:
         task = task_of(name, recipe.finetune)
         for split in ("dev", "test"):
             if path := task.files.of(split):
-                texts = dict.fromkeys(
-                    (example.guid, text)
-                    for example in task.read(Path(path))
-                    for text in example.inputs.values()
-                    if isinstance(text, str)
-                )
-                found[f"{name}_{split}"] = list(texts)
+                values = ((one.guid, text) for one in task.read(Path(path)) for text in one.inputs.values())
+                found[f"{name}_{split}"] = list(dict.fromkeys(pair for pair in values if isinstance(pair[1], str)))
     return found
 
 

@@ -25,7 +25,6 @@ from pretrain.engine.memory import GIB
 
 TRAINING = ("tokens", "pretrain", "model", "finetune")  # stages that need the extra "train"
 HOME = Path(__file__).resolve().parents[2]
-INSTALL_TRAIN = "pip install 'malmoi[train]'"
 
 
 class Check(NamedTuple):
@@ -106,7 +105,7 @@ def check_packages() -> Check:
 def check_training() -> Check:
     """The extra "train", which recipes need and single tools do not."""
     if missing := missing_modules(TRAINING):
-        return Check("training", None, f"{', '.join(missing)} not installed", INSTALL_TRAIN)
+        return Check("training", None, f"{', '.join(missing)} not installed", "pip install 'malmoi[train]'")
     return _check_requirements("training", "train")
 
 

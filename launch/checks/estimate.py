@@ -32,6 +32,7 @@ from launch.errors import USER_ERRORS
 from launch.numbers import duration
 from launch.pipeline import Stage, is_done, trains_tokenizer
 from launch.recipe import SAMPLE, Recipe
+from launch.report.results import group_by
 from launch.stage_inputs import finetune_models, raw_inputs
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory
@@ -236,9 +237,7 @@ class Jobs:
 
     def table(self) -> Table:
         """A row per task, model and settings: seeds, finished and remaining jobs, time per job."""
-        groups: dict[tuple[str, str, str], list[Planned]] = {}
-        for planned in self.planned:
-            groups.setdefault((planned.job.task, planned.job.model, planned.job.settings), []).append(planned)
+        groups = group_by(self.planned, lambda planned: (planned.job.task, planned.job.model, planned.job.settings))
         rows = []
         for (task, model, settings), group in groups.items():
             seeds, done = ", ".join(str(planned.job.seed) for planned in group), sum(p.is_done for p in group)

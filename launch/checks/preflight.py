@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -128,12 +129,10 @@ def _check_folders(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
             yield from _run_check(partial(manifest.check_foreign_files, folder))
             continue
         head = expected_head(stage, recipe, run, found)
-        try:
+        with suppress(LaunchError, ValueError, OSError, KeyError):  # missing inputs are reported by other checks
             own = {name: head.inputs[name] for name in stage.depends_on(recipe)}
             current = {name: compute() for name, compute in stage.user_inputs(recipe).items()}
             head = Head(head.stage, head.settings, own | current)
-        except (LaunchError, ValueError, OSError, KeyError):  # missing inputs are reported by other checks
-            pass
         if head.key != found["key"] and not can_continue(stage, recipe, run, head):
             yield manifest.explain_difference(folder, found, head)
 
@@ -194,12 +193,8 @@ def _is_available(name: str) -> bool:
     minute."""
     from huggingface_hub import constants, try_to_load_from_cache
 
-    if (
-        Path(name).exists()
-        or name.count("/") > 1
-        or name.startswith((".", "/", "~"))
-        or isinstance(try_to_load_from_cache(name, "config.json"), str)
-    ):
+    is_path = Path(name).exists() or name.count("/") > 1 or name.startswith((".", "/", "~"))
+    if is_path or isinstance(try_to_load_from_cache(name, "config.json"), str):
         return True
     if getproxies():  # only the proxy may be able to resolve names
         return True

@@ -6,8 +6,8 @@ of ssh, pdsh or deepspeed, each of which quotes differently.
 
 from __future__ import annotations
 
-from launch.cluster.jobs import Launch, environment_binaries, render, warn_of_unused
-from launch.cluster.slurm import MAX_HANGS, MAX_RESTARTS, container_prefix
+from launch.cluster.jobs import Launch, render, warn_of_unused
+from launch.cluster.slurm import container_prefix
 from launch.errors import LaunchError
 from launch.executors.slurm import UNSAFE
 
@@ -25,20 +25,14 @@ def hosts_files(launch: Launch) -> dict[str, str]:
         raise LaunchError(f"{launch.folder}: launchers cannot pass on {unsafe[0]!r} in a path; choose another --runs")
     if site.hosts.elastic and site.launcher != "torchrun":
         raise LaunchError("hosts.elastic needs launcher: torchrun; set that, or elastic: false")
-    if site.launcher == "deepspeed" and (
-        ports := [name for name in site.hosts.names if site.hosts.target(name) != name]
-    ):
+    ports = [name for name in site.hosts.names if site.hosts.target(name) != name]
+    if ports and site.launcher == "deepspeed":
         raise LaunchError(f"{ports[0]}: launcher: deepspeed takes no ports; set them in ~/.ssh/config, or use torchrun")
     warn_of_unused(launch, ("prepare", "pretrain", "finetune"), "only Slurm has them")
     commands = {verb: launch.arguments(verb, launch.task(verb)) for verb in launch.verbs}
-    values = {
-        "launch": launch,
-        "commands": commands,
-        "prefix": container_prefix(launch),
-        "binaries": environment_binaries(),
-    }
+    values = {"launch": launch, "commands": commands, "prefix": container_prefix(launch)}
     return {
         "hostfile": "".join(f"{name} slots={site.pretrain.processes_per_node}\n" for name in site.hosts.names),
-        "node.sh": render("node.sh.j2", max_restarts=MAX_RESTARTS, **values),
-        "run.sh": render("run.sh.j2", max_hangs=MAX_HANGS, **values),
+        "node.sh": render("node.sh.j2", **values),
+        "run.sh": render("run.sh.j2", **values),
     }

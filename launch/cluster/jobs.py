@@ -26,7 +26,7 @@ from launch.checks.preflight import find_problems, format_problems
 from launch.cluster.site import Site, Task
 from launch.console import PlainConsole
 from launch.errors import LaunchError, require
-from launch.pipeline import STAGES, VERBS
+from launch.pipeline import STAGES, stages_of
 from launch.recipe import Recipe, load_recipe, locate_recipe, shipped_recipes
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 CLUSTER_VERBS = ("corpus", "tokenizer", "pack", "pretrain", "finetune", "report")  # in the order of a run
 FOLDER_NAME = "launch"  # in the run's folder: scripts, manifests and logs
 UNSAFE_IN_DIRECTIVES = re.compile(r"[^\w./+,:@=%&|*()\[\]!-]")
+MAX_HANGS = 3  # of pretraining after one checkpoint; more need a person
+MAX_RESTARTS = 50  # of a stage that reached its time limit; each resumes from the finished units
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +108,11 @@ def plan_launch(
 
 def check_launch(launch: Launch) -> None:
     """``LaunchError`` with what would stop the stages on every machine: missing inputs, files, extras."""
-    site, names = launch.site, {stage for verb in launch.verbs for stage in VERBS[verb]}
+    site = launch.site
     if site.launcher == "deepspeed" and not site.container.image and "pretrain" in launch.verbs:
         require("launcher: deepspeed", ["deepspeed"])
-    stages = [
-        stage for stage in STAGES if stage.name in names and (stage.name != "sample" or launch.recipe.uses_sample)
-    ]
+    names = {stage.name for verb in launch.verbs for stage in stages_of(verb, launch.recipe)}
+    stages = [stage for stage in STAGES if stage.name in names]
     processes = site.pretrain.nodes * site.pretrain.processes_per_node
     if problems := find_problems("launch", stages, launch.recipe, launch.run, None, processes):
         raise LaunchError(format_problems(launch.recipe.name, problems))
@@ -122,11 +123,6 @@ def warn_of_unused(launch: Launch, tasks: Sequence[str], reason: str) -> None:
     options = [f"{name}.options.{key}" for name in tasks for key in getattr(launch.site, name).options]
     if options:
         log.warning("not used: %s (%s)", ", ".join(options), reason)
-
-
-def environment_binaries() -> str:
-    """The folder of the commands malmoi, torchrun and deepspeed of this environment."""
-    return str(Path(sys.executable).parent)
 
 
 def deliver(launch: Launch, files: Mapping[str, str], start: Sequence[str], *, dry_run: bool, submit: bool) -> None:
@@ -181,6 +177,11 @@ def render(template: str, **values: Any) -> str:
         comment_end_string="##}",
         finalize=quote,
     )
+    environment.globals |= {
+        "binaries": str(Path(sys.executable).parent),  # malmoi, torchrun and deepspeed of this environment
+        "max_hangs": MAX_HANGS,
+        "max_restarts": MAX_RESTARTS,
+    }
     environment.filters |= {
         "words": lambda words: Plain(shlex.join(words)),
         "comment": lambda text: Plain(" ".join(escape_controls(str(text)).split())),  # on one line

@@ -27,12 +27,20 @@ def kubernetes_files(launch: Launch) -> dict[str, str]:
     Raises:
         LaunchError: the site lacks image, claim or shared folder, or a path is outside the shared folder.
     """
-    _check(launch)
+    site = launch.site
+    needed = {"container.image": site.container.image, "shared": site.shared, "k8s.claim": site.k8s.claim}
+    if missing := [key for key, value in needed.items() if not value]:
+        raise LaunchError(f"Kubernetes needs {', '.join(missing)} in site.yaml")
+    if site.launcher != "torchrun":
+        raise LaunchError("Kubernetes needs launcher: torchrun; for ZeRO set pretrain.engine.name=deepspeed")
+    for path in (launch.runs, launch.directory, *([Path(launch.name)] if launch.name.startswith("/") else [])):
+        if not path.is_relative_to(site.shared):
+            raise LaunchError(f"{path}: outside of {site.shared}, the only folder that pods see; move it there")
     warn_of_unused(launch, ("prepare", "pretrain", "finetune"), "only Slurm has them")
     jobs = [_pods(launch, verb) for verb in launch.verbs]
-    values: dict[str, Any] = {"name": dns_name(launch.recipe.name), "jobs": jobs, "caches": CACHES}
-    own = launch.site.k8s.security_context.items()
-    values["security"] = {name: value for name, value in own if name not in get_args(PodSecurity)}  # of the container
+    own = site.k8s.security_context.items()
+    security = {name: value for name, value in own if name not in get_args(PodSecurity)}  # of the container
+    values = {"name": dns_name(launch.recipe.name), "jobs": jobs, "caches": CACHES, "security": security}
     return {"jobset.yaml": render("jobset.yaml.j2", launch=launch, **values)}
 
 
@@ -47,18 +55,6 @@ def dns_name(name: str) -> str:
         return plain
     digest = hashlib.blake2b(name.encode(), digest_size=3).hexdigest()
     return f"{plain if plain and plain[0].isalpha() else 'run'}-{digest}"
-
-
-def _check(launch: Launch) -> None:
-    site = launch.site
-    needed = {"container.image": site.container.image, "shared": site.shared, "k8s.claim": site.k8s.claim}
-    if missing := [key for key, value in needed.items() if not value]:
-        raise LaunchError(f"Kubernetes needs {', '.join(missing)} in site.yaml")
-    if site.launcher != "torchrun":
-        raise LaunchError("Kubernetes needs launcher: torchrun; for ZeRO set pretrain.engine.name=deepspeed")
-    for path in (launch.runs, launch.directory, *([Path(launch.name)] if launch.name.startswith("/") else [])):
-        if not path.is_relative_to(site.shared):
-            raise LaunchError(f"{path}: outside of {site.shared}, the only folder that pods see; move it there")
 
 
 def _pods(launch: Launch, verb: str) -> dict[str, Any]:
@@ -76,14 +72,12 @@ def _pods(launch: Launch, verb: str) -> dict[str, Any]:
         words = ["torchrun", f"--nnodes={pods}", f"--nproc-per-node={site.pretrain.processes_per_node}", *where, *words]
     else:
         words = ["malmoi", *words]
-    variables = own | launch.variables()
     requests = {"cpu": str(task.cpus)} | ({"memory": f"{task.memory_gb}Gi"} if task.memory_gb else {})
     gpus = {site.k8s.gpu: str(task.gpus)} if task.gpus else {}
     limits = {key: value for key, value in requests.items() if key == "memory"} | gpus
-    escaped = {name: _literal(value) for name, value in variables.items()}
+    escaped = {name: _literal(value) for name, value in (own | launch.variables()).items()}
     what = {"verb": verb, "pods": pods, "command": list(map(_literal, words)), "variables": escaped}
-    what["pod"] = _pod_fields(launch, task)
-    return what | {"requests": requests | gpus, "limits": limits}
+    return what | {"pod": _pod_fields(launch, task), "requests": requests | gpus, "limits": limits}
 
 
 def _pod_fields(launch: Launch, task: Task) -> dict[str, Any]:

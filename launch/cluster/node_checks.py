@@ -94,9 +94,14 @@ def examine_cluster(runs: Path) -> bool:
     store = SharedStore()
     name_interface(os.environ["MASTER_ADDR"])
     records = store.share("facts", describe_process(runs, _check_folder(store, runs)))
-    reduce = {} if None in records else _all_reduce_in_time(store)
-    reduces = store.share("all-reduce", reduce)
-    problems = [*find_problems(records), *_failed_reduces(reduces)]
+    results: list[Record] = []
+    if None not in records:  # gloo retries a refused connection for longer than its own time limit, hence the thread
+        thread = Thread(target=lambda: results.append(_time_all_reduce(store)), daemon=True)
+        thread.start()
+        thread.join(COLLECTIVE_SECONDS)
+        results = results or [{"error": f"no answer in {COLLECTIVE_SECONDS:.0f} s"}]
+    reduce = results[0] if results else {}
+    problems = list(find_problems(records, store.share("all-reduce", reduce)))
     if store.rank == 0:
         print_report(records, reduce, problems)
     store.leave()
@@ -146,15 +151,6 @@ def _device() -> str:
         return f"not usable ({error})"
 
 
-def _all_reduce_in_time(store: SharedStore) -> Record:
-    """The result of ``_time_all_reduce``; gloo retries a refused connection for longer than its own time limit."""
-    results: list[Record] = []
-    thread = Thread(target=lambda: results.append(_time_all_reduce(store)), daemon=True)
-    thread.start()
-    thread.join(COLLECTIVE_SECONDS)
-    return results[0] if results else {"error": f"no answer in {COLLECTIVE_SECONDS:.0f} s"}
-
-
 def _time_all_reduce(store: SharedStore) -> Record:
     """Seconds of an all-reduce over all processes, on the devices that would train; "error" if it failed."""
     import torch
@@ -183,8 +179,8 @@ def _time_all_reduce(store: SharedStore) -> Record:
     return {"backend": backend, "seconds": min(durations[1:])}
 
 
-def find_problems(records: Sequence[Record | None]) -> Iterator[str]:
-    """What keeps training from starting; ``records`` by rank, None for a process without answer."""
+def find_problems(records: Sequence[Record | None], reduces: Sequence[Record | None] = ()) -> Iterator[str]:
+    """What keeps training from starting; ``records`` and ``reduces`` by rank, None for a process without answer."""
     yield from (f"rank {rank} did not answer" for rank, record in enumerate(records) if record is None)
     present = [record for record in records if record is not None]
     for name in present[0]["versions"]:
@@ -201,9 +197,6 @@ def find_problems(records: Sequence[Record | None]) -> Iterator[str]:
     for host, folder, error in dict.fromkeys((r["host"], r["folder"], r["folder_error"]) for r in present):
         if error:
             yield f"{host}: {folder} {error}; set --runs to a folder that all nodes share"
-
-
-def _failed_reduces(reduces: Sequence[Record | None]) -> Iterator[str]:
     failures = Counter(reduce["error"] for reduce in reduces if reduce and "error" in reduce)
     for reason, count in failures.items():
         yield (

@@ -93,22 +93,17 @@ def read_run(run: Path) -> dict[str, Any]:
     if "pretrain" in stages:
         steps = _read_settings(run / "pretrain").get("steps")
         state["training"] = read_training(run / "pretrain", steps if isinstance(steps, int) else None)
-        _apply_hang(stages["pretrain"], state)
+        hang, stage = state["training"]["hang"] or {}, stages["pretrain"]
+        age = time.time() - hang.get("time", 0.0)
+        if stage["state"] == KILLED and age < stage["since_seconds"]:  # by the watchdog, which records the reason
+            stage |= {"state": FAILED, "reason": str(hang.get("sentence")), "seconds_ago": max(0.0, age)}
+            state["state"] = FAILED if state["stage"] == "pretrain" else state["state"]
     if "finetune" in stages:
         state["jobs"] = read_jobs(run / "finetune", _read_settings(run / "finetune"))
         if state["jobs"]["running"] and stages["finetune"]["state"] not in (RUNNING, COMPLETE):
             stages["finetune"]["state"] = RUNNING  # by tasks of a cluster, or another command
             state |= {"state": RUNNING, "stage": "finetune"}
     return state
-
-
-def _apply_hang(stage: dict[str, Any], state: dict[str, Any]) -> None:
-    """The watchdog ends processes without an event; its own record gives the reason."""
-    hang = state["training"]["hang"] or {}
-    age = time.time() - hang.get("time", 0.0)
-    if stage["state"] == KILLED and age < stage["since_seconds"]:
-        stage |= {"state": FAILED, "reason": str(hang.get("sentence")), "seconds_ago": max(0.0, age)}
-        state["state"] = FAILED if state["stage"] == "pretrain" else state["state"]
 
 
 def _read_stage(folder: Path, events: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -170,8 +165,7 @@ def read_training(folder: Path, steps: int | None) -> dict[str, Any]:
         state["held_out"] = {"step": measured[-1]["step"], **scores}
     state["checkpoint"] = last_checkpoint(folder / "checkpoints")
     hangs = sorted(folder.glob("hang-*/hang.json"))  # pretrain.metrics.watchdog, which needs torch
-    state["hang"] = read_record(hangs[-1]) if hangs else None
-    return state
+    return state | {"hang": read_record(hangs[-1]) if hangs else None}
 
 
 def last_checkpoint(folder: Path) -> dict[str, Any] | None:

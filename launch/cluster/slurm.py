@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from launch.cluster.jobs import Launch, environment_binaries, render, warn_of_unused
+from launch.cluster.jobs import Launch, render, warn_of_unused
 from launch.cluster.site import FinetuneTask, PretrainTask, Task
 from launch.errors import LaunchError
 from launch.executors.slurm import directives, time_limit
 
 SIGNAL_SECONDS = 300  # before the time limit; Slurm may send it a minute early
-MAX_HANGS = 3  # of pretraining after one checkpoint; more need a person
-MAX_RESTARTS = 50  # of a stage that reached its time limit; each resumes from the finished units
 GPUS = re.compile(r"gpu(?::[A-Za-z][\w.-]*)?(?::(\d+))?(?:\(.*\))?")  # of gres: gpu, gpu:8, gpu:a100:8
 ALL = "all"  # the job that runs every stage
 
@@ -28,23 +26,13 @@ def slurm_files(launch: Launch, *, one_job: bool = False) -> dict[str, str]:
     if one_job:
         warn_of_unused(launch, ("prepare", "finetune"), "--one-job uses those of pretrain")
     jobs = {ALL: launch.verbs} if one_job else {verb: (verb,) for verb in launch.verbs}
-    files = {f"{job}.sbatch": _job(launch, job, verbs) for job, verbs in jobs.items()}
-    return files | {"submit.sh": render("submit.sh.j2", launch=launch, jobs=list(jobs))}
-
-
-def _job(launch: Launch, job: str, verbs: Sequence[str]) -> str:
-    task = launch.site.pretrain if job == ALL else launch.task(job)
-    return render(
-        "job.sbatch.j2",
-        launch=launch,
-        verbs=list(verbs),
-        directives=_directives(launch, job, task),
-        commands={verb: launch.arguments(verb, task) for verb in verbs},
-        binaries=environment_binaries(),
-        prefix=container_prefix(launch),
-        max_restarts=MAX_RESTARTS,
-        max_hangs=MAX_HANGS,
-    )
+    files, prefix = dict[str, str](), container_prefix(launch)
+    for job, verbs in jobs.items():
+        task = launch.site.pretrain if job == ALL else launch.task(job)
+        values = {"directives": _directives(launch, job, task), "prefix": prefix}
+        commands = {verb: launch.arguments(verb, task) for verb in verbs}
+        files[f"{job}.sbatch"] = render("job.sbatch.j2", launch=launch, verbs=verbs, commands=commands, **values)
+    return files | {"submit.sh": render("submit.sh.j2", launch=launch, jobs=jobs)}
 
 
 def _directives(launch: Launch, job: str, task: Task) -> list[str]:

@@ -20,7 +20,13 @@ ADVICE = {
 
 def run_lines(state: Mapping[str, Any]) -> Iterator[str]:
     """The state of one run, one fact per line."""
-    yield f"{state['run']}: {_headline(state)}"
+    progress, left = _progress(state), _time_left(state)
+    headline = ", ".join(filter(None, (f"{state['stage']} {state['state']}", progress, left and f"{left} left")))
+    if state["state"] == EMPTY:
+        headline = "nothing started yet"
+    elif state["state"] == COMPLETE:
+        headline = f"complete up to {state['stage']}, {_ago(state['stages'][state['stage']])}"
+    yield f"{state['run']}: {headline}"
     if complete := [name for name, stage in state["stages"].items() if stage["state"] == COMPLETE]:
         yield f"complete    {', '.join(complete)}"
     stage = state["stages"].get(state["stage"], {})
@@ -52,16 +58,6 @@ def runs_table(states: Sequence[Mapping[str, Any]]) -> Table:
         ])  # fmt: skip
     heads = ("run", "state", "stage", "progress", "left", "loss", "checkpoint", "host")
     return Table(heads, rows, numbers=(3, 4, 5), title="Runs")
-
-
-def _headline(state: Mapping[str, Any]) -> str:
-    stage = state["stage"]
-    if state["state"] == EMPTY:
-        return "nothing started yet"
-    if state["state"] == COMPLETE:
-        return f"complete up to {stage}, {_ago(state['stages'][stage])}"
-    progress, left = _progress(state), _time_left(state)
-    return ", ".join(filter(None, (f"{stage} {state['state']}", progress, left and f"{left} left")))
 
 
 def _process_lines(stage: Mapping[str, Any]) -> Iterator[str]:

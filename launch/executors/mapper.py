@@ -7,6 +7,7 @@ memory, are tried again. Cost: two starts of Python per task, and a failed unit 
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpus.documents.errors import BadInput
-from corpus.documents.units import MapUnits
+from corpus.documents.units import COUNTS_NAME, MapUnits, unit_folder
 from launch.config import LaunchConfig
 from launch.errors import LaunchError, require
 from launch.executors import slurm
@@ -28,7 +29,6 @@ from launch.executors.task import (
     engine_home,
     finished_units,
     home_of,
-    read_counts,
     read_failures,
     remove_unfinished_units,
 )
@@ -109,7 +109,7 @@ def map_on_cluster(
                 "run the same command again to repeat only these"
             )
     remove_unfinished_units(folder)
-    return read_counts(folder, len(units))
+    return [json.loads((unit_folder(folder, n) / COUNTS_NAME).read_text("utf-8")) for n in range(len(units))]
 
 
 def run_tasks(

@@ -161,11 +161,6 @@ def read_failures(home: Path) -> list[Failure]:
     return sorted(Failure(**json.loads(path.read_text("utf-8"))) for path in paths)
 
 
-def read_counts(folder: Path, units: int) -> list[dict[str, Any]]:
-    """The counts of all units in order."""
-    return [json.loads((unit_folder(folder, n) / COUNTS_NAME).read_text("utf-8")) for n in range(units)]
-
-
 def start_task(home: Path, rank: int, tasks: int) -> None:
     """Run the task in its own process and wait for it.
 
@@ -230,18 +225,13 @@ def _is_finished(plan: Plan, number: int) -> bool:
     return (unit_folder(plan.folder, number) / COUNTS_NAME).is_file()
 
 
-def _end_with_parent() -> None:
-    """End this process when its standard input closes, that is, when the process that started it has ended."""
-    standard_input = 0  # the descriptor: a thread in `sys.stdin.read` holds a lock that Python needs at exit
-    Thread(target=lambda: (os.read(standard_input, 1), os._exit(1)), daemon=True).start()
-
-
 def main(arguments: Sequence[str]) -> int:
     """Entry of both processes; ``arguments`` are HOME, RANK, TASKS and, for the one that does the work, ``WORK``."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     home, rank, tasks, *work = arguments
-    if work:
-        _end_with_parent()
+    if work:  # end when standard input closes, that is, when the process that started this one has ended
+        standard_input = 0  # the descriptor: a thread in `sys.stdin.read` holds a lock that Python needs at exit
+        Thread(target=lambda: (os.read(standard_input, 1), os._exit(1)), daemon=True).start()
         return run_task(Path(home), int(rank), int(tasks))
     try:
         start_task(Path(home), int(rank), int(tasks))

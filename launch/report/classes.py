@@ -12,7 +12,7 @@ from typing import Any
 
 from launch.numbers import count, number
 from launch.report.blocks import NOTES, Block, Table, Text
-from launch.report.results import Group, by_task
+from launch.report.results import Group, group_by
 
 MAX_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
 MAX_SAMPLES = 12  # tables of wrong predictions; if there are more, only those of the first model are shown
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 def class_tables(groups: Sequence[Group]) -> list[Block]:
     """A table for each task and title; with several models one column each, and one confusion matrix each."""
     blocks: list[Block] = []
-    for task, alike in by_task(groups).items():
+    for task, alike in group_by(groups, lambda group: group.task).items():
         titles = dict.fromkeys(
             title for group in alike for title, rows in group.first.get("tables", {}).items() if rows
         )
@@ -106,12 +106,12 @@ def _comparison(title: str, groups: Sequence[Group], name: str) -> Table:
 def error_tables(groups: Sequence[Group]) -> list[Block]:
     """Samples of wrong predictions of the first seed of each group; with many groups only the first of each task."""
     having = [group for group in groups if group.first.get("errors")]
-    sampled = having if len(having) <= MAX_SAMPLES else [alike[0] for alike in by_task(having).values()]
+    first = [alike[0] for alike in group_by(having, lambda group: group.task).values()]
     has_models = len({group.name for group in groups}) > 1
     has_seeds = any(len(group.results) > 1 for group in groups)
     blocks: list[Block] = [
         _errors(g.task + f", {g.name}" * has_models + f", seed {g.first['seed']}" * has_seeds, g.first["errors"])
-        for g in sampled
+        for g in (having if len(having) <= MAX_SAMPLES else first)
     ]
     return [*blocks, Text(NOTES["errors"], "note")] if blocks else []
 

@@ -10,12 +10,12 @@ the variance that resampled examples cause in one seed, not only the part that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev, variance
-from typing import Any
+from typing import Any, TypeVar
 
 from corpus.documents.atomic_files import read_json_object
 from finetune.config import FRESH
@@ -27,6 +27,8 @@ from finetune.task_names import sort_key
 from launch.numbers import number
 from launch.recipe import OWN_MODEL
 
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 Result = dict[str, Any]  # the content of a scores.json
 PAPER_MODEL = "klue/roberta-base"
 PAPER_HEAD = f"{PAPER_MODEL}, Table 36"
@@ -42,11 +44,8 @@ TUNED_ON = {
 
 def read_results(run: Path) -> Results:
     """All results of a run, those of encoders whose files have changed since apart."""
-    scores: list[Result] = []
-    stale: list[Result] = []
-    for result in read_scores(run):
-        (stale if _is_stale(result, run) else scores).append(result)
-    return Results(scores, stale)
+    parts = group_by(read_scores(run), lambda result: _is_stale(result, run))
+    return Results(parts.get(False, []), parts.get(True, []))
 
 
 def read_scores(run: Path) -> list[Result]:
@@ -80,10 +79,7 @@ class Results:
     @cached_property
     def groups(self) -> list[Group]:
         """Groups of seeds in the order of ``scores``."""
-        parts: dict[tuple[str, ...], list[Result]] = {}
-        for result in self.scores:
-            key = (result["task"], name_of(result), result["protocol"], weights_of(result), result["split"])
-            parts.setdefault(key, []).append(result)
+        parts = group_by(self.scores, lambda r: (r["task"], name_of(r), r["protocol"], weights_of(r), r["split"]))
         has_protocols = len({result["protocol"] for result in self.scores}) > 1
         return [Group(f"{key[1]}, {key[2]}" if has_protocols else key[1], some) for key, some in parts.items()]
 
@@ -180,11 +176,11 @@ class Group:
         return "; ".join(dict.fromkeys(map(selection_of, self.results)))
 
 
-def by_task(groups: Sequence[Group]) -> dict[str, list[Group]]:
-    """The groups of each task."""
-    parts: dict[str, list[Group]] = {}
-    for group in groups:
-        parts.setdefault(group.task, []).append(group)
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items with equal keys together, in the order of the first of each."""
+    parts: dict[Key, list[Item]] = {}
+    for item in items:
+        parts.setdefault(key(item), []).append(item)
     return parts
 
 

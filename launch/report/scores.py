@@ -23,6 +23,7 @@ from launch.report.results import (
     baselines_of,
     below,
     better_baseline,
+    group_by,
     name_of,
     over_seeds,
     paper_metrics,
@@ -154,9 +155,7 @@ def main_table(results: Results) -> Table:
     is_official = any(group.first["is_official_dev"] for group in groups)
     count_seeds = len({len(group.results) for group in groups} - {1}) > 1
     has_selection = any(group.selection != "–" for group in groups)
-    by_examples: dict[tuple[str, str], list[Group]] = {}  # other examples are another row
-    for group in groups:
-        by_examples.setdefault((group.task, group.first["split"]), []).append(group)
+    by_examples = group_by(groups, lambda group: (group.task, group.first["split"]))  # other examples are another row
     rows = []
     for (task, _), alike in by_examples.items():
         for metric in paper_metrics(alike[0].first):
@@ -179,9 +178,9 @@ def systems_table(results: Results) -> Table:
     rows = [
         [group.task, metric, group.name, group.cell(metric),
          "–" if (interval := group.interval(metric)) is None else f"{interval[0]:.1f} to {interval[1]:.1f}"]
-        for task in dict.fromkeys(group.task for group in results.groups)
-        for metric in next(group for group in results.groups if group.task == task).first["scores"]
-        for group in results.groups if group.task == task
+        for alike in group_by(results.groups, lambda group: group.task).values()
+        for metric in alike[0].first["scores"]
+        for group in alike
     ]  # fmt: skip
     heads = ("set", "metric", "system", "score", "95 % interval")
     return Table(heads, rows, (3, 4), title=f"Embeddings{over_seeds(results.groups)}")
@@ -227,13 +226,11 @@ def settings_tables(results: Results) -> list[Block]:
     """The headline metric of each task and model by settings, with the difference from the recipe's settings; none if
     there are no other settings."""
     names = list(dict.fromkeys(group.settings for group in results.groups))
-    by_model: dict[tuple[str, ...], dict[str, list[Group]]] = {}
-    for group in results.groups:
-        key = (group.task, group.first["split"], group.model)
-        by_model.setdefault(key, {}).setdefault(group.settings, []).append(group)
+    by_model = group_by(results.groups, lambda group: (group.task, group.first["split"], group.model))
     has_models = len({model for _, _, model in by_model}) > 1
     rows = []
-    for (task, _, model), by_settings in by_model.items():
+    for (task, _, model), alike in by_model.items():
+        by_settings = group_by(alike, lambda group: group.settings)
         if "" not in by_settings or len(by_settings) == 1:
             continue  # nothing to compare with; ensembles are such a case
         base, metric = by_settings[""], next(iter(by_settings.values()))[0].first["headline"]

@@ -16,7 +16,7 @@ from finetune.task_names import sort_key
 from launch.numbers import count, duration, number
 from launch.recipe import SEARCH_FOLDER
 from launch.report.blocks import NOTES, Block, Section, Table, Text
-from launch.report.results import Result, name_of, read_json
+from launch.report.results import Result, group_by, name_of, read_json
 
 MAX_NAMES = 4
 HYPERPARAMETERS = {  # of every training, with their column heads
@@ -29,9 +29,7 @@ Study = dict[str, Any]  # the content of a best.json
 def hyperparameters(scores: Sequence[Result]) -> list[Block]:
     """One row for all trainings of a task with the same settings."""
     trained = [result for result in scores if result.get("hyperparameters")]
-    rows_by: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Result]] = {}
-    for result in trained:
-        rows_by.setdefault((result["task"], tuple(_all_settings(result).items())), []).append(result)
+    rows_by = group_by(trained, lambda result: (result["task"], tuple(_all_settings(result).items())))
     values_of = [dict(items) for _, items in rows_by]
     others = dict.fromkeys(key for values in values_of for key in values if key not in HYPERPARAMETERS)
     varying = [key for key in others if len({values.get(key) for values in values_of}) > 1]
@@ -67,17 +65,14 @@ def _value(value: Any) -> str:
 def costs(scores: Sequence[Result]) -> list[Block]:
     """For CPUs and GPUs: time of the trainings of each task and model, and peak memory if it is known."""
     timed = [r for r in scores if r.get("seconds") is not None and not r.get("members") and "method" not in r]
-    on_cpu, on_gpu = ([r for r in timed if (r.get("device", "cpu") == "cpu") is is_cpu] for is_cpu in (True, False))
-    units = (("GPU hours", on_gpu), ("CPU hours (one thread each)", on_cpu))
-    return [_cost_table(unit, results) for unit, results in units if results]
+    units = {False: "GPU hours", True: "CPU hours (one thread each)"}
+    by_unit = group_by(timed, lambda result: result.get("device", "cpu") == "cpu")
+    return [_cost_table(unit, by_unit[is_cpu]) for is_cpu, unit in units.items() if is_cpu in by_unit]
 
 
 def _cost_table(unit: str, timed: Sequence[Result]) -> Table:
-    by_model: dict[tuple[str, str], list[Result]] = {}
-    for result in timed:
-        by_model.setdefault((result["task"], result["model"]), []).append(result)
     rows = []
-    for (task, model), results in by_model.items():
+    for (task, model), results in group_by(timed, lambda result: (result["task"], result["model"])).items():
         seconds = [result["seconds"] for result in results]
         memory = max(result.get("peak_mib") or 0 for result in results)
         peak = f"{count(memory)} MiB" if memory else "–"

@@ -83,7 +83,7 @@ def test_personal_data_is_hidden_in_wrong_predictions_on_custom_tasks() -> None:
 def test_only_a_recipe_that_keeps_personal_data_keeps_it_in_wrong_predictions(tmp_path: Path, mode: str) -> None:
     recipe = load_recipe(put_recipe(tmp_path), [f"corpus.pii.mode={mode}", "finetune.tasks=[weather]"])
     seen: list[FinetuneInputs] = []
-    _finetune(recipe, tmp_path, lambda config, inputs: seen.append(inputs) or {})
+    _finetune(recipe, tmp_path, tmp_path, lambda config, inputs, **more: seen.append(inputs) or {})
     (inputs,) = seen
     assert (inputs.hide is None) == (mode == "keep")
     assert inputs.hide is None or pickle.loads(pickle.dumps(inputs.hide))({"samples": ["010-8879-6145"]}) == {

@@ -47,7 +47,7 @@ def fake_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "getent").write_text('#!/bin/bash\n[ "$RESOLVES" = yes ]\n')
     (folder / "getent").chmod(0o755)
     (folder / "scontrol").chmod(0o755)
-    monkeypatch.setattr("launch.cluster.slurm.environment_binaries", lambda: str(folder))
+    monkeypatch.setattr("sys.executable", str(folder / "python"))
     return folder
 
 

@@ -6,6 +6,7 @@ from the last to the first, each with its units in reverse order.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from corpus.documents.units import MapUnits
-from launch.executors.task import Plan, engine_home, finished_units, read_counts, run_task, write_plan
+from launch.executors.task import Plan, engine_home, finished_units, run_task, write_plan
 from tests.launch.executors.conftest import build_and_pack, build_while_workers_die, simulated_engine
 
 TASKS = 2
@@ -41,7 +42,7 @@ def backwards(machine: ProcessPoolExecutor, tmp_path: Path) -> tuple[MapUnits, d
         write_plan(home, Plan(work, units, missing[::-1], folder, Path.cwd()))
         assert [machine.submit(run_task, home, rank, TASKS).result() for rank in reversed(range(TASKS))] == [0, 0]
         used[str(folder.relative_to(tmp_path)).replace("/work", "")] = len(units)
-        return read_counts(folder, len(units))
+        return [json.loads((folder / f"unit-{n:05}" / "counts.json").read_text("utf-8")) for n in range(len(units))]
 
     return engine, used
 
