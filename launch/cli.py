@@ -14,7 +14,7 @@ import typer
 from rich.table import Column, Table
 from typer.core import TyperGroup
 
-from launch.cluster.commands import launch_on_cluster, show_status
+from launch.cluster.commands import Overrides, launch_on_cluster, show_status
 from launch.console import PlainConsole, ToolsOrDefault, print_json, run_app, set_up_console
 from launch.demo.page import show_page
 from launch.errors import LaunchError
@@ -92,9 +92,6 @@ RecipeName = Annotated[
     typer.Argument(
         metavar="RECIPE", help="A shipped recipe (see `malmoi recipes`) or a .yaml file.", autocompletion=_recipe_names
     ),
-]
-Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
 ]
 
 

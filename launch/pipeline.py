@@ -16,26 +16,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from finetune.config import FRESH
-from launch import manifest
+from launch import manifest, stage_inputs
 from launch.adopt_tokenizer import adopt_tokenizer, checkpoint_files, extend_adopted
 from launch.errors import LaunchError
 from launch.executors.mapper import engine_cluster, engine_mapper
 from launch.manifest import Head, fingerprints
 from launch.recipe import OWN_MODEL, SEARCH_FOLDER, Recipe
-from launch.stage_inputs import (
-    NO_KLUE_FILES,
-    Fingerprints,
-    benchmark_names,
-    corpus_inputs,
-    custom_texts,
-    embed_files,
-    encoder_folders,
-    extension_inputs,
-    finetune_inputs,
-    finetune_models,
-    klue_folder,
-    raw_inputs,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +42,7 @@ class Stage:
     settings: Callable[[Recipe], dict[str, Any]]
     depends_on: Callable[[Recipe], tuple[str, ...]]
     work: Callable[[Recipe, Path, Path], dict[str, Any]]
-    user_inputs: Callable[[Recipe], Fingerprints] = lambda recipe: {}
+    user_inputs: Callable[[Recipe], stage_inputs.Fingerprints] = lambda recipe: {}
     can_extend: Callable[[Recipe, Path, Mapping[str, Any]], bool] = lambda recipe, out, settings: False
     is_additive: bool = False
     if_busy: Literal["refuse", "wait", "join"] = "refuse"
@@ -72,9 +58,9 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from corpus import run as stage
     from corpus.decontamination.benchmarks import find_benchmarks
 
-    names = [str(klue_folder(name, recipe, run)) for name in benchmark_names(recipe)]
+    names = [str(stage_inputs.klue_folder(name, recipe, run)) for name in stage_inputs.benchmark_names(recipe)]
     benchmarks = find_benchmarks(names) if names else []
-    inputs = stage.CorpusInputs(raw_inputs(recipe, run), benchmarks, custom_texts(recipe))
+    inputs = stage.CorpusInputs(stage_inputs.raw_inputs(recipe, run), benchmarks, stage_inputs.custom_texts(recipe))
     mapper, language = engine_mapper(recipe.launch.for_stage("corpus")), recipe.launch.resolve_language()
     return stage.run(recipe.corpus, inputs, out, workers=recipe.workers, map_units=mapper, language=language)
 
@@ -151,11 +137,11 @@ def _finetune(recipe: Recipe, run: Path, out: Path, work: Callable[..., dict[str
 
     data = recipe.finetune.data
     if not data and klue_tasks(recipe.finetune):
-        raise LaunchError(NO_KLUE_FILES)
-    folder = klue_folder(data, recipe, run) if data else run  # custom tasks alone read no folder
+        raise LaunchError(stage_inputs.NO_KLUE_FILES)
+    folder = stage_inputs.klue_folder(data, recipe, run) if data else run  # custom tasks alone read no folder
     types = frozenset((*PII_TYPES, *recipe.corpus.pii.extra))
     hide = None if recipe.corpus.pii.mode == "keep" else partial(hide_in_errors, types)
-    inputs = stage.FinetuneInputs(folder, finetune_models(recipe, run), hide)
+    inputs = stage.FinetuneInputs(folder, stage_inputs.finetune_models(recipe, run), hide)
     return work(recipe.finetune, inputs, out=out, workers=recipe.workers, **more)
 
 
@@ -174,7 +160,7 @@ def run_embed(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     data = recipe.finetune.data
     inputs = stage.EmbedInputs(
         documents=run / "corpus" / "documents" if reads_corpus(recipe) else None,
-        klue=klue_folder(data, recipe, run) if data else None,
+        klue=stage_inputs.klue_folder(data, recipe, run) if data else None,
         encoder=str(run / "model") if recipe.embed.model == OWN_MODEL else recipe.embed.model,
         find_contaminated=find_contaminated,
     )
@@ -248,13 +234,13 @@ def _before_finetune(recipe: Recipe) -> tuple[str, ...]:
 
 STAGES: tuple[Stage, ...] = (
     Stage("sample", section("sample"), lambda r: (), run_sample, if_busy="wait"),
-    Stage("corpus", section("corpus"), _sample, run_corpus, corpus_inputs),
+    Stage("corpus", section("corpus"), _sample, run_corpus, stage_inputs.corpus_inputs),
     Stage(
         "tokenizer",
         _tokenizer_settings,
         lambda r: ("corpus",) if trains_tokenizer(r) else (),
         run_tokenizer,
-        lambda r: checkpoint_files(r.pretrain, "tokenizer") | extension_inputs(r),
+        lambda r: checkpoint_files(r.pretrain, "tokenizer") | stage_inputs.extension_inputs(r),
     ),
     Stage("tokens", section("pack"), lambda r: ("corpus", "tokenizer"), run_pack),
     Stage(
@@ -271,7 +257,7 @@ STAGES: tuple[Stage, ...] = (
         _finetune_settings,
         _before_finetune,
         run_finetune,
-        finetune_inputs,
+        stage_inputs.finetune_inputs,
         is_additive=True,  # each job records its own settings
         if_busy="join",  # each job is claimed
     ),
@@ -281,7 +267,7 @@ STAGES: tuple[Stage, ...] = (
         lambda r: {"name": r.name, "about": r.about},
         lambda r: ("finetune",),
         run_report,
-        lambda r: fingerprints(encoder_folders(r)),  # results of a changed encoder are not shown
+        lambda r: fingerprints(stage_inputs.encoder_folders(r)),  # results of a changed encoder are not shown
         is_additive=True,
         if_busy="wait",
     ),
@@ -296,7 +282,7 @@ EMBED = Stage(
     lambda r: r.embed.model_dump(mode="json", exclude={"device"}) | {"data": r.finetune.data},
     _before_embed,
     run_embed,
-    embed_files,
+    stage_inputs.embed_files,
     is_additive=True,
 )
 VERBS: dict[str, tuple[str, ...]] = {

@@ -62,9 +62,9 @@ def parse_yaml(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise NotPlain(f"{where}{_one_line(error.problem or error)}") from None
+        raise NotPlain(" ".join(f"{where}{error.problem or error}".split())) from None
     except (yaml.YAMLError, ValueError) as error:  # invalid characters; more digits than int() accepts
-        raise NotPlain(_one_line(error).partition(";")[0]) from None
+        raise NotPlain(" ".join(str(error).split()).partition(";")[0]) from None
 
 
 def read_yaml(path: Path) -> Any:
@@ -77,7 +77,3 @@ def read_yaml(path: Path) -> Any:
         return parse_yaml(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise NotPlain(f"byte {error.start} is not UTF-8; convert the file to UTF-8") from None
-
-
-def _one_line(message: object) -> str:
-    return " ".join(str(message).split())

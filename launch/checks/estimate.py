@@ -268,7 +268,15 @@ def jobs_left(recipe: Recipe, run: Path, rate: float, has_gpus: bool) -> Jobs:
         measured = [float(result["seconds"]) for result in same or known if "seconds" in result]
         seconds = fmean(measured) if measured else _seconds_by_size(job, recipe, rate)
         planned_jobs.append(Planned(job, any(result.get("seed") == job.seed for result in same), seconds))
-    return Jobs(planned_jobs, _slots(recipe, has_gpus=has_gpus), recipe.finetune.price_per_hour)
+    launch, slots = recipe.launch, recipe.workers  # slots: jobs that are trained at the same time
+    if launch.engine != "local":
+        tasks = min(launch.tasks, launch.at_once or launch.tasks)
+        slots = tasks * (launch.gpus_per_task or launch.cpus_per_task)
+    elif has_gpus:
+        import torch
+
+        slots = torch.accelerator.device_count()
+    return Jobs(planned_jobs, slots, recipe.finetune.price_per_hour)
 
 
 def _identity(job: Job) -> str:
@@ -306,19 +314,6 @@ def _seconds_by_size(job: Job, recipe: Recipe, rate: float) -> float:
     return 6 * weights * tokens * epochs / rate
 
 
-def _slots(recipe: Recipe, *, has_gpus: bool) -> int:
-    """Number of jobs that are trained at the same time, here or by the tasks of a cluster."""
-    launch = recipe.launch
-    if launch.engine != "local":
-        tasks = min(launch.tasks, launch.at_once or launch.tasks)
-        return tasks * (launch.gpus_per_task or launch.cpus_per_task)
-    if not has_gpus:
-        return recipe.workers
-    import torch
-
-    return torch.accelerator.device_count()
-
-
 def say_bytes(size: float) -> str:
     """``300 MiB`` or ``12 GiB``."""
     return f"{size / (1 << 20):,.0f} MiB" if size < GIB else f"{size / GIB:,.1f} GiB"
@@ -329,12 +324,10 @@ def show_plan(
 ) -> None:
     """Print problems, stages, sizes and the settings that differ from the paper's; write nothing."""
     console = PlainConsole(soft_wrap=True)
-    if problems:
-        console.print(f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'} would stop this run:")
-        for problem in problems:
-            console.print(f"  ✗ {problem}")
-    else:
-        console.print("Nothing would stop this run.")
+    count = f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'}"
+    console.print(f"{count} would stop this run:" if problems else "Nothing would stop this run.")
+    for problem in problems:
+        console.print(f"  ✗ {problem}")
     tunes = verb != "search" and any(stage.name == "finetune" for stage in stages)  # a search's best is not known yet
     try:
         tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None) if tunes else None

@@ -13,6 +13,10 @@ from launch.errors import LaunchError
 if TYPE_CHECKING:
     from launch.cluster.jobs import Launch
 
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
+]
+
 
 def launch_on_cluster(
     where: Annotated[
@@ -20,15 +24,12 @@ def launch_on_cluster(
         typer.Argument(metavar="slurm|k8s|hosts|site", help="Kind of cluster; site: print a site.yaml to edit."),
     ],
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe or a .yaml file.")] = "",
-    overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
-    ] = None,
+    overrides: Overrides = None,
     site: Annotated[
         Path | None, typer.Option("--site", help="Description of the cluster. Default: ./site.yaml if it exists.")
     ] = None,
     runs: Annotated[
-        Path | None,
-        typer.Option("--runs", help="Directory for run outputs. Default: the site's shared folder."),
+        Path | None, typer.Option("--runs", help="Directory for run outputs. Default: the site's shared folder.")
     ] = None,
     stages: Annotated[str, typer.Option("--stages", help="Only these stages, for example pretrain,finetune.")] = "",
     one_job: Annotated[bool, typer.Option("--one-job", help="Slurm: run all stages in one job.")] = False,

@@ -34,7 +34,9 @@ def record_events(run: Path, stage: str) -> Iterator[None]:
         yield
     except BaseException as error:
         is_interrupt = isinstance(error, Interrupted | KeyboardInterrupt | SystemExit)
-        _write(run, stage, INTERRUPTED if is_interrupt else FAILED, text=_describe(error))
+        text = ": ".join(dict.fromkeys((type(error).__name__, first_line(error))))
+        text = error_message(error) if is_user_error(error) else text
+        _write(run, stage, INTERRUPTED if is_interrupt else FAILED, text=text)
         raise
     _write(run, stage, DONE)
 
@@ -46,12 +48,6 @@ def read_events(run: Path) -> list[dict[str, Any]]:
         for event in read_lines(run / EVENTS_NAME)
         if isinstance(event.get("time"), float | int) and {type(event.get(key)) for key in ("stage", "kind")} == {str}
     ]
-
-
-def _describe(error: BaseException) -> str:
-    if is_user_error(error):
-        return error_message(error)
-    return ": ".join(dict.fromkeys((type(error).__name__, first_line(error))))
 
 
 def _write(run: Path, stage: str, kind: str, **more: Any) -> None:

@@ -132,23 +132,19 @@ def _check_folder(store: SharedStore, runs: Path) -> str:
 
 
 def describe_process(runs: Path, folder_error: str = "") -> Record:
-    """What is compared or shown: host, versions and device."""
+    """What is compared or shown: host, versions and the device that this process would train on."""
+    try:
+        kind = find_device("auto", "pretrain.engine.device").type
+        device = "cpu" if kind == "cpu" else device_name(own_device(kind, int(os.environ.get("LOCAL_RANK", "0"))))
+    except BadInput as error:
+        device = f"not usable ({error})"
     versions = {"Python": platform.python_version()} | {name: installed_version(name) for name in ("malmoi", "torch")}
     return {
         "host": socket.gethostname(),
-        "versions": versions | {"device": _device()},
+        "versions": versions | {"device": device},
         "folder": str(runs),
         "folder_error": folder_error,
     }
-
-
-def _device() -> str:
-    """Name of the device that this process would train on, or "not usable" and the reason."""
-    try:
-        kind = find_device("auto", "pretrain.engine.device").type
-        return "cpu" if kind == "cpu" else device_name(own_device(kind, int(os.environ.get("LOCAL_RANK", "0"))))
-    except BadInput as error:
-        return f"not usable ({error})"
 
 
 def _time_all_reduce(store: SharedStore) -> Record:

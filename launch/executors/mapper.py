@@ -21,17 +21,8 @@ from corpus.documents.errors import BadInput
 from corpus.documents.units import COUNTS_NAME, MapUnits, unit_folder
 from launch.config import LaunchConfig
 from launch.errors import LaunchError, require
-from launch.executors import slurm
+from launch.executors import slurm, task
 from launch.executors.ray import execute_on_ray
-from launch.executors.task import (
-    LOGS_NAME,
-    Plan,
-    engine_home,
-    finished_units,
-    home_of,
-    read_failures,
-    remove_unfinished_units,
-)
 
 if TYPE_CHECKING:
     from finetune.run import Cluster
@@ -91,24 +82,24 @@ def map_on_cluster(
     units = list(units)
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    home = engine_home(work, units, folder)
+    home = task.engine_home(work, units, folder)
     numbers = set(range(len(units)))
-    if finished := finished_units(folder):
+    if finished := task.finished_units(folder):
         log.info("%s: %d of %d were finished earlier", title, len(finished), len(units))
     if missing := sorted(numbers - finished):
-        losses = EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home)
-        if missing := sorted(numbers - finished_units(folder)):
-            failures = [failure for failure in read_failures(home) if failure.number in missing]
+        losses = EXECUTE[config.engine](config, task.Plan(work, units, missing, folder, Path.cwd()), home)
+        if missing := sorted(numbers - task.finished_units(folder)):
+            failures = [failure for failure in task.read_failures(home) if failure.number in missing]
             if for_user := next((failure for failure in failures if failure.is_for_user), None):
                 raise BadInput(for_user.message)
             reasons = [f"unit {failure.number}: {failure.message}" for failure in failures]
             reasons += [f"task {rank}: {loss}" for rank, loss in losses.items()]
             reason = next(iter(reasons), "no task reported a reason")
             raise LaunchError(
-                f"{len(missing)} of {len(units)} units are missing ({reason}); logs: {home / LOGS_NAME}; "
+                f"{len(missing)} of {len(units)} units are missing ({reason}); logs: {home / task.LOGS_NAME}; "
                 "run the same command again to repeat only these"
             )
-    remove_unfinished_units(folder)
+    task.remove_unfinished_units(folder)
     return [json.loads((unit_folder(folder, n) / COUNTS_NAME).read_text("utf-8")) for n in range(len(units))]
 
 
@@ -120,19 +111,17 @@ def run_tasks(
     The tasks take jobs from one queue and end when it is empty. Returns a sentence for each task that failed; then the
     logs are kept. A command that is started again finds its Slurm job by the digest of ``work`` and waits for it.
     """
-    home = home_of(work, [], folder)
+    home = task.home_of(work, [], folder)
     numbers = list(range(min(config.tasks, max_tasks)))
     units = home.with_name(f"{home.name}-tasks")
     if config.engine != "slurm" or not slurm.is_queued(slurm.job_name(home)):
         shutil.rmtree(units, ignore_errors=True)
     units.mkdir(parents=True, exist_ok=True)
     packed = partial(_unpack, work=pickle.dumps(work))  # so that the process that starts a task need not import torch
-    losses = EXECUTE[config.engine](config, Plan(packed, numbers, numbers, units, Path.cwd()), home)
-    failures = losses | {failure.number: failure.message for failure in read_failures(home)}
-    failed = [number for number in numbers if number not in finished_units(units)]
-    problems = [
-        f"task {number}: {failures.get(number, 'reported no reason')} (logs: {home / LOGS_NAME})" for number in failed
-    ]
+    losses = EXECUTE[config.engine](config, task.Plan(packed, numbers, numbers, units, Path.cwd()), home)
+    failures = losses | {failure.number: failure.message for failure in task.read_failures(home)}
+    failed, logs = sorted({*numbers} - task.finished_units(units)), home / task.LOGS_NAME
+    problems = [f"task {number}: {failures.get(number, 'reported no reason')} (logs: {logs})" for number in failed]
     if not problems:
         shutil.rmtree(home, ignore_errors=True)
     shutil.rmtree(units, ignore_errors=True)

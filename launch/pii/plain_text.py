@@ -7,8 +7,11 @@ unchanged. A text is one document, so equal values get equal replacements.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from corpus.reading.containers import UnreadableRecord
@@ -68,13 +71,10 @@ def blocks_of(lines: Iterable[Line], report: ReportProblem, refuses_json: bool) 
 
 
 def _is_json(text: str) -> bool:
-    if not (text.startswith("{") and text.endswith("}") and '"' in text):
-        return False
-    try:
-        check_record(text)
-    except UnreadableRecord:
-        return False
-    return True
+    if text.startswith("{") and text.endswith("}") and '"' in text:
+        with suppress(UnreadableRecord):
+            return bool(check_record(text))
+    return False
 
 
 def hide_in_block(block: Block, work: Hiding) -> str:
@@ -104,16 +104,12 @@ def _without_lines(lines: list[str], work: Hiding) -> list[str]:
 
 def spans_by_line(lines: list[str], work: Finding) -> Iterator[tuple[int, SpanRow]]:
     """Pairs (line, span); a value that crosses a line end has a span in each line."""
-    number = start = 0
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
     for span in work.find("\n".join(lines)):
-        while span.start > start + len(lines[number]):
-            start, number = start + len(lines[number]) + 1, number + 1
-        at, place = start, number
-        while place < len(lines) and at < span.end:
-            first, last = max(span.start - at, 0), min(span.end - at, len(lines[place]))
+        for number in range(bisect_right(starts, span.start) - 1, bisect_left(starts, span.end)):
+            first, last = max(span.start - starts[number], 0), min(span.end - starts[number], len(lines[number]))
             if first < last:
-                yield place, work.shown(replace(span, start=first, end=last))
-            at, place = at + len(lines[place]) + 1, place + 1
+                yield number, work.shown(replace(span, start=first, end=last))
 
 
 def find_in_block(block: Block, work: Finding) -> str:

@@ -21,19 +21,10 @@ from corpus.documents.encoding import AUTO, UTF8, decode_blocks
 from corpus.documents.errors import BadInput
 from corpus.reading.containers import UnreadableRecord, parse_json
 from corpus.reading.files import file_format, find_files, to_path
+from launch.pii import streams
 from launch.pii.json_text import change_document, change_lines
 from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet
 from launch.pii.plain_text import change_blocks
-from launch.pii.streams import (
-    STDIN,
-    Problems,
-    explain_problem,
-    line_blocks,
-    open_output,
-    peek,
-    print_note,
-    source_blocks,
-)
 from launch.pii.table_text import change_rows, choose_delimiter
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, Work, paths_of
 
@@ -94,23 +85,23 @@ def process(source: str, target: str, work: Work, choices: Choices) -> None:
     """
     jobs = plan_jobs(source, target, finds=isinstance(work, Finding))
     aside = choices.skipped or (None if target == "-" else Path(target.rstrip("/") + SUFFIX_OF_SKIPPED))
-    with Problems(not choices.skips, aside) as problems:
+    with streams.Problems(not choices.skips, aside) as problems:
         for job in jobs:
             problems.name, problems.encoding = job.name, UTF8
             try:
                 _do(job, work, choices, problems)
             except UnreadableRecord as error:
-                raise BadInput(f"{job.name}: {explain_problem(str(error))}") from None
+                raise BadInput(f"{job.name}: {streams.explain_problem(str(error))}") from None
 
 
-def _do(job: Job, work: Work, choices: Choices, problems: Problems) -> None:
+def _do(job: Job, work: Work, choices: Choices, problems: streams.Problems) -> None:
     kind = choices.format
     if kind == "auto" and job.source is not None:
         kind = KINDS.get(file_format(job.source).kind, "auto")
     if kind != "parquet":
         pieces = _change_text(job, kind, work, choices, problems)
     elif job.source is None:
-        raise BadInput(f"{STDIN}: Parquet is only read from files; give a path")
+        raise BadInput(f"{streams.STDIN}: Parquet is only read from files; give a path")
     elif file_format(job.source).packing:
         raise BadInput(f"{job.source}: a compressed Parquet file; decompress it first")
     elif isinstance(work, Finding):
@@ -121,21 +112,21 @@ def _do(job: Job, work: Work, choices: Choices, problems: Problems) -> None:
         check_kind(job, kind)
         hide_in_parquet(job.source, job.target, choices.paths(kind), work, problems.report)
         return
-    with open_output(job.target) as out:
+    with streams.open_output(job.target) as out:
         for piece in pieces:
             out.write(piece.encode())
 
 
-def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: Problems) -> Iterator[str]:
+def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: streams.Problems) -> Iterator[str]:
     """The output for one text input."""
 
     def note_encoding(encoding: str) -> None:
         if encoding != UTF8 and choices.encoding == AUTO:
-            print_note(f"{job.name}: read as {encoding.upper()}")
+            streams.print_note(f"{job.name}: read as {encoding.upper()}")
         problems.encoding = encoding
 
     problems.encoding = UTF8 if choices.encoding == AUTO else choices.encoding
-    head, texts = peek(decode_blocks(source_blocks(job.source), choices.encoding, note_encoding))
+    head, texts = streams.peek(decode_blocks(streams.source_blocks(job.source), choices.encoding, note_encoding))
     is_auto = choices.format == "auto"
     if kind == "auto" or (kind == "json" and is_auto):
         kind = sniff_kind(head, kind)
@@ -143,9 +134,9 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: Pr
         check_kind(job, kind)
     paths, flat, report = choices.paths(kind), choices.is_flat, problems.report
     if kind == "text":
-        yield from change_blocks(chain.from_iterable(line_blocks(texts)), work, report, refuses_json=is_auto)
+        yield from change_blocks(chain.from_iterable(streams.line_blocks(texts)), work, report, refuses_json=is_auto)
     elif kind == "jsonl":
-        yield from change_lines(chain.from_iterable(line_blocks(texts)), paths, work, flat, report)
+        yield from change_lines(chain.from_iterable(streams.line_blocks(texts)), paths, work, flat, report)
     elif kind == "json":
         yield from change_document(texts, paths, work, flat, report)
     else:
@@ -179,7 +170,7 @@ class Job(NamedTuple):
 
     @property
     def name(self) -> str:
-        return STDIN if self.source is None else str(self.source)
+        return streams.STDIN if self.source is None else str(self.source)
 
 
 def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
@@ -206,7 +197,7 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
     if path.is_dir():
         others = sorted(str(file) for file in path.rglob("*") if file.is_file() and file.resolve() not in inputs)
         if others:
-            print_note(f"{len(others):,} files of other kinds are ignored, such as {others[0]}")
+            streams.print_note(f"{len(others):,} files of other kinds are ignored, such as {others[0]}")
     for job in jobs:
         if job.target and job.target.resolve() in inputs:
             raise BadInput(f"{job.target} is also an input; choose another output")

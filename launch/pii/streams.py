@@ -73,17 +73,14 @@ class Problems:
             raise BadInput(f"{self.name}, {place}: {explain_problem(reason, self.encoding)} (or set --on-error skip)")
         kind = reason.partition(": ")[0]
         self._counts[kind] += 1
-        if self._aside:
-            self._rows = self._rows or self._open_private(self._aside)
+        if self._aside and self._rows is None:  # only its owner can read the file, because it contains personal data
+            temporary = self._files.enter_context(atomic_file(self._aside))
+            temporary.unlink(missing_ok=True)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._rows = self._files.enter_context(os.fdopen(descriptor, "w", encoding="utf-8"))
+        if self._rows:
             row = {"file": self.name, "place": place, "reason": kind, "raw": raw}
             self._rows.write(json.dumps(row, ensure_ascii=True) + "\n")
-
-    def _open_private(self, path: Path) -> IO[str]:
-        """A new file that only its owner can read, because it contains personal data."""
-        temporary = self._files.enter_context(atomic_file(path))
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        return self._files.enter_context(os.fdopen(descriptor, "w", encoding="utf-8"))
 
     def __enter__(self) -> Problems:
         return self

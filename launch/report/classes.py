@@ -25,10 +25,8 @@ def class_tables(groups: Sequence[Group]) -> list[Block]:
     """A table for each task and title; with several models one column each, and one confusion matrix each."""
     blocks: list[Block] = []
     for task, alike in group_by(groups, lambda group: group.task).items():
-        titles = dict.fromkeys(
-            title for group in alike for title, rows in group.first.get("tables", {}).items() if rows
-        )
-        for title in titles:
+        tables = (table for group in alike for table in group.first.get("tables", {}).items())
+        for title in dict.fromkeys(title for title, rows in tables if rows):
             having = [group for group in alike if group.first.get("tables", {}).get(title)]
             if len(having) > 1 and not _is_confusion(having[0].first["tables"][title]):
                 blocks.append(_comparison(f"{task}: {title}", having, title))
@@ -73,12 +71,8 @@ def _full_table(title: str, group: Group, name: str, is_one_of_several: bool) ->
     heads, by_name = _over_seeds(group, name)
     columns = heads[1:]
     rows = [[cell, *(_mean([row.get(head) for row in rows]) for head in columns)] for cell, rows in by_name.items()]
-    values = {head: [row.get(head) for rows in by_name.values() for row in rows] for head in columns}
-    numeric = [
-        place
-        for place, head in enumerate(columns, start=1)
-        if not any(isinstance(value, str) for value in values[head]) and any(v is not None for v in values[head])
-    ]
+    kinds = [{type(row.get(head)) for rows in by_name.values() for row in rows} - {type(None)} for head in columns]
+    numeric = [place for place, types in enumerate(kinds, start=1) if types and str not in types]
     is_confusion = _is_confusion(group.first["tables"][name])
     sums = [[sum(row.get(head) or 0 for row in rows) for head in columns] for rows in by_name.values()] * is_confusion
     heat = [[n / max(1, sum(counts)) for n in counts] for counts in sums]
@@ -109,25 +103,22 @@ def error_tables(groups: Sequence[Group]) -> list[Block]:
     first = [alike[0] for alike in group_by(having, lambda group: group.task).values()]
     has_models = len({group.name for group in groups}) > 1
     has_seeds = any(len(group.results) > 1 for group in groups)
-    blocks: list[Block] = [
-        _errors(g.task + f", {g.name}" * has_models + f", seed {g.first['seed']}" * has_seeds, g.first["errors"])
-        for g in (having if len(having) <= MAX_SAMPLES else first)
-    ]
+    blocks: list[Block] = []
+    for group in having if len(having) <= MAX_SAMPLES else first:
+        errors = group.first["errors"]
+        samples, sorted_by = errors["samples"], errors["sorted_by"]
+        rows = []
+        for sample in samples:
+            value = [number(sample["value"])] if sorted_by else []
+            texts = sample["texts"]  # the fields of an example; their names are shown if there are several
+            text = "\n".join(f"{field}: {text}" if len(texts) > 1 else text for field, text in texts.items())
+            rows.append([text, _lines(sample["gold"]), _lines(sample["predicted"]), *value, sample["guid"]])
+        title = group.task + f", {group.name}" * has_models + f", seed {group.first['seed']}" * has_seeds
+        title += f": {count(len(samples))} of {count(errors['wrong'])} errors in {count(errors['n'])} examples"
+        title += f", {ORDER_OF_ERRORS.get(sorted_by, 'random sample')}"
+        heads = ["example", "gold", "predicted", *([sorted_by] if sorted_by else []), "guid"]
+        blocks.append(Table(heads, rows, (3,) if sorted_by else (), title=title, folded=True, is_text=True))
     return [*blocks, Text(NOTES["errors"], "note")] if blocks else []
-
-
-def _errors(name: str, errors: Row) -> Table:
-    samples, sorted_by = errors["samples"], errors["sorted_by"]
-    rows = []
-    for sample in samples:
-        value = [number(sample["value"])] if sorted_by else []
-        texts = sample["texts"]  # the fields of an example; their names are shown if there are several
-        text = "\n".join(f"{field}: {text}" if len(texts) > 1 else text for field, text in texts.items())
-        rows.append([text, _lines(sample["gold"]), _lines(sample["predicted"]), *value, sample["guid"]])
-    title = f"{name}: {count(len(samples))} of {count(errors['wrong'])} errors in {count(errors['n'])} examples"
-    title += f", {ORDER_OF_ERRORS.get(sorted_by, 'random sample')}"
-    heads = ["example", "gold", "predicted", *([sorted_by] if sorted_by else []), "guid"]
-    return Table(heads, rows, (3,) if sorted_by else (), title=title, folded=True, is_text=True)
 
 
 def _lines(values: Sequence[str]) -> str:

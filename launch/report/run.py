@@ -148,9 +148,7 @@ def results_csv(scores: Sequence[Result]) -> str:
             counts = [result["split"], result["n"], result["n_train"]]
             scored = [metric, score, low, high, *baselines_of(result, metric)]
             row = [*names, *counts, *scored, *more, result.get("seconds"), result.get("device")]
-            writer.writerow(
-                [f"'{cell}" if str(cell)[:1] in FORMULAS and isinstance(cell, str) else cell for cell in row]
-            )
+            writer.writerow(f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULAS else cell for cell in row)
     return out.getvalue()
 
 

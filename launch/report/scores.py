@@ -88,9 +88,7 @@ def scores_section(results: Results) -> Section:
     shared = ", ".join(FACTS[name].format(facts[0][name]) for name in same)
     is_official = any(result["is_official_dev"] for result in scores)
     paper = [(result, metric) for result in scores for metric in paper_metrics(result)]
-    further = [
-        (result, metric) for result in scores for metric in result["scores"] if metric not in paper_metrics(result)
-    ]
+    further = [(r, metric) for r in scores for metric in r["scores"] if metric not in paper_metrics(r)]
     heads = ["task", *varying, "metric"]
     means: list[Block] = [main_table(results), Text(NOTES["means"], "note")]
     single: list[Block] = [

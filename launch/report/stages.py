@@ -22,20 +22,14 @@ PAPER_TABLE_35 = {
     "paper, BPE": (2.073, 0.578, 0.011),
     "paper, morphemes + BPE": (2.468, 0.765, 0.009),
 }
-HELD_OUT_COLUMNS = {  # key in the metrics: head, factor, digits; the objective decides which are there
-    "mlm_loss": ("loss (nats)", 1, 3),
-    "masked_accuracy": ("masked accuracy (%)", 100, 2),
-    "causal_loss": ("next-token loss (nats)", 1, 3),
-    "causal_accuracy": ("next-token accuracy (%)", 100, 2),
-    "perplexity": ("perplexity", 1, 2),
-    "nsp_accuracy": ("next sentence accuracy (%)", 100, 2),
+HELD_OUT_COLUMNS = {  # key in the metrics: head, factor, digits, title of its curve; the objective decides which exist
+    "mlm_loss": ("loss (nats)", 1, 3, "Masked-LM loss (nats)"),
+    "masked_accuracy": ("masked accuracy (%)", 100, 2, "Masked accuracy (%)"),
+    "causal_loss": ("next-token loss (nats)", 1, 3, "Next-token loss (nats)"),
+    "causal_accuracy": ("next-token accuracy (%)", 100, 2, "Next-token accuracy (%)"),
+    "perplexity": ("perplexity", 1, 2, ""),
+    "nsp_accuracy": ("next sentence accuracy (%)", 100, 2, ""),
 }
-CURVES = (
-    ("Masked-LM loss (nats)", "mlm_loss", 1),
-    ("Masked accuracy (%)", "masked_accuracy", 100),
-    ("Next-token loss (nats)", "causal_loss", 1),
-    ("Next-token accuracy (%)", "causal_accuracy", 100),
-)
 
 
 def corpus_section(run: Path) -> Section:
@@ -149,7 +143,9 @@ def _curves(training: list[dict[str, Any]], measured: list[dict[str, Any]]) -> P
     training = [{only: line["loss"], **line} for line in training]
     held_out = [{"step": line["step"], **line["held_out"]} for line in measured]
     charts = []
-    for name, key, factor in [curve for curve in CURVES if curve[1] in training[0]]:
+    for key, (_, factor, _, name) in HELD_OUT_COLUMNS.items():
+        if not name or key not in training[0]:
+            continue
         curves = [
             Line([line["step"] for line in lines], [factor * line[key] for line in lines], style)
             for lines, style in ((training, "first"), (held_out, "second"))
@@ -164,7 +160,7 @@ def _held_out(held_out: dict[str, Any]) -> Table:
     heads = ["text", "sequences", "predictions", *(head for head, *_ in columns.values())]
 
     def row(name: str, scores: dict[str, Any]) -> list[str]:
-        values = [(scores.get(key), factor, digits) for key, (_, factor, digits) in columns.items()]
+        values = [(scores.get(key), factor, digits) for key, (_, factor, digits, _) in columns.items()]
         cells = [number(None if value is None else factor * value, digits) for value, factor, digits in values]
         return [name, count(scores["rows"]), count(scores["predictions"]), *cells]
 

@@ -32,14 +32,17 @@ def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
 
     Returns counts: documents by source (an article that comes twice counts once), bytes of text, personal data by type.
     """
+    from pyarrow import Table, parquet
+
     packed = read_archive("documents.tar.zst")
     kept = {name: _thin(packed[f"{name}.jsonl"], share) for name in SOURCES}
-    truth = _thin(packed["pii_truth.jsonl"], share)
+    truth, dialogue = _thin(packed["pii_truth.jsonl"], share), io.BytesIO()
+    parquet.write_table(Table.from_pylist(read_rows(kept["dialogue"])), dialogue, compression="zstd")
     files = read_archive("klue.tar.zst") | {
         "corpus/news.jsonl": kept["news"],
         "corpus/encyclopedia.jsonl": kept["encyclopedia"],
         "corpus/reviews.jsonl.gz": gzip.compress(kept["reviews"], mtime=0),
-        "corpus/dialogue.parquet": _as_parquet(kept["dialogue"]),
+        "corpus/dialogue.parquet": dialogue.getvalue(),
         "corpus/damaged.jsonl": packed["damaged.jsonl"],
         "pii_truth.jsonl": truth,
     }
@@ -86,11 +89,3 @@ def _thin(lines: bytes, share: float) -> bytes:
 def read_rows(lines: bytes) -> list[dict[str, Any]]:
     """The objects of JSON lines."""
     return [json.loads(line) for line in lines.splitlines()]
-
-
-def _as_parquet(lines: bytes) -> bytes:
-    from pyarrow import Table, parquet
-
-    buffer = io.BytesIO()
-    parquet.write_table(Table.from_pylist(read_rows(lines)), buffer, compression="zstd")
-    return buffer.getvalue()

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -132,7 +131,7 @@ def find_texts_and_keys(text: str, folder: Path) -> tuple[dict[str, Any], int]:
 
 
 def _text_key(item: Input) -> str:
-    """The key or column of a file's texts; "" for plain text."""
+    """The key or column of a file's texts: ``text`` if there is one, else the longest; "" for plain text."""
     from corpus.reading.containers import UnreadableRecord, parse_json
     from corpus.reading.inputs import Unit, scan_unit
     from corpus.reading.parquet import open_parquet
@@ -146,18 +145,13 @@ def _text_key(item: Input) -> str:
     for record in islice(scan_unit(Unit(item), Counter()), SAMPLED) if not rows else ():
         with suppress(UnreadableRecord):  # the run counts it
             rows.append(parse_json(record.raw))
-    key = _longest(row for row in rows if isinstance(row, dict))
-    if key is None:
-        raise BadInput(f"{item.path}: no key with a text in its first records; remove the file, or convert it to .txt")
-    return key
-
-
-def _longest(rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """``text`` if there is one, else the key with the longest texts; None without texts."""
     sizes: Counter[str] = Counter()
     for row in rows:
-        sizes.update({key: len(value) for key, value in row.items() if isinstance(value, str) and value.strip()})
-    return "text" if sizes["text"] else max(+sizes, key=lambda key: sizes[key], default=None)
+        values = row.items() if isinstance(row, dict) else ()
+        sizes.update({key: len(value) for key, value in values if isinstance(value, str) and value.strip()})
+    if not sizes:
+        raise BadInput(f"{item.path}: no key with a text in its first records; remove the file, or convert it to .txt")
+    return "text" if "text" in sizes else sizes.most_common(1)[0][0]
 
 
 def describe_columns(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -141,11 +141,10 @@ def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
 
 
 def _parsed(line: str) -> dict[str, Any]:
-    try:
+    with suppress(ValueError):
         value = parse_json(line)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        return value if isinstance(value, dict) else {}
+    return {}
 
 
 @contextmanager

@@ -72,13 +72,12 @@ def find_repository(folder: Path, *, with_personal_data: bool = False) -> Reposi
         from tokenizer.repository import check_repository
 
         return Repository(folder, "model", check_repository(folder))
-    inside = sorted(str(path) for path in folder.iterdir() if _kind_of(path)) if folder.is_dir() else []
-    hint = (
-        f"name one of {', '.join(inside)}"
-        if inside
-        else "expected the folder of a corpus, tokenizer, model or benchmark"
-    )
-    raise LaunchError(f"{folder}: {'nothing to publish here' if folder.is_dir() else 'no such folder'}; {hint}")
+    hint = "expected the folder of a corpus, tokenizer, model or benchmark"
+    if not folder.is_dir():
+        raise LaunchError(f"{folder}: no such folder; {hint}")
+    if inside := sorted(str(path) for path in folder.iterdir() if _kind_of(path)):
+        hint = f"name one of {', '.join(inside)}"
+    raise LaunchError(f"{folder}: nothing to publish here; {hint}")
 
 
 def _kind_of(folder: Path) -> Literal["benchmark", "corpus", "tokenizer", "model"] | None:

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
 
 
+def _task_names() -> list[str]:
+    return list(TASK_NAMES)
+
+
 TaskName = Annotated[
-    str,
-    typer.Argument(
-        help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=lambda: list(TASK_NAMES)
-    ),
+    str, typer.Argument(help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=_task_names)
 ]
 
 
@@ -36,7 +37,7 @@ def score_predictions(
         typer.Argument(
             metavar="TASK|RUN",
             help="A name from `malmoi tasks`, or a run, whose results are all scored again.",
-            autocompletion=lambda: list(TASK_NAMES),
+            autocompletion=_task_names,
         ),
     ],
     gold: Annotated[

@@ -177,7 +177,12 @@ def extend_tokenizer(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise LaunchError(f"{out}: exists already; name a new folder with --out, or remove it")
     with atomic_dir(out) as folder:
-        base = _download(base, folder / "work" / "base")
+        name = base.as_posix()
+        if not base.exists() and not name.startswith((".", "/", "~")) and name.count("/") == 1:  # of the Hub
+            from finetune.encoder.loading import load_tokenizer
+
+            base = folder / "work" / "base"
+            load_tokenizer(name).save_pretrained(base)
         read_base(base)  # rejects other kinds than WordPiece before text is read
         if corpus is None:
             corpus = folder / "work" / "corpus"
@@ -209,14 +214,3 @@ def _corpus_folder(texts: Sequence[Path]) -> Path | None:
                 raise LaunchError(f"{folder}: give either one corpus folder or files of text")
             return folder
     return None
-
-
-def _download(base: Path, folder: Path) -> Path:
-    """The base, or if it is a name on the Hub, a copy of its tokenizer in ``folder``."""
-    name = base.as_posix()
-    if base.exists() or name.startswith((".", "/", "~")) or name.count("/") != 1:
-        return base
-    from finetune.encoder.loading import load_tokenizer
-
-    load_tokenizer(name).save_pretrained(folder)
-    return folder
