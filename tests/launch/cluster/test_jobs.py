@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from launch.cluster import jobs
 from launch.cluster.jobs import check_launch, plan_launch
 from launch.cluster.site import Site, load_site
 from launch.cluster.slurm import slurm_files
@@ -273,6 +275,21 @@ def test_problems_of_every_machine_are_reported_before_submission(tmp_path: Path
     with pytest.raises(LaunchError, match="run `malmoi pack` with the same recipe first"):
         check_launch(later)
     check_launch(plan_launch("smoke", ["pretrain.steps=10000000"], Site(), tmp_path))  # too long for this machine alone
+
+
+@pytest.mark.parametrize(
+    ("image", "stages", "is_needed"),
+    [("", ["pretrain"], True), ("malmoi.sqsh", ["pretrain"], False), ("", ["finetune"], False)],
+)
+def test_deepspeed_is_needed_here_only_where_it_trains(
+    image: str, stages: list[str], is_needed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = list[str]()
+    monkeypatch.setattr(jobs, "require", lambda user, modules: needed.extend(modules))
+    site = Site.model_validate({"launcher": "deepspeed", "container": {"image": image} if image else {}})
+    with suppress(LaunchError):  # stages before it are missing
+        check_launch(plan_launch("smoke", [], site, tmp_path, stages))
+    assert ("deepspeed" in needed) is is_needed
 
 
 def test_an_unknown_stage_is_reported(tmp_path: Path) -> None:

@@ -34,6 +34,15 @@ def test_the_first_bad_step_is_named_with_rows_and_remedy(tiny: Configure) -> No
     require_finite_losses(steps[:2], tiny(), names_of_step)
 
 
+@pytest.mark.parametrize(("count", "said"), [(0, ""), (4, "rank 3 (node-3)"), (5, "rank 3 (node-3) and 1 more")])
+def test_at_most_four_ranks_are_named(tiny: Configure, count: int, said: str) -> None:
+    ranks = {rank: f"node-{rank}" for rank in range(count)}
+    with pytest.raises(BadInput) as raised:
+        require_finite_losses([a_step(1, 2.0, math.nan)], tiny(), lambda step, rank=0: names_of_step(step), ranks)
+    expected = f" on rank 0 (node-0), rank 1 (node-1), rank 2 (node-2), {said}" if count else ""
+    assert f"the loss is not finite (nan){expected} at learning rate" in str(raised.value)
+
+
 def test_a_bad_first_step_has_nothing_before_it(tiny: Configure) -> None:
     with pytest.raises(BadInput, match=r"at learning rate 0\.001; rows 0:10"):
         require_finite_losses([a_step(1, 2.0, math.nan)], tiny(), names_of_step)

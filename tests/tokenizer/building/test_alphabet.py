@@ -50,6 +50,11 @@ def is_hangul(character: str) -> bool:
     return "HANGUL" in unicodedata.name(character, "") and unicodedata.category(character) == "Lo"
 
 
+def test_the_standard_has_2350_syllables() -> None:
+    assert len(KS_X_1001) == len(set(KS_X_1001)) == 2_350
+    assert (min(KS_X_1001), max(KS_X_1001)) == ("가", "힝") and list(KS_X_1001) == sorted(KS_X_1001)
+
+
 def test_every_letter_of_hangul_is_a_piece() -> None:
     letters = {*filter(is_hangul, map(chr, range(0x110000)))} - {*SYLLABLES}
 
