@@ -88,7 +88,7 @@ LEFT_OUT: dict[str, str] = {
     r"finetune\.generative\.prompts\.(?:labels\.(?:make_label_prompt|fields_renderer)|prompt\.korean_texts)": NAMES,
     r"finetune\.generative\.client\.(?:models|likelihood)\..*": NAMES,
     r"finetune\.generative\.klue\..*|finetune\.generative\.(?:exports|kr_eval\.run)\..*": NAMES,
-    r"finetune\.generative\.kr_eval\.metrics\.(?:measure\w*|to_numbers|count_ngrams)": "names and lists of answers",
+    r"finetune\.generative\.kr_eval\.metrics\.(?:measure\w*|count_ngrams)": "names and lists of answers",
     r"finetune\.generative\.kr_eval\.metrics\.(?:score_as_published|published_bleu)": NAMES,
     r"finetune\.generative\.kr_eval\.metrics\.(?:published_char_f1|indel_similarity)": "as published: quadratic",
     r"finetune\.generative\.mt_bench\.judge\.fence": NAMES,

@@ -174,20 +174,16 @@ def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
 MAX_CUT_SHARE = 0.05  # of answers that ended at the limit and could not be parsed
 
 
-def check_cut(name: str, answers: Sequence[Answer], are_parsed: Sequence[bool], max_tokens: int) -> int:
-    """The number of answers that ended at the limit.
-
-    ``BadInput``: more than ``MAX_CUT_SHARE`` of the answers were cut and cannot be parsed, so the score says nothing.
-    """
-    cut = [answer.stop == "max_tokens" for answer in answers]
-    lost = sum(is_cut and not is_parsed for is_cut, is_parsed in zip(cut, are_parsed, strict=True))
+def check_cut(name: str, answers: Sequence[Answer], are_parsed: Sequence[bool], max_tokens: int) -> None:
+    """``BadInput`` if more than ``MAX_CUT_SHARE`` of the answers ended at the limit and cannot be parsed."""
+    pairs = zip(answers, are_parsed, strict=True)
+    lost = sum(answer.stop == "max_tokens" and not is_parsed for answer, is_parsed in pairs)
     if lost > MAX_CUT_SHARE * len(answers):
         raise BadInput(
             f"{name}: {lost} of {len(answers)} answers were cut at {max_tokens} tokens and cannot be parsed, so their "
             f"score says nothing about the model; run again with --max-tokens {4 * max_tokens}, and for models that "
             "think first, --thinking-tokens 4096"
         )
-    return sum(cut)
 
 
 def sum_costs(answers: Sequence[Answer]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import quiet_transformers
-from finetune.generative.client.models import LIKELIHOOD_PROVIDER, format_reason, local_folder, prefix_ids, require_hf
+from finetune.generative.client.models import LIKELIHOOD_PROVIDER, format_reason, prefix_ids
 from finetune.generative.prompts.prompt import DELIMITER, TEMPLATE, Message
 
 
@@ -94,8 +94,6 @@ class Scorer:
 
 def load_scorer(name: str) -> Scorer:
     """The model of ``hf/FOLDER`` or ``hf/NAME``; ``BadInput`` if it is not a causal model."""
-    require_hf(name)
-    local_folder(name)
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = name.removeprefix("hf/")

@@ -96,7 +96,13 @@ def open_model(client: Client) -> Model:
         if client.is_likelihood:
             name = f"{LIKELIHOOD_PROVIDER}/{name.removeprefix('hf/')}"
         elif provider == "hf":
-            arguments |= _hugging_face_arguments(name.removeprefix("hf/"), folder)
+            from transformers import AutoTokenizer
+            from transformers.utils import logging as transformers_logging
+
+            transformers_logging.disable_progress_bar()
+            path = name.removeprefix("hf/")
+            arguments |= {"do_sample": False, "use_safetensors": True, **({"model_path": path} if folder else {})}
+            arguments |= plain_turns(AutoTokenizer.from_pretrained(path))
         model = get_model(name, config=config, memoize=False, **arguments)
     except Exception as error:  # every provider has its own
         raise BadInput(f"--model {client.model}: cannot be opened; {format_reason(error)}") from None
@@ -126,16 +132,6 @@ def _wait_seconds(state: RetryCallState) -> float:
     asked = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
     seconds = float(asked) if re.fullmatch(r"\d{1,9}(\.\d+)?", asked) else 0.0
     return min(max(FIRST_WAIT_SECONDS * 2.0 ** (state.attempt_number - 1), seconds), MAX_WAIT_SECONDS)
-
-
-def _hugging_face_arguments(name: str, folder: Path | None) -> dict[str, Any]:
-    """A folder by its path, greedy decoding, and the text of a model without a chat template."""
-    from transformers import AutoTokenizer
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()
-    path = {"model_path": name} if folder else {}
-    return {"do_sample": False, "use_safetensors": True, **path, **plain_turns(AutoTokenizer.from_pretrained(name))}
 
 
 def plain_turns(tokenizer: Any) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from finetune.generative.client.ask import Answer, Client, Question, ask, check_
 from finetune.generative.client.models import check_name, is_local, read_version, require_hf
 from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.answers import outcome
+from finetune.generative.prompts.ner import count_claims
 from finetune.generative.prompts.prompt import Message, TaskPrompt, build_messages, draw_shots
 from finetune.metrics import softmax
 from finetune.queue.jobs import folder_name
@@ -138,15 +139,13 @@ def run(
         limit = max_tokens or prompt.max_tokens
         questions = [Question(e.guid, prompted.messages(e), limit, choices) for e in examples]
         answers = ask(questions, client)
-        settings, more = shots, dict[str, Any](method="generation", max_tokens=limit)
+        cut = sum(answer.stop == "max_tokens" for answer in answers)
+        settings, more = shots, {"method": "generation", "max_tokens": limit, "cut_answers": cut}
         if client.is_likelihood:
-            cut = sum(answer.stop == "max_tokens" for answer in answers)
             settings, more = f"likelihood, {shots}", {"method": "likelihood", "normalised_by": "character", "cut": cut}
         about = {"model": client.model, "settings": settings, "seed": seed}
         folder = out / "finetune" / prompted.task.name / folder_name(client.model) / folder_name(settings)
         parsed = parse_answers(prompted, answers, client.is_likelihood)
-        if not client.is_likelihood:
-            more["cut_answers"] = sum(answer.stop == "max_tokens" for answer in answers)
         results.append(write_result(folder / f"seed-{seed}", prompted, parsed, about, more, prices))
         _report(results[-1])
         if not client.is_likelihood:
@@ -215,14 +214,14 @@ def write_result(
 
 def _more_about(prompted: PromptedTask, parsed: Sequence[ParsedAnswer], rows: Sequence[Row]) -> dict[str, Any]:
     """KLUE-NER: share of the named entities that are right; KLUE-MRC: share of answers that are not in the passage."""
-    examples, prompt = prompted.data.scored, prompted.prompt
-    if prompt.count_claims is not None:
+    examples = prompted.data.scored
+    if prompted.task.name == "klue-ner":
         texts = [example.inputs["text"] for example in examples]
         right = sum(
             len({*find_entities(text, row.gold)} & {*find_entities(text, row.prediction)})
             for text, row in zip(texts, rows, strict=True)
         )
-        named = sum(prompt.count_claims(one.answer.text or "", e) for one, e in zip(parsed, examples, strict=True))
+        named = sum(count_claims(one.answer.text or "", e) for one, e in zip(parsed, examples, strict=True))
         return {"named": named, "right_of_named": 100 * right / named if named else None}
     if prompted.task.name == "klue-mrc":
         is_out = [
@@ -234,10 +233,10 @@ def _more_about(prompted: PromptedTask, parsed: Sequence[ParsedAnswer], rows: Se
 
 
 def _report(result: Mapping[str, Any]) -> None:
-    name, n = result["task"], result["n"]
-    parsed = f", {result['parse_rate']:.1f} % of the answers were parsed" if result["method"] == "generation" else ""
+    name, n, is_generated = result["task"], result["n"], result["method"] == "generation"
+    parsed = f", {result['parse_rate']:.1f} % of the answers were parsed" if is_generated else ""
     log.info("%s: %d examples%s", name, n, parsed)
-    if result["method"] == "generation":
+    if is_generated:
         counts = ", ".join(f"{count} {what}" for what, count in result["answers"].items())
         log.info("%s: %s; %d answers ended at the limit of tokens", name, counts, result["cut_answers"])
     if result["unanswered"]:

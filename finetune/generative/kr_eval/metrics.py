@@ -66,21 +66,19 @@ def parse_number(text: str) -> float | None:
     return float(numbers[0]) if len(numbers) == 1 else None
 
 
-def measure(
-    metric: str, golds: Sequence[str], answers: Sequence[str], samples: int = RESAMPLES, seed: int = SEED
-) -> dict[str, Any]:
+def measure(metric: str, golds: Sequence[str], answers: Sequence[str], samples: int = RESAMPLES) -> dict[str, Any]:
     """A metric over a file: ``value``, standard ``error`` and 95 % ``interval``, each None if undefined.
 
     Args:
         answers: parsed answers, one per sample; "" for an unparsed one.
         samples: number of resamples; fewer than 2 give no interval.
     """
-    return _measure_rows(METRICS[metric](golds, answers), len(golds), metric, samples, seed)
+    return _measure_rows(METRICS[metric](golds, answers), len(golds), metric, samples)
 
 
-def _measure_rows(score: ScoreRows, rows: int, metric: str, samples: int, seed: int = SEED) -> dict[str, Any]:
+def _measure_rows(score: ScoreRows, rows: int, metric: str, samples: int) -> dict[str, Any]:
     value = score(np.arange(rows))
-    drawn = draw([str(row) for row in range(rows)], samples if rows > 1 else 0, seed)
+    drawn = draw([str(row) for row in range(rows)], samples if rows > 1 else 0, SEED)
     name = f"{metric}r" if metric in CORRELATIONS else metric
     limits = (-100.0, 100.0) if metric.startswith("bias") else (0.0, 100.0)
     error, interval = error_and_interval(value, [score(drawn_rows) for drawn_rows in drawn], rows, name, limits)
@@ -111,18 +109,13 @@ def _mean_of(score_pair: Callable[[str, str], float]) -> Prepare:
 
 def _correlation(correlate: Callable[[NDArray[np.float64], NDArray[np.float64]], float]) -> Prepare:
     def prepare(golds: Sequence[str], answers: Sequence[str]) -> ScoreRows:
-        gold_N, answer_N = to_numbers(golds, answers)
+        gold_N = np.array(list(map(parse_number, golds)), dtype=np.float64)  # None becomes NaN
+        assert not np.isnan(gold_N).any()  # ``read_task_file`` checks that every gold is a number
+        mean = float(gold_N.mean())
+        answer_N = np.array([mean if value is None else value for value in map(parse_number, answers)])
         return lambda rows: correlate(gold_N[rows], answer_N[rows])
 
     return prepare
-
-
-def to_numbers(golds: Sequence[str], answers: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Golds and answers as numbers; ``read_task_file`` checks that every gold is one."""
-    gold_N = np.array([math.nan if (value := parse_number(gold)) is None else value for gold in golds])
-    assert not np.isnan(gold_N).any()
-    mean = float(gold_N.mean())
-    return gold_N, np.array([mean if value is None else value for value in map(parse_number, answers)])
 
 
 def _class_f1(is_weighted: bool) -> Prepare:

@@ -128,6 +128,5 @@ KLUE_NER = TaskPrompt(
     parse=parse,
     unparsed=lambda example: [OUTSIDE] * count_letters(example),
     max_tokens=384,
-    count_claims=count_claims,
     shot_class=lambda e: next((kind for kind, *_ in find_entities(e.inputs["text"], e.gold)), NONE),  # the first
 )

@@ -51,7 +51,6 @@ class TaskPrompt:
         choices: all answers of a closed set; () for an open one.
         max_tokens: limit on the length of an answer.
         shot_class: the class over which few-shot examples are balanced; None: not balanced.
-        count_claims: number of entities in an answer, also of those that are not in the text.
         fields: values of the ``{names}`` in the instruction.
     """
 
@@ -63,7 +62,6 @@ class TaskPrompt:
     choices: tuple[str, ...] = ()
     max_tokens: int = 32
     shot_class: Callable[[Example], str] | None = None
-    count_claims: Callable[[str, Example], int] | None = None
     fields: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -75,9 +73,7 @@ class TaskPrompt:
     def instruction(self) -> str:
         """In Korean: what to do, and the form of the answer."""
         text: str = korean_texts("instructions")[self.task]
-        for name, value in self.fields:
-            text = text.replace(f"{{{name}}}", value)
-        return text
+        return text.format(**dict(self.fields))
 
 
 @cache

@@ -13,13 +13,13 @@ def answers(stops: list[str]) -> list[Answer]:
     return [Answer(str(number), "경제", stop) for number, stop in enumerate(stops)]
 
 
-def test_cut_answers_are_counted_and_stop_the_run_only_if_they_cannot_be_parsed() -> None:
+def test_cut_answers_stop_the_run_only_if_they_cannot_be_parsed() -> None:
     stops = ["max_tokens"] * 10 + ["stop"] * 10
-    assert check_cut("ynat", answers(stops), [True] * 20, 16) == 10
-    assert check_cut("ynat", answers(stops), [False] + [True] * 19, 16) == 10  # 5 % of the answers
+    check_cut("ynat", answers(stops), [True] * 20, 16)
+    check_cut("ynat", answers(stops), [False] + [True] * 19, 16)  # 5 % of the answers
     with pytest.raises(BadInput, match=r"ynat: 2 of 20 answers were cut at 16 tokens .* --max-tokens 64"):
         check_cut("ynat", answers(stops), [False] * 2 + [True] * 18, 16)
-    assert check_cut("ynat", answers(["stop"] * 20), [False] * 20, 16) == 0
+    check_cut("ynat", answers(["stop"] * 20), [False] * 20, 16)
 
 
 @pytest.mark.parametrize(
