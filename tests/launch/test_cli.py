@@ -161,6 +161,11 @@ def test_dry_run_lists_problems_and_the_plan_and_writes_nothing(recipe: str, mal
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("verb", "is_shown"), [("run", True), ("corpus", False)])
+def test_trainings_are_counted_only_where_there_are_some(verb: str, is_shown: bool, malmoi: Malmoi) -> None:
+    assert ("Jobs of finetune" in malmoi(verb, "smoke", "--dry-run").output) is is_shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
