@@ -45,7 +45,8 @@ def full_name(name: str, custom: Iterable[str] = ()) -> str:
     if short in known:
         return known[short]
     near = sorted(get_close_matches(short, known, n=2), key=lambda other: sorted(other) != sorted(short))
-    hint = f"did you mean {' or '.join(known[other] for other in near)}? The" if near else "the"
+    near = [known[other] for other in near] or get_close_matches(short, TASK_NAMES, n=2, cutoff=0.8)  # klu-re
+    hint = f"did you mean {' or '.join(near)}? The" if near else "the"
     raise BadInput(f"{name}: no such task; {hint} tasks are {', '.join([*TASK_NAMES, *custom])}")
 
 

@@ -30,6 +30,8 @@ def test_a_task_is_found_by_any_of_its_names(name: str, task: str) -> None:
         ("klue-nre", "did you mean klue-ner or klue-re? The tasks"),
         ("ynatt", "did you mean ynat? The tasks"),
         ("wso", "did you mean wos"),
+        ("klu-dp", "did you mean klue-dp? The tasks"),
+        ("Kleu_mrc", "did you mean klue-mrc"),
         ("summary", "no such task; the tasks are ynat, klue-sts"),
     ],
 )
