@@ -27,9 +27,9 @@ COLUMNS_OF_KIND: dict[CustomKind, tuple[str, ...]] = {
 
 
 def label_text(value: Any) -> str:
-    """A label in NFC; whole numbers become text. ``ValueError`` for other values, as YAML has them for a plain yes."""
+    """A label in NFC; whole numbers become text. ``ValueError`` for others, such as true, which YAML reads for yes."""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError('a label is a text; write yes, no, on, off, null and 0.5 in quotes, as "yes"')
+        raise ValueError('a label is a text; put yes, no, on, off, null and 0.5 in quotes, such as "yes"')
     return normalize("NFC", str(value))
 
 

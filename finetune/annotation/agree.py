@@ -193,8 +193,7 @@ def mean_kappa(units: Units) -> float | None:
         named = sorted((rating for rating in ratings if rating[0]), key=lambda rating: rating[0])
         for (one, value), (other, second) in combinations(named, 2):
             pairs[one, other].append((value, second))
-    found = [kappa(both, operator.ne) for both in pairs.values() if len(both) >= 10]
-    kappas = [value for value in found if value is not None]
+    kappas = [k for both in pairs.values() if len(both) >= 10 and (k := kappa(both, operator.ne)) is not None]
     return fmean(kappas) if kappas else None
 
 

@@ -27,7 +27,7 @@ CATEGORIES = {
     "label": "text-classification", "pair": "text-classification", "similarity": "sentence-similarity",
     "tagging": "token-classification", "span": "question-answering",
 }  # fmt: skip
-STEPS = ("draw", "take-in", "agree", "settle", "split", "check")
+STEPS = ("draw", "take-in", "agree", "settle", "split")
 
 
 def write_card(benchmark: Benchmark, folder: Path) -> dict[str, Any]:

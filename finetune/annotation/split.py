@@ -2,7 +2,7 @@
 
 Items of one group (a premise, a passage, a dialogue) stay together. Draws depend on hashes of the seed and the ids, not
 on the order of the files. The parts are written to ``data/``, as ``finetune`` reads them. The one-side filter is a
-logistic regression in place of the paper's fine-tuned RoBERTa; ``check`` measures what it achieves with naive Bayes.
+logistic regression in place of the paper's fine-tuned RoBERTa; naive Bayes measures what it achieves (as in ``check``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import split_morphemes
+from finetune.annotation.check.files import read_datasets
+from finetune.annotation.check.models import check_one_side
 from finetune.annotation.config import Benchmark, SplitMethod
 from finetune.annotation.folder import SPLITS, Gold, Item, count_labels, order_key, read_gold, read_items
 from finetune.data.files import write_json_lines
@@ -46,11 +48,14 @@ def split(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
             raise BadInput(f"{folder}: no items for {name} by method {method}; settle more items or change split")
         write_json_lines(folder / DATA / f"{name}.jsonl", rows[name])
     named = {name: [item for item in items if parts.get(item.id, "train") == name] for name in SPLITS}
+    datasets, _ = read_datasets([folder]) if method == "one-side" else ([], {})
+    alone = [row for dataset in datasets for row in check_one_side(dataset)[0]]
     return {
         "method": method,
         "items": {name: len(part) for name, part in rows.items()},
         "sources": {name: dict(sorted(Counter(i.source for i in part).items())) for name, part in named.items()},
         "labels": {name: count_labels(gold[item.id] for item in part) for name, part in named.items()},
+        "accuracy of one text alone, %": {f"{row['text']}, {row['split']}": row["accuracy"] for row in alone},
         **(unseen_shares(named, gold) if benchmark.form.spans else {}),
     }
 
