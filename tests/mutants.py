@@ -94,10 +94,11 @@ class Mutant(NamedTuple):
 
 def mutants_of(module: str, text: str) -> list[Mutant]:
     """Every mutant of a module in source order, except those in ``same_mutants.txt``."""
-    same = same_mutants()
+    same, tree = same_mutants(), ast.parse(text)
+    places = {id(node): ast.unparse(node).partition("\n")[0] for node in ast.walk(tree) if isinstance(node, ast.stmt)}
     mutants = []
-    for number, (node, statement, field, value) in enumerate(_all_changes(ast.parse(text))):
-        before, place, kept = ast.unparse(node), ast.unparse(statement).partition("\n")[0], getattr(node, field)
+    for number, (node, statement, field, value) in enumerate(_all_changes(tree)):
+        before, place, kept = ast.unparse(node), places[id(statement)], getattr(node, field)
         if GPU.search(place) or _is_table(statement):
             continue
         setattr(node, field, value)

@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from finetune.registry import TASKS
-from launch.checks.estimate import planned_tokens
+from launch.checks.estimate import Machine, planned_tokens
 from launch.cli import STAGE_VERBS, app
 from launch.recipe import load_recipe, shipped_recipes
 from malmoi import __version__ as malmoi_version
@@ -149,7 +149,11 @@ def test_shells_complete_recipes_and_tools(
 
 
 @pytest.mark.parametrize("recipe", shipped_recipes())
-def test_dry_run_lists_problems_and_the_plan_and_writes_nothing(recipe: str, malmoi: Malmoi, tmp_path: Path) -> None:
+def test_dry_run_lists_problems_and_the_plan_and_writes_nothing(
+    recipe: str, malmoi: Malmoi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(4, 16 << 30, None, 1)  # whose speed need not be measured, which takes seconds for large models
+    monkeypatch.setattr("launch.conduct.this_machine", lambda recipe, trains: machine)
     result = malmoi("run", recipe, "--dry-run")
     needs_inputs = recipe != "smoke"
     assert result.code == (2 if needs_inputs else 0), result.errors

@@ -83,7 +83,7 @@ def test_korean_text_never_changes(text: str) -> None:
 @pytest.mark.parametrize("piece", ["ì•ˆ", "¾È³ç", "Ã¬", "é", "…", "ì \n", "\xec\x95"])
 def test_time_grows_with_length_only(piece: str) -> None:
     seconds = []
-    for size in (500_000, 1_000_000):
+    for size in (200_000, 400_000):
         start = time.process_time()
         repair_mojibake(piece * (size // len(piece)))
         seconds.append(time.process_time() - start)

@@ -76,7 +76,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_pieces_equal_encoding_every_eojeol_by_itself(folder: Path) -> None:
     encoder, backend = EojeolEncoder(folder), load(folder)
 
-    @settings(max_examples=200)
+    @settings(max_examples=100)
     @example([f"가{character}나 {character}다{character}" for character in LETTERS + HOSTILE + SYMBOLS])
     @given(st.lists(TEXTS, max_size=5))
     def agree(sentences: list[str]) -> None:
@@ -100,15 +100,15 @@ def test_pieces_do_not_depend_on_what_was_encoded_before(folder: Path, monkeypat
 @pytest.mark.parametrize(
     ("part", "times", "like"),
     [
-        ("도서관에서 노래했다. ", 350_000, None),
-        ("가", 3_400_000, "가" * 101),
-        ("가.", 1_000_000, None),
-        ("가\x00", 2_500_000, "가\x00" * 101),
+        ("도서관에서 노래했다. ", 100_000, None),
+        ("가", 1_000_000, "가" * 101),
+        ("가.", 300_000, None),
+        ("가\x00", 800_000, "가\x00" * 101),
     ],
     ids=["text", "one word", "full stops", "control characters"],
 )
-def test_a_line_of_ten_megabytes_equals_the_library(part: str, times: int, like: str | None, tmp_path: Path) -> None:
-    """Judged by what repeats, as the library takes half a minute: all parts are alike, or all too long to be known."""
+def test_a_line_of_three_megabytes_equals_the_library(part: str, times: int, like: str | None, tmp_path: Path) -> None:
+    """Judged by what repeats, as the library takes ten seconds: all parts are alike, or all too long to be known."""
     folder = save(plain(), tmp_path)
     backend = AutoTokenizer.from_pretrained(folder).backend_tokenizer
     expected = backend.encode(like or part, add_special_tokens=False).ids * (1 if like else times)
