@@ -43,9 +43,11 @@ def write_corpus(folder: Path, documents: list[Document], per_shard: int = 100) 
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several portions and partitions, as of a large corpus."""
+    """Several portions and partitions, as of a large corpus; no installed versions in the results."""
     monkeypatch.setattr("tokenizer.building.count.SMALLEST_PORTION", 15_000)
     monkeypatch.setattr("tokenizer.building.count.PARTITION_BYTES", 50_000)
+    monkeypatch.setattr("tokenizer.run.version", lambda name: "1")
+    monkeypatch.setattr("tokenizer.run.versions_of", lambda name: {})
 
 
 def build(kind: str, corpus: Path, out: Path) -> Path:
