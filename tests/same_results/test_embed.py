@@ -53,7 +53,7 @@ def write_tables(folder: Path) -> tuple[list[str], list[str]]:
         "titles.jsonl": (("title", "text"), [(text[:12], text + "\n" + text[::-1]) for text in texts]),
         "found.csv": (
             ("query", "passage", "label"),
-            [(texts[n // 3][:15], texts[n], int(n % 3 == 0)) for n in range(60)],
+            [(texts[n // 3][:9], texts[n], int(n % 3 == 0)) for n in range(60)],
         ),
     }
     for name, (heads, rows) in tables.items():

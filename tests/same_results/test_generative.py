@@ -82,7 +82,7 @@ def test_parsed_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 class Answers:
-    """Stands for ``ask``: spoiled answers of other examples, some of them missing or cut."""
+    """In place of ``ask``: spoiled answers of other examples, some of them missing or cut."""
 
     def __init__(self, golds: Sequence[str]) -> None:
         self._golds, self._rng, self.asked = golds, Random(2), list[Question]()
