@@ -17,6 +17,7 @@ from corpus.config import CorpusConfig
 from corpus.decontamination.benchmarks import find_benchmarks
 from corpus.decontamination.index import build_index
 from corpus.noise.remove import remove_noise, rules_except
+from corpus.noise.rules import NOISE_RULES
 from corpus.pii.detect import find_pii
 from corpus.pii.hide import PiiHider
 from corpus.pii.types import ALL_TYPES
@@ -26,16 +27,24 @@ from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_ka
 from corpus.quality.mojibake import repair_mojibake
 from corpus.quality.rules import failed_by_documents, failed_by_sentences
 from corpus.reading.inputs import find_inputs
+from corpus.reading.namumark import plain_text
 from corpus.run import CorpusInputs, run
 from corpus.sentences.split import split_sentences
 from corpus.sentences.wrapping import rejoin_lines
 from launch.sample.unpack import read_archive
+from tests.corpus.pii.layouts.draw import draw_case
 from tests.corpus.pii.marked_texts import FOLDER, read_marked
 from tests.same_results.mangling import mangle
 from tests.same_results.recording import check_recorded, groups
 
 SOURCES = ("news", "encyclopedia", "reviews", "dialogue")
 SECRET = bytes(32)
+MARKUP = (
+    "[[", "]]", "|", "[* ", "[*가 ", "]", "{{{", "}}}", "{{{#red ", "#!wiki style\n", "#!folding 글\n",
+    "[include(틀:가", ")]", "[br]", "[math(", "[age(1990-01-01)]", "== ", " ==", "||", "<-2>", "'''", "''", "__", "~~", "--", "^^", ",,",
+    ">", " * ", "\n", "\n", "##", "[목차]", "파일:가.png", "분류:가", "가나", "다.", " ", " ", "https://example.com",
+    "\\", "<math>", "</math>",
+)  # fmt: skip
 
 
 @cache
@@ -64,12 +73,12 @@ def varied_texts(seed: int = 1) -> list[str]:
 def register_texts() -> list[str]:
     """The labelled texts of the detector's tests, varied."""
     rng = Random(5)
-    paths = sorted(path for folder in sorted(FOLDER.glob("registers*")) for path in folder.glob("*.txt"))
+    paths = sorted(path for path in FOLDER.rglob("*.txt"))
     return [mangle(marked.text, rng, rng.randrange(1, 4)) for path in paths for marked in read_marked(path)]
 
 
 def test_personal_data(tmp_path: Path) -> None:
-    texts = [*varied_texts(), *register_texts()]
+    texts = [*varied_texts(), *register_texts(), *(draw_case(Random(number)).text for number in range(1000))]
     found = [find_pii(text, frozenset(ALL_TYPES)) for text in texts]
     check_recorded("pii_found", groups(found, 20), tmp_path)
 
@@ -94,6 +103,23 @@ def test_noise_and_sentences(tmp_path: Path) -> None:
         joined, joints = rejoin_lines(plain)
         rows.append((repairs, plain, sorted(changed.items()), hashtags, joined, joints, split_sentences(joined)))
     check_recorded("noise", groups(rows, 20), tmp_path)
+
+
+def test_examples_of_noise(tmp_path: Path) -> None:
+    rng, rows = Random(6), []
+    for rule in [rule for rule in NOISE_RULES for _ in range(12)]:
+        changed: Counter[str] = Counter()
+        texts = [mangle(rule.before, rng, rng.randrange(3)), rng.choice(varied_texts())[:50]]
+        rows.append((remove_noise("\n".join(rng.sample(texts, 2)), changed), sorted(changed.items())))
+    check_recorded("noise_examples", groups(rows, 20), tmp_path)
+
+
+def test_namumark(tmp_path: Path) -> None:
+    rng, rows = Random(7), []
+    for _ in range(1500):
+        text = "".join(rng.choice(MARKUP) for _ in range(rng.randrange(1, 14)))
+        rows.append((text, plain_text(text)))
+    check_recorded("namumark", groups(rows, 50), tmp_path)
 
 
 def test_quality(tmp_path: Path) -> None:

@@ -7,17 +7,23 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from launch.checks.estimate import Machine
+from launch.cluster.node_checks import find_problems
+from launch.cluster.run_state import read_run, read_training
+from launch.cluster.status import run_lines, runs_table
 from launch.recipe import load_recipe, shipped_recipes
 from launch.report.run import run
 from launch.report.scores import printed_table
 from tests.command import run_command
-from tests.launch.fake_results import fake_results, write_results
+from tests.finetune.score.simulated import Benchmark
+from tests.launch.cluster.test_status import begin, complete, line, write_checkpoint
+from tests.launch.fake_results import fake_result, fake_results, write_results
 from tests.same_results.recording import check_recorded
 from tests.same_results.test_corpus import varied_texts
 
@@ -37,6 +43,9 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("launch.conduct.this_machine", lambda recipe, trains=True: Machine(4, 16 << 30, None, 1))
     monkeypatch.setenv("COLUMNS", "120")
+
+
+AGO = re.compile(r"\d+ s(econds)? ago")
 
 
 def plain(text: str, folder: Path) -> str:
@@ -145,3 +154,78 @@ def test_printed_scores(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
             outcome = run_command(capfd, "score", name, "p.jsonl", *options)
             results[f"{name} {options}"] = outcome.code, plain(outcome.output + outcome.errors, tmp_path)
     check_recorded("printed_scores", results, tmp_path)
+
+
+def write_trained(runs: Path) -> None:
+    """Predictions of two models with two seeds."""
+    own = Benchmark(np.random.default_rng(3), 60)
+    for model, quality in (("model", 0.5), ("klue/bert-base", 3.0)):
+        for seed, rows in own.labels(2, quality, 0.01).items():
+            folder = runs / "toy" / "finetune" / "ynat" / model.replace("/", "-") / f"seed-{seed}"
+            folder.mkdir(parents=True)
+            lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
+            (folder / "predictions.jsonl").write_text("".join(lines), "utf-8")
+            about = fake_result("ynat", model, "", seed) | {"selected": {"by": "macro_f1"} if seed == 2 else None}
+            (folder / "scores.json").write_text(json.dumps(about), "utf-8")
+
+
+@pytest.mark.usefixtures("quiet_machine")
+def test_printed_comparisons(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_trained(tmp_path / "runs")
+    results: dict[str, Any] = {}
+    commands = [("compare", "toy"), ("compare", "toy", "--json"), ("score", "toy"), ("score", "toy", "--json")]
+    files = [f"runs/toy/finetune/ynat/{model}/seed-1/predictions.jsonl" for model in ("model", "klue-bert-base")]
+    for command in (*commands, ("compare", *files, "--task", "ynat"), ("ensemble", "toy")):
+        outcome = run_command(capfd, *command)
+        results[" ".join(command)] = outcome.code, plain(outcome.output + outcome.errors, tmp_path)
+    check_recorded("printed_comparisons", results, tmp_path)
+
+
+@pytest.mark.usefixtures("quiet_machine")
+def test_printed_vocabularies(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    letters = sorted({letter for text in varied_texts()[:60] for letter in text if "가" <= letter <= "힣"})
+    for name, share in (("small", 3), ("large", 1)):
+        pieces = [
+            *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+            *letters[::share],
+            *(f"##{one}" for one in letters[::share]),
+        ]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
+    for name, texts in (("a.txt", varied_texts()[:40]), ("b.txt", varied_texts()[40:60])):
+        (tmp_path / name).write_text("\n\n".join(texts), "utf-8")
+    results: dict[str, Any] = {}
+    for command in (("small", "a.txt"), ("small", "a.txt", "b.txt", "--with", "large")):
+        outcome = run_command(capfd, "tokenizer", "stats", *command)
+        assert outcome.code == 0, outcome.errors
+        results[" ".join(command)] = plain(outcome.output + outcome.errors, tmp_path)
+    check_recorded("printed_vocabularies", results, tmp_path)
+
+
+def test_lines_of_status(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    for stage in ("corpus", "tokenizer", "tokens"):
+        complete(run, stage)
+    begin(run, "pretrain", steps=400)
+    lines = [line(step, seconds=40.0 if step == 20 else 20.0) for step in (10, 20, 30, 40, 100)]
+    (run / "pretrain" / "metrics.jsonl").write_text("".join(lines), "utf-8")
+    write_checkpoint(run / "pretrain" / "checkpoints", 100)
+    training = read_training(run / "pretrain", 400)
+    results: dict[str, Any] = {"training": [training["seconds_per_step"], training["seconds_left"]]}
+    state = read_run(run)
+    results["lines"] = [AGO.sub("", plain(text, tmp_path)) for text in run_lines(state)]
+    results["table"] = [AGO.sub("", str(row)) for row in runs_table([state, state]).rows]
+    check_recorded("status", results, tmp_path)
+
+
+def test_checks_of_nodes(tmp_path: Path) -> None:
+    records: list[Any] = []
+    for number, device in enumerate(("A100", "A100", "H100", "not usable (no driver)")):
+        versions = {"Python": "3.11", "torch": f"2.{number // 2}", "device": device}
+        error = "" if number else "is on another disk"
+        about = {"host": f"node-{number // 2}", "folder": "runs", "folder_error": error}
+        records.append({**about, "versions": versions})
+    failed = [{"seconds": 0.1, "backend": "gloo"}, {"error": "refused"}, {"error": "refused"}, None]
+    results = {"three": list(find_problems([*records[:3], None])), "same": list(find_problems([records[1]] * 2))}
+    results["four"] = list(find_problems(records, failed))
+    check_recorded("nodes", results, tmp_path)
