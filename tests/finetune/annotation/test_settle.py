@@ -168,3 +168,8 @@ def test_inferred_gold_knows_workers_apart(tmp_path: Path, monkeypatch: pytest.M
     add_votes(benchmark, tmp_path, [*rows, {"item": "i0", "worker": "", "value": "a", "role": "author"}])
     settle(benchmark, tmp_path)
     assert len(set(frames[0]["worker"])) == 3 and "author" in set(frames[0]["worker"])
+
+
+def test_spans_that_touch_do_not_overlap() -> None:
+    assert common_spans([[[0, 2, "a"], [2, 4, "b"], [4, 5, "a"]]] * 3) == [[0, 2, "a"], [2, 4, "b"], [4, 5, "a"]]
+    assert common_spans([[[0, 3, "a"], [2, 4, "b"]]] * 3) == [[0, 3, "a"]]

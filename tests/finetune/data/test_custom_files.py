@@ -13,7 +13,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.custom_config import CustomTask
-from finetune.data.custom_files import Words, read_table, read_words
+from finetune.data.custom_files import Words, find_columns, read_table, read_words
 from finetune.data.files import read_text, version_of
 from finetune.data.split import load_data
 from finetune.registry import TASKS, task_of
@@ -210,3 +210,11 @@ def test_an_official_file_under_another_name_is_known(
     assert caplog.messages == [f"{tmp_path / 'dev.json'}: this is the official ynat-v1.1_dev.json under another name"]
     with pytest.raises(BadInput, match="put the right file there"):
         version_of(tmp_path / "ynat-v1.1_train.json", "digest")
+
+
+def test_the_column_with_the_fewest_values_is_guessed_to_be_the_label(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = [f"본문 글 {n}번입니다,{'가나다라'[n % 4]},{'예아'[n % 2]}\n" for n in range(24)]
+    path.write_text("".join(["글,갈래,판정\n", *rows]), "utf-8")
+    columns = find_columns(read_table(path, ()), path, is_guess=True)
+    assert (columns.text, columns.label) == ("글", "판정")

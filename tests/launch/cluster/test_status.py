@@ -281,3 +281,9 @@ def test_progress_is_that_of_the_current_stage(stage: str, shown: str) -> None:
         "stages": {"corpus": {"progress": progress}},
     }  # fmt: skip
     assert (_progress(state) or "").startswith(shown)
+
+
+def test_the_last_measurement_is_shown(tmp_path: Path) -> None:
+    lines = [line(step, held_out={"loss": loss, "sources": {}}) for step, loss in ((10, 5.0), (20, 4.0), (30, 3.0))]
+    (tmp_path / "metrics.jsonl").write_text("".join([*lines, line(40)]), "utf-8")
+    assert read_training(tmp_path, 100)["held_out"] == {"step": 30, "loss": 3.0}

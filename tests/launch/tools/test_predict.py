@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
@@ -90,10 +91,12 @@ def test_official_files_are_told_by_their_content(model: Any, tmp_path: Path) ->
     for name, content in (
         ("lined.json", json.dumps(official, indent=4)),
         ("packed.json.gz", json.dumps(official)),
+        ("packed.json.bz2", json.dumps(official)),
         ("unlabelled.json", json.dumps([{k: v for k, v in row.items() if k != "label"} for row in official])),
     ):
         data = content.encode()
-        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        packed = {".gz": gzip.compress, ".bz2": bz2.compress}.get(Path(name).suffix, bytes)(data)
+        (tmp_path / name).write_bytes(packed)
         found = results(model, tmp_path / name, tmp_path / "out.jsonl")
         assert [result["guid"] for result in found] == ["g0", "g1", "g3", "g4"]
     (tmp_path / "broken.json.gz").write_bytes(gzip.compress(json.dumps(official)[:-9].encode()))

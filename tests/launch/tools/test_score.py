@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from launch.cli import main
+from launch.tools.score import _cell
 
 
 def malmoi(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
@@ -68,3 +69,13 @@ def test_predictions_are_exported_in_the_official_layout(tmp_path: Path) -> None
     result = malmoi("finetune", "export", "klue-nli", "test.json", "p.json", "out.json", cwd=tmp_path)
     assert result.stdout.decode() == "out.json: 2 predictions\n"
     assert json.loads((tmp_path / "out.json").read_text("utf-8")) == NLI
+
+
+def test_undefined_figures_of_tables_are_named() -> None:
+    assert [_cell(value) for value in (None, float("nan"), 0.5, 3, "가")] == [
+        "undefined",
+        "undefined",
+        "0.5000",
+        "3",
+        "가",
+    ]

@@ -145,3 +145,7 @@ def test_every_full_width_character_becomes_half_width():
     assert clean(wide + "\u3000") == "".join(map(chr, range(0x21, 0x7F))) + " "
     assert clean("경제\u00a0뉴\u200b스\ufeff") == "경제 뉴스"
     assert find_choice("경제！", {"경제": "경제", "정치": "정치"}) == "경제"
+
+
+def test_lines_of_an_answer_are_without_fences_and_rules() -> None:
+    assert lines_of("```\n가: 사람\n---\n- 나: 장소\n***\n```") == ["가: 사람", "나: 장소"]
