@@ -20,7 +20,7 @@ from launch.cluster.status import run_lines, runs_table
 from launch.recipe import load_recipe, shipped_recipes
 from launch.report.run import run
 from launch.report.scores import printed_table
-from tests.command import run_command
+from tests.command import Outcome, run_command
 from tests.finetune.score.simulated import Benchmark
 from tests.launch.cluster.test_status import begin, complete, line, write_checkpoint
 from tests.launch.fake_results import fake_result, fake_results, write_results
@@ -51,6 +51,12 @@ AGO = re.compile(r"\d+ s(econds)? ago")
 def plain(text: str, folder: Path) -> str:
     """Without folders and times."""
     return re.sub(r"\d\d:\d\d:\d\d", "", text.replace(str(folder), "").replace(str(ROOT), ""))
+
+
+def printed(outcome: Outcome, folder: Path) -> Any:
+    """Exit code, errors and output; JSON as values."""
+    text = plain(outcome.output, folder)
+    return outcome.code, plain(outcome.errors, folder), json.loads(text) if text.startswith("{") else text
 
 
 @pytest.mark.usefixtures("quiet_machine")
@@ -151,8 +157,7 @@ def test_printed_scores(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
             "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8"
         )
         for options in ((), ("--tables",), ("--json",)):
-            outcome = run_command(capfd, "score", name, "p.jsonl", *options)
-            results[f"{name} {options}"] = outcome.code, plain(outcome.output + outcome.errors, tmp_path)
+            results[f"{name} {options}"] = printed(run_command(capfd, "score", name, "p.jsonl", *options), tmp_path)
     check_recorded("printed_scores", results, tmp_path)
 
 
@@ -176,8 +181,7 @@ def test_printed_comparisons(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     commands = [("compare", "toy"), ("compare", "toy", "--json"), ("score", "toy"), ("score", "toy", "--json")]
     files = [f"runs/toy/finetune/ynat/{model}/seed-1/predictions.jsonl" for model in ("model", "klue-bert-base")]
     for command in (*commands, ("compare", *files, "--task", "ynat"), ("ensemble", "toy")):
-        outcome = run_command(capfd, *command)
-        results[" ".join(command)] = outcome.code, plain(outcome.output + outcome.errors, tmp_path)
+        results[" ".join(command)] = printed(run_command(capfd, *command), tmp_path)
     check_recorded("printed_comparisons", results, tmp_path)
 
 
