@@ -108,17 +108,12 @@ def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Pat
     token_column, tag_column = columns.tokens or "tokens", columns.gold_field
     if not columns.has_spans and holds_words(path, [token_column]):
         return _from_words(columns, [(words, words.words, words.tags) for words in read_words(path)], known, path)
-    if not columns.has_spans:
-        records = read_table(path, [token_column])
-        labelled = _has_golds(records, tag_column)
-        return _from_words(
-            columns,
-            [(r, list_in(r, token_column), list_in(r, tag_column) if labelled else []) for r in records],
-            known, path,
-        )  # fmt: skip
-    text_column = columns.text_fields[0]
+    text_column = columns.text_fields[0] if columns.has_spans else token_column
     records = read_table(path, [text_column])
     labelled = _has_golds(records, tag_column)
+    if not columns.has_spans:
+        sentences = [(r, list_in(r, token_column), list_in(r, tag_column) if labelled else []) for r in records]
+        return _from_words(columns, sentences, known, path)
     examples = []
     for record in records:
         text = text_in(record, text_column)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.examples import ErrorView, Example, Feature, Prediction, Row
+from finetune.examples import Example, Feature, Prediction, Row
 from finetune.metrics import pearson
 from finetune.task import Ensembling, Files, HubLayout, Inspection, MemberRecords, Task, published_facts
 from finetune.tasks import labels
@@ -78,11 +78,6 @@ def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
     labels.write_field("labels", official, predicted, target)
 
 
-def show(example: Example, row: Row) -> ErrorView:
-    """Both sentences and both numbers."""
-    return {name: example.inputs[name] for name in FIELDS}, [f"{row.gold:.2f}"], [f"{row.prediction:.2f}"]
-
-
 KLUE_STS = Task(
     name="klue-sts",
     predicts="similarity of two sentences, 0 to 5",
@@ -101,7 +96,7 @@ KLUE_STS = Task(
     inspection=Inspection(
         tables=lambda rows: {},
         validate=validate_number,
-        show=show,
+        show=partial(labels.show_fields, FIELDS, form=".2f"),
         distance=lambda row: abs(row.gold - row.prediction),
     ),
     hub=HubLayout(("guid", *FIELDS, "labels"), partial(labels.convert_records, "label")),
