@@ -166,10 +166,9 @@ def decode_labels(
     return [Prediction(labels[int(raw.argmax())], [float(f"{p:.7g}") for p in raw]) for raw in raws]
 
 
-def merge_labels(labels: Sequence[str], members: Sequence[MemberRecords]) -> list[Prediction]:
-    """The likeliest label by the mean of the members' probabilities."""
-    mean_NK = np.mean([[record["scores"] for record in member] for member in members], axis=0)
-    return decode_labels(labels, (), (), mean_NK)
+def merge_mean(key: str, decode: Callable[..., list[Prediction]], members: Sequence[MemberRecords]) -> list[Prediction]:
+    """The result of ``decode`` for the mean of what the members' records have under ``key``."""
+    return decode((), (), np.mean([[record[key] for record in member] for member in members], axis=0))
 
 
 def validate_label(labels: Sequence[str], example: Example, prediction: Prediction) -> str | None:
@@ -269,7 +268,7 @@ def label_fields(labels: Sequence[str], fields: Sequence[str]) -> dict[str, Any]
             show=partial(show_fields, fields),
         ),
         "inference": text_inference(fields, labels),
-        "ensembling": Ensembling(partial(merge_labels, labels)),
+        "ensembling": Ensembling(partial(merge_mean, "scores", partial(decode_labels, labels))),
     }
 
 

@@ -32,12 +32,12 @@ from finetune.metrics import pearson, spearman
 from finetune.task import Files, HubLayout, Published, Task
 from finetune.tasks import labels
 from finetune.tasks.custom.reader import (
+    class_of,
     lower_boolean,
+    number_of,
     read_answers,
-    read_classes,
     read_entities,
-    read_numbers,
-    read_pairs,
+    read_texts,
     text_in,
 )
 from finetune.tasks.mrc.task import KLUE_MRC
@@ -145,15 +145,16 @@ def define(name: str, own: CustomTask) -> dict[str, Any]:
     columns = CustomColumns(**own.model_dump(exclude={"train", "dev", "test"}))
     found: dict[str, Any] = {}
     if own.kind == "similarity":
-        golds = [example.gold for example in read_numbers(columns, path)]
+        golds = [example.gold for example in read_texts(columns, number_of, path)]
         if None in golds:
             raise unlabelled(path, columns.model_dump())
         found["scale"] = max(golds) - min(golds)
     elif own.kind == "choice":
         found["first"] = find_first(columns, path)
     elif own.kind != "span" and own.labels is None:
-        read = read_entities if own.kind == "tagging" else read_classes
-        found["labels"] = _labels_of(columns, read(columns, None, path), path)
+        is_tagging, read_any = own.kind == "tagging", partial(class_of, None)
+        examples = read_entities(columns, None, path) if is_tagging else read_texts(columns, read_any, path)
+        found["labels"] = _labels_of(columns, examples, path)
     return {"name": name, **columns.model_dump(mode="json", exclude_none=True), **found}
 
 
@@ -206,7 +207,7 @@ def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
     return KLUE_NLI if columns.kind == "pair" else YNAT, {
         **labels.label_fields(names, columns.text_fields),
         **CLASS_SCORES,
-        "read": partial(read_classes, columns, names),
+        "read": partial(read_texts, columns, partial(class_of, names)),
     }
 
 
@@ -215,7 +216,7 @@ def _choices(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
     return KLUE_NLI, {
         **labels.label_fields(names, (*columns.text_fields, *names)),
         **CLASS_SCORES,
-        "read": partial(read_pairs, columns, partial(_column_of, columns)),
+        "read": partial(read_texts, columns, _column_of),
         "featurize": partial(featurize_choices, columns),
         "collate": collate_choices,
         "model": partial(labels.build_labeller, "choice", names),
@@ -226,7 +227,7 @@ def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
     fields = columns.text_fields
     unit = scale / MAX_SIMILARITY or 1.0  # an error is a fifth of the scale, as in KLUE-STS
     return KLUE_STS, {
-        "read": partial(read_numbers, columns),
+        "read": partial(read_texts, columns, number_of),
         "featurize": partial(labels.featurize_texts, fields, None, labels.encode_texts),
         "score": score_numbers,
         "select_by": "pearsonr",

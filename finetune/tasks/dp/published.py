@@ -52,14 +52,13 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     words = list(dict.fromkeys(chain.from_iterable(sentences)))
     alone = tokenizer(words, add_special_tokens=False, **only_ids)["input_ids"]
     pieces = {word: max(1, len(ids)) for word, ids in zip(words, alone, strict=True)}
-    features = []
-    for number, ids in enumerate(tokenizer([" ".join(words) for words in sentences], **only_ids)["input_ids"]):
-        ends = list(accumulate(pieces[word] for word in sentences[number]))
+    encoded: list[alignment.Encoded] = []
+    together = tokenizer([" ".join(words) for words in sentences], **only_ids)["input_ids"]
+    for ids, sentence in zip(together, sentences, strict=True):
+        ends = list(accumulate(pieces[word] for word in sentence))
         n = max(1, bisect_left(ends, max_tokens))
-        first, last = [1, *(end + 1 for end in ends)][:n], [min(end, max_tokens - 1) for end in ends[:n]]
-        ids = alignment.cut_ids(ids, max_tokens)
-        features.append(alignment.make_feature(number, examples[number], ids, first, last, right_only=False))
-    return alignment.keep_trainable(features, is_training)
+        encoded.append((ids, [1, *(end + 1 for end in ends)][:n], [min(end, max_tokens - 1) for end in ends[:n]]))
+    return alignment.make_features(examples, encoded, max_tokens, is_training, right_only=False)
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:

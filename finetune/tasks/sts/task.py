@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.metrics import pearson
-from finetune.task import Ensembling, Files, HubLayout, Inspection, MemberRecords, Task, published_facts
+from finetune.task import Ensembling, Files, HubLayout, Inspection, Task, published_facts
 from finetune.tasks import labels
 from finetune.tasks.text_input import text_inference
 
@@ -55,11 +55,6 @@ def similarity_of(record: Mapping[str, Any], where: str) -> float:
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """The numbers as they are."""
     return [Prediction(float(f"{raw:.7g}")) for raw in raws]
-
-
-def merge(members: Sequence[MemberRecords]) -> list[Prediction]:
-    """The mean of the members' numbers."""
-    return decode((), (), np.mean([[record["prediction"] for record in member] for member in members], axis=0))
 
 
 def validate_number(example: Example, prediction: Prediction) -> str | None:
@@ -101,5 +96,5 @@ KLUE_STS = Task(
     ),
     hub=HubLayout(("guid", *FIELDS, "labels"), partial(labels.convert_records, "label")),
     inference=text_inference(FIELDS, None),
-    ensembling=Ensembling(merge),
+    ensembling=Ensembling(partial(labels.merge_mean, "prediction", decode)),
 )
