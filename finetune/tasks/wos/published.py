@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from finetune.examples import Example, Feature, Module, Tokenizer
+from finetune.examples import Example, Feature, Module, Tokenizer, pad_rows
 from finetune.tasks.labels import build_head
 from finetune.tasks.wos.ontology import GATES, PTR, SLOTS, split_state
 from finetune.tasks.wos.reader import join_turns
@@ -72,8 +72,7 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """
     names = [slot.replace("-", " ") for slot in SLOTS]
     pieces = tokenizer(names, add_special_tokens=False)["input_ids"]
-    longest = max(map(len, pieces))
-    padded = [[*ids, *[int(tokenizer.pad_token_id)] * (longest - len(ids))] for ids in pieces]
+    padded = pad_rows(pieces, int(tokenizer.pad_token_id)).tolist()
     return build_head(
         "StateGenerator", encoder, tokenizer,
         slots=dict(zip(SLOTS, padded, strict=True)),
