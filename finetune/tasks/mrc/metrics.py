@@ -13,6 +13,7 @@ import string
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from typing import Any
 
 from finetune.examples import Row, Table
 
@@ -47,6 +48,11 @@ def score_questions(rows: Sequence[Row]) -> list[tuple[float, float, float, floa
                 f"{row.gold['answers']!r:.40} and {row.prediction!r:.40}"
             )
     return [_score_texts(tuple(row.gold["answers"]), row.prediction) for row in rows]
+
+
+def score_question(gold: dict[str, Any], prediction: str) -> tuple[float, float]:
+    """Exact match and ROUGE-W of one question as published, 0..1."""
+    return _score_texts(tuple(gold["answers"]), prediction)[:2]
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:

@@ -40,7 +40,7 @@ from finetune.task import (
 )
 from finetune.tasks.labels import build_head
 from finetune.tasks.mrc import published, windows
-from finetune.tasks.mrc.metrics import score, score_questions, tables
+from finetune.tasks.mrc.metrics import score, score_question, tables
 from finetune.tasks.mrc.reader import ABOUT, answer_span, convert, is_misplaced, read, write
 from finetune.tasks.mrc.windows import ANSWER_TOKENS, Passage, Target
 from finetune.tasks.text_input import parse_texts
@@ -168,10 +168,9 @@ def choose_threshold(examples: Sequence[Example], answered: Sequence[Prediction]
     >>> choose_threshold(examples, [Prediction("봄", {"null": lead}) for lead in (5.0, 2.0, 1.0)])
     3.5
     """
-    values = score_questions([Row(e.guid, e.gold, found.value) for e, found in zip(examples, answered, strict=True)])
     rows = [
-        (found.scores["null"], exact_match + rouge_w, 2 * (not example.gold["answers"]))
-        for example, found, (exact_match, rouge_w, *_) in zip(examples, answered, values, strict=True)
+        (found.scores["null"], sum(score_question(example.gold, found.value)), 2 * (not example.gold["answers"]))
+        for example, found in zip(examples, answered, strict=True)
         if found.scores["null"] is not None
     ]  # fmt: skip
     rows.sort()
