@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -204,7 +203,7 @@ class Task:
         return self.published.large if hidden_size >= LARGE_HIDDEN else self.published.hyperparameters
 
 
-def published_facts(name: str, quirks: Mapping[str, Any] = MappingProxyType({})) -> Published:
+def published_facts(name: str, quirks: Mapping[str, Any] = {}) -> Published:
     """What ``klue.yaml`` has about a KLUE task."""
     facts = klue_facts(name)
     columns, usual = facts["dev_scores"], facts["hyperparameters"]

@@ -25,6 +25,7 @@ from finetune.examples import ErrorView, Example, Feature, Module, Prediction, R
 from finetune.task import Ensembling, HubLayout, Inspection, MemberRecords, Task
 from finetune.tasks.text_input import text_inference
 
+SIDES = attrgetter("gold", "prediction")
 LARGEST = sys.float_info.max  # an int of JSON may be larger
 
 Golds = list[tuple[str, dict[str, Any], Any]]  # where (for messages), record and gold of each record of a file
@@ -107,14 +108,8 @@ def cut_pair(sides: Sequence[int | None], max_tokens: int) -> list[int]:
     """Positions to keep: every special token (None in ``sides``), and the beginnings of text 0 and text 1."""
     size = max_tokens - sides.count(None)
     first = min(sides.count(0), max(size - sides.count(1), (size + 1) // 2))
-    most = {0: first, 1: size - first, None: len(sides)}
-    taken = Counter[int | None]()
-    kept = []
-    for position, side in enumerate(sides):
-        taken[side] += 1
-        if taken[side] <= most[side]:
-            kept.append(position)
-    return kept
+    specials, firsts, seconds = ([at for at, side in enumerate(sides) if side == text] for text in (None, 0, 1))
+    return sorted(specials + firsts[:first] + seconds[: size - first])
 
 
 def keep_tokens(feature: Feature, positions: Sequence[int]) -> Feature:
@@ -171,10 +166,9 @@ def decode_labels(
     return [Prediction(labels[int(raw.argmax())], [float(f"{p:.7g}") for p in raw]) for raw in raws]
 
 
-def merge_labels(labels: Sequence[str], members: Sequence[MemberRecords]) -> list[Prediction]:
-    """The likeliest label by the mean of the members' probabilities."""
-    mean_NK = np.mean([[record["scores"] for record in member] for member in members], axis=0)
-    return decode_labels(labels, (), (), mean_NK)
+def merge_mean(key: str, decode: Callable[..., list[Prediction]], members: Sequence[MemberRecords]) -> list[Prediction]:
+    """The result of ``decode`` for the mean of what the members' records have under ``key``."""
+    return decode((), (), np.mean([[record[key] for record in member] for member in members], axis=0))
 
 
 def validate_label(labels: Sequence[str], example: Example, prediction: Prediction) -> str | None:
@@ -199,9 +193,9 @@ def write_field(key: str, official: Path, values: Mapping[str, Any], target: Pat
     atomic_write(target, format_json([record | {key: values[record["guid"]]} for _, record in read_records(official)]))
 
 
-def show_fields(fields: Sequence[str], example: Example, row: Row) -> ErrorView:
-    """The texts and the two labels."""
-    return {name: example.inputs[name] for name in fields}, [row.gold], [row.prediction]
+def show_fields(fields: Sequence[str], example: Example, row: Row, form: str = "") -> ErrorView:
+    """The texts and the two labels, or numbers in this ``form``."""
+    return {name: example.inputs[name] for name in fields}, [format(row.gold, form)], [format(row.prediction, form)]
 
 
 def convert_records(key: str, rows: Sequence[dict[str, Any]], split: str) -> str:
@@ -229,16 +223,12 @@ def _share(part: int, whole: int) -> float:
 def count_classes(rows: Sequence[Row]) -> dict[str, ClassCount]:
     """The counts of every class that occurs in gold or prediction."""
     gold, predicted, right = Counter[str](), Counter[str](), Counter[str]()
-    for (expected, found), count in _count_pairs(rows).items():
+    for (expected, found), count in Counter(map(SIDES, rows)).items():
         gold[expected] += count
         predicted[found] += count
         if expected == found:
             right[expected] += count
     return {name: ClassCount(gold[name], predicted[name], right[name]) for name in gold | predicted}
-
-
-def _count_pairs(rows: Sequence[Row]) -> Counter[tuple[str, str]]:
-    return Counter(map(attrgetter("gold", "prediction"), rows))
 
 
 def macro_f1(classes: Collection[ClassCount]) -> float:
@@ -252,15 +242,15 @@ def class_rows(rows: Sequence[Row], labels: Sequence[str]) -> Table:
     lines = []
     for name in dict.fromkeys([*labels, *found]):
         counts = found.get(name, ClassCount())
-        shares = {"precision": _share(counts.right, counts.predicted), "recall": _share(counts.right, counts.gold)}
-        percents = {key: 100 * share for key, share in {**shares, "f1": counts.f1}.items()}
+        precision, recall = _share(counts.right, counts.predicted), _share(counts.right, counts.gold)
+        percents = {"precision": 100 * precision, "recall": 100 * recall, "f1": 100 * counts.f1}
         lines.append({"class": name, **counts._asdict(), **percents})
     return lines
 
 
 def class_tables(labels: Sequence[str], rows: Sequence[Row]) -> dict[str, Table]:
     """The table "classes", and "confusion": for each gold class how often each class was predicted."""
-    pairs = _count_pairs(rows)
+    pairs = Counter(map(SIDES, rows))
     names = list(dict.fromkeys([*labels, *(name for pair in pairs for name in pair)]))
     confusion = [{"gold": gold, **{predicted: pairs[gold, predicted] for predicted in names}} for gold in names]
     return {"classes": class_rows(rows, labels), "confusion": confusion}
@@ -278,7 +268,7 @@ def label_fields(labels: Sequence[str], fields: Sequence[str]) -> dict[str, Any]
             show=partial(show_fields, fields),
         ),
         "inference": text_inference(fields, labels),
-        "ensembling": Ensembling(partial(merge_labels, labels)),
+        "ensembling": Ensembling(partial(merge_mean, "scores", partial(decode_labels, labels))),
     }
 
 

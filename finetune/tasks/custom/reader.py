@@ -26,37 +26,27 @@ MARKS = {"B": "B", "I": "I", "S": "B", "U": "B", "E": "I", "L": "I"}  # BIOES an
 OUTSIDE = "O"
 
 
-def read_classes(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
-    """Texts and their class; ``known``: all classes, None: any."""
-    column = columns.gold_field
-
-    def gold_of(record: Record) -> str:
-        label = text_in(record, column, may_be_number=True)
-        if known is not None and label not in known:
-            raise BadInput(f"{record.where}: no label {label!r} in training; there are {', '.join(known)}")
-        return label
-
-    return read_pairs(columns, gold_of, path)
+def class_of(known: Sequence[str] | None, columns: CustomColumns, record: Record) -> str:
+    """The class of a row; ``known``: all classes, None: any."""
+    label = text_in(record, columns.gold_field, may_be_number=True)
+    if known is not None and label not in known:
+        raise BadInput(f"{record.where}: no label {label!r} in training; there are {', '.join(known)}")
+    return label
 
 
-def read_numbers(columns: CustomColumns, path: Path) -> list[Example]:
-    """Two texts and their number."""
-    column = columns.gold_field
-
-    def gold_of(record: Record) -> float:
-        value = record.values[column]
-        try:
-            number = float(value) if isinstance(value, str) else value
-        except ValueError:
-            number = None
-        if not is_finite_number(number):
-            raise BadInput(f"{record.where}: column {column!r} should hold a number, found {value!r:.60}")
-        return float(number)
-
-    return read_pairs(columns, gold_of, path)
+def number_of(columns: CustomColumns, record: Record) -> float:
+    """The number of a row."""
+    value = record.values[columns.gold_field]
+    try:
+        number = float(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if not is_finite_number(number):
+        raise BadInput(f"{record.where}: column {columns.gold_field!r} should hold a number, found {value!r:.60}")
+    return float(number)
 
 
-def read_pairs(columns: CustomColumns, gold_of: Callable[[Record], Any], path: Path) -> list[Example]:
+def read_texts(columns: CustomColumns, gold_of: Callable[[CustomColumns, Record], Any], path: Path) -> list[Example]:
     """The texts of each row, and what ``gold_of`` finds in it; no golds in a file without the label column."""
     fields = (*columns.text_fields, *(columns.choices or ()))
     records = read_table(path, fields)
@@ -65,7 +55,7 @@ def read_pairs(columns: CustomColumns, gold_of: Callable[[Record], Any], path: P
     return [
         Example(
             guid_of(columns, record, path),
-            gold_of(record) if labelled else None,
+            gold_of(columns, record) if labelled else None,
             {name: text_in(record, name) for name in fields},
         )
         for record in records
@@ -108,17 +98,12 @@ def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Pat
     token_column, tag_column = columns.tokens or "tokens", columns.gold_field
     if not columns.has_spans and holds_words(path, [token_column]):
         return _from_words(columns, [(words, words.words, words.tags) for words in read_words(path)], known, path)
-    if not columns.has_spans:
-        records = read_table(path, [token_column])
-        labelled = _has_golds(records, tag_column)
-        return _from_words(
-            columns,
-            [(r, list_in(r, token_column), list_in(r, tag_column) if labelled else []) for r in records],
-            known, path,
-        )  # fmt: skip
-    text_column = columns.text_fields[0]
+    text_column = columns.text_fields[0] if columns.has_spans else token_column
     records = read_table(path, [text_column])
     labelled = _has_golds(records, tag_column)
+    if not columns.has_spans:
+        sentences = [(r, list_in(r, token_column), list_in(r, tag_column) if labelled else []) for r in records]
+        return _from_words(columns, sentences, known, path)
     examples = []
     for record in records:
         text = text_in(record, text_column)

@@ -27,17 +27,17 @@ from corpus.documents.errors import BadInput
 from corpus.documents.section import problem_text
 from finetune.custom_config import CustomColumns, CustomTask
 from finetune.data.custom_files import Record, read_table, unlabelled
-from finetune.examples import ErrorView, Example, Feature, Row, Tokenizer, pad_inputs
+from finetune.examples import Example, Feature, Row, Tokenizer, pad_inputs
 from finetune.metrics import pearson, spearman
 from finetune.task import Files, HubLayout, Published, Task
 from finetune.tasks import labels
 from finetune.tasks.custom.reader import (
+    class_of,
     lower_boolean,
+    number_of,
     read_answers,
-    read_classes,
     read_entities,
-    read_numbers,
-    read_pairs,
+    read_texts,
     text_in,
 )
 from finetune.tasks.mrc.task import KLUE_MRC
@@ -49,16 +49,7 @@ from finetune.tasks.text_input import text_inference
 from finetune.tasks.ynat.task import YNAT, score_ynat
 
 MAX_LABELS = 1_000
-PREDICTS = {
-    "label": "class of a text", "pair": "class of two texts", "similarity": "a number for two texts",
-    "choice": "the right one of several answers",
-    "tagging": "entities in a text", "span": "answer to a question as a span of the passage, or none",
-}  # fmt: skip
-
-
-def read_choices(columns: CustomColumns, path: Path) -> list[Example]:
-    """Texts, answers and the column of the right answer."""
-    return read_pairs(columns, partial(_column_of, columns), path)
+CLASS_SCORES = {"score": lambda rows: score_ynat(rows) | score_nli(rows), "select_by": "macro_f1"}
 
 
 def _column_of(columns: CustomColumns, record: Record) -> str:
@@ -148,35 +139,22 @@ def collate_choices(features: Sequence[Feature], pad_id: int) -> dict[str, NDArr
     return labels.add_labels(batch, features)
 
 
-def choice_fields(columns: CustomColumns) -> tuple[Task, dict[str, Any]]:
-    """The KLUE task whose hyperparameters are the defaults, and what differs from it."""
-    names = columns.choices or ()
-    return KLUE_NLI, {
-        **labels.label_fields(names, (*columns.text_fields, *names)),
-        "read": partial(read_choices, columns),
-        "featurize": partial(featurize_choices, columns),
-        "collate": collate_choices,
-        "model": partial(labels.build_labeller, "choice", names),
-        "score": lambda rows: score_ynat(rows) | score_nli(rows),
-        "select_by": "macro_f1",
-    }
-
-
 def define(name: str, own: CustomTask) -> dict[str, Any]:
     """The definition of a custom task: its columns, and what its train file (or dev, if that is divided) adds."""
     path = Path(own.train or own.dev)
     columns = CustomColumns(**own.model_dump(exclude={"train", "dev", "test"}))
     found: dict[str, Any] = {}
     if own.kind == "similarity":
-        golds = [example.gold for example in read_numbers(columns, path)]
+        golds = [example.gold for example in read_texts(columns, number_of, path)]
         if None in golds:
             raise unlabelled(path, columns.model_dump())
         found["scale"] = max(golds) - min(golds)
     elif own.kind == "choice":
         found["first"] = find_first(columns, path)
     elif own.kind != "span" and own.labels is None:
-        read = read_entities if own.kind == "tagging" else read_classes
-        found["labels"] = _labels_of(columns, read(columns, None, path), path)
+        is_tagging, read_any = own.kind == "tagging", partial(class_of, None)
+        examples = read_entities(columns, None, path) if is_tagging else read_texts(columns, read_any, path)
+        found["labels"] = _labels_of(columns, examples, path)
     return {"name": name, **columns.model_dump(mode="json", exclude_none=True), **found}
 
 
@@ -210,10 +188,11 @@ def custom_task(definition: Any, place: str = "own task", files: Mapping[str, st
     has_labels = bool(columns.labels) or columns.kind in ("similarity", "choice", "span")
     if not isinstance(name, str) or not labels.is_finite_number(scale) or not has_labels:
         raise BadInput(f"{place}: own has no name, or not the labels or the scale of its kind; save the model again")
-    base, changes = MAKERS[columns.kind](columns, float(scale))
+    predicts, make = KINDS[columns.kind]
+    base, changes = make(columns, float(scale))
     published = Published(0, {}, base.published.hyperparameters, base.published.large)
     return replace(
-        base, name=name, predicts=PREDICTS[columns.kind], files=Files(name, "", files or {}), published=published,
+        base, name=name, predicts=predicts, files=Files(name, "", files or {}), published=published,
         hub=HubLayout((), lambda rows, split: ""),
         custom=dict(definition), write=_refuse_to_write, **changes,
     )  # fmt: skip
@@ -227,26 +206,34 @@ def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
     names = tuple(map(lower_boolean, columns.labels or ()))
     return KLUE_NLI if columns.kind == "pair" else YNAT, {
         **labels.label_fields(names, columns.text_fields),
-        "read": partial(read_classes, columns, names),
-        "score": lambda rows: score_ynat(rows) | score_nli(rows),
-        "select_by": "macro_f1",
+        **CLASS_SCORES,
+        "read": partial(read_texts, columns, partial(class_of, names)),
+    }
+
+
+def _choices(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    names = columns.choices or ()
+    return KLUE_NLI, {
+        **labels.label_fields(names, (*columns.text_fields, *names)),
+        **CLASS_SCORES,
+        "read": partial(read_texts, columns, _column_of),
+        "featurize": partial(featurize_choices, columns),
+        "collate": collate_choices,
+        "model": partial(labels.build_labeller, "choice", names),
     }
 
 
 def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     fields = columns.text_fields
     unit = scale / MAX_SIMILARITY or 1.0  # an error is a fifth of the scale, as in KLUE-STS
-
-    def show(example: Example, row: Row) -> ErrorView:
-        return {name: example.inputs[name] for name in fields}, [f"{row.gold:.4g}"], [f"{row.prediction:.4g}"]
-
     return KLUE_STS, {
-        "read": partial(read_numbers, columns),
+        "read": partial(read_texts, columns, number_of),
         "featurize": partial(labels.featurize_texts, fields, None, labels.encode_texts),
         "score": score_numbers,
         "select_by": "pearsonr",
         "inspection": KLUE_STS.inspection._replace(
-            show=show, distance=lambda row: abs(row.gold - row.prediction) / unit
+            show=partial(labels.show_fields, fields, form=".4g"),
+            distance=lambda row: abs(row.gold - row.prediction) / unit,
         ),
         "inference": text_inference(fields, None),
     }
@@ -263,11 +250,15 @@ def _entities(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any
     }
 
 
-MAKERS: Mapping[str, Callable[[CustomColumns, float], tuple[Task, dict[str, Any]]]] = {
-    "label": _classes, "pair": _classes, "similarity": _numbers, "tagging": _entities,
-    "choice": lambda columns, scale: choice_fields(columns),
-    "span": lambda columns, scale: (KLUE_MRC, {"read": partial(read_answers, columns)}),
-}  # fmt: skip
+# What a kind predicts; and its columns and scale to the KLUE task with the same hyperparameters and what differs.
+KINDS: Mapping[str, tuple[str, Callable[[CustomColumns, float], tuple[Task, dict[str, Any]]]]] = {
+    "label": ("class of a text", _classes),
+    "pair": ("class of two texts", _classes),
+    "similarity": ("a number for two texts", _numbers),
+    "choice": ("the right one of several answers", _choices),
+    "tagging": ("entities in a text", _entities),
+    "span": (KLUE_MRC.predicts, lambda columns, scale: (KLUE_MRC, {"read": partial(read_answers, columns)})),
+}
 
 
 def score_numbers(rows: Sequence[Row]) -> dict[str, float]:

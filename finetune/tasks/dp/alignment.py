@@ -9,7 +9,7 @@ possible head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -22,6 +22,7 @@ from finetune.task import MemberRecord, MemberRecords
 from finetune.tasks.dp.metrics import DP_LABELS, TYPE_IDS
 from finetune.tasks.dp.reader import POS_IDS, ROOT_POS, UNKNOWN_POS
 
+Encoded = tuple[list[int], list[int], list[int]]  # ids of a sentence, first and last sub-word of each word
 Decode = Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
 POSSIBLE = 0.01  # probability of an arc from which its relations are kept
 LEAST = 1e-9  # what the best relation of any other arc counts
@@ -45,38 +46,32 @@ def locate_words(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> tu
     return [first.get(word, 0) for word in range(len(words))], [last.get(word, 0) for word in range(len(words))]
 
 
-def cut_ids(ids: list[int], max_tokens: int) -> list[int]:
-    """The first sub-words and the last, which is [SEP]."""
-    return ids if len(ids) <= max_tokens else [*ids[: max_tokens - 1], ids[-1]]
-
-
-def make_feature(
-    number: int, example: Example, ids: list[int], first: Sequence[int], last: Sequence[int], *, right_only: bool
-) -> Feature:
-    """One sentence from the sub-word positions of its words; position 0 is the root, [CLS]. A gold head after the cut,
-    or to the left of its word with ``right_only``, is no target."""
-    n = len(first)
-    gold = example.gold or {"heads": [IGNORED] * n, "types": DP_LABELS[:1] * n}
-    heads = [
-        head if head == 0 or (word if right_only else 0) < head <= n else IGNORED
-        for word, head in enumerate(gold["heads"][:n], start=1)
-    ]
-    return {
-        "input_ids": ids,
-        "example": number,
-        "first": [0, *first],
-        "last": [0, *last],
-        "pos": [ROOT_POS, *(POS_IDS.get(tag, UNKNOWN_POS) for tag in example.inputs["pos"][:n])],
-        "heads": heads,
-        "types": [
-            IGNORED if head == IGNORED else TYPE_IDS[name] for head, name in zip(heads, gold["types"][:n], strict=True)
-        ],
-    }
-
-
-def keep_trainable(features: list[Feature], is_training: bool) -> list[Feature]:
-    """In training, drop sentences without targets."""
-    return [f for f in features if not is_training or any(head != IGNORED for head in f["heads"])]
+def make_features(
+    examples: Sequence[Example], encoded: Iterable[Encoded], max_tokens: int, is_training: bool, *, right_only: bool
+) -> list[Feature]:
+    """One feature per sentence, of the first sub-words and [SEP]; position 0 is the root, [CLS]. A gold head after the
+    cut, or to the left of its word with ``right_only``, is no target. In training, drop sentences without targets."""
+    features: list[Feature] = []
+    for number, (example, (ids, first, last)) in enumerate(zip(examples, encoded, strict=True)):
+        n = len(first)
+        gold = example.gold or {"heads": [IGNORED] * n, "types": DP_LABELS[:1] * n}
+        heads = [
+            head if head == 0 or (word if right_only else 0) < head <= n else IGNORED
+            for word, head in enumerate(gold["heads"][:n], start=1)
+        ]
+        pairs = zip(heads, gold["types"][:n], strict=True)
+        feature = {
+            "input_ids": ids if len(ids) <= max_tokens else [*ids[: max_tokens - 1], ids[-1]],
+            "example": number,
+            "first": [0, *first],
+            "last": [0, *last],
+            "pos": [ROOT_POS, *(POS_IDS.get(tag, UNKNOWN_POS) for tag in example.inputs["pos"][:n])],
+            "heads": heads,
+            "types": [IGNORED if head == IGNORED else TYPE_IDS[name] for head, name in pairs],
+        }
+        if not is_training or any(head != IGNORED for head in heads):
+            features.append(feature)
+    return features
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
@@ -86,14 +81,14 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
         [" ".join(example.inputs["words"]) for example in examples], return_offsets_mapping=True,
         return_attention_mask=False, return_token_type_ids=False,
     )  # fmt: skip
-    features = []
-    for number, (ids, offsets) in enumerate(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)):
-        first, last = locate_words(examples[number].inputs["words"], offsets)
+    sentences: list[Encoded] = []
+    for example, ids, offsets in zip(examples, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+        first, last = locate_words(example.inputs["words"], offsets)
         if len(ids) > max_tokens:
             n = max(1, next((word for word, position in enumerate(last) if position >= max_tokens - 1), len(last)))
             first, last = first[:n], [min(position, max_tokens - 2) for position in last[:n]]
-        features.append(make_feature(number, examples[number], cut_ids(ids, max_tokens), first, last, right_only=True))
-    return keep_trainable(features, is_training)
+        sentences.append((ids, first, last))
+    return make_features(examples, sentences, max_tokens, is_training, right_only=True)
 
 
 def collate_words(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:

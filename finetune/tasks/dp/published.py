@@ -47,24 +47,18 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     be on the final [SEP]. Fixes: a word that the cut divides is left out, and all sentences are cut alike (the
     published code stops at the first, and at a long sentence at the end of a file); a head after the cut is no target.
     """
-
-    def encode(texts: Sequence[str], **how: Any) -> list[list[int]]:
-        ids: list[list[int]] = tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **how)[
-            "input_ids"
-        ]
-        return ids
-
+    only_ids = {"return_attention_mask": False, "return_token_type_ids": False}
     sentences = [example.inputs["words"] for example in examples]
     words = list(dict.fromkeys(chain.from_iterable(sentences)))
-    pieces = {word: max(1, len(ids)) for word, ids in zip(words, encode(words, add_special_tokens=False), strict=True)}
-    features = []
-    for number, ids in enumerate(encode([" ".join(words) for words in sentences])):
-        ends = list(accumulate(pieces[word] for word in sentences[number]))
+    alone = tokenizer(words, add_special_tokens=False, **only_ids)["input_ids"]
+    pieces = {word: max(1, len(ids)) for word, ids in zip(words, alone, strict=True)}
+    encoded: list[alignment.Encoded] = []
+    together = tokenizer([" ".join(words) for words in sentences], **only_ids)["input_ids"]
+    for ids, sentence in zip(together, sentences, strict=True):
+        ends = list(accumulate(pieces[word] for word in sentence))
         n = max(1, bisect_left(ends, max_tokens))
-        first, last = [1, *(end + 1 for end in ends)][:n], [min(end, max_tokens - 1) for end in ends[:n]]
-        ids = alignment.cut_ids(ids, max_tokens)
-        features.append(alignment.make_feature(number, examples[number], ids, first, last, right_only=False))
-    return alignment.keep_trainable(features, is_training)
+        encoded.append((ids, [1, *(end + 1 for end in ends)][:n], [min(end, max_tokens - 1) for end in ends[:n]]))
+    return alignment.make_features(examples, encoded, max_tokens, is_training, right_only=False)
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:

@@ -10,16 +10,15 @@ and in annotation: on KLUE-DP dev 94.9 % of the last tags are equal (docs/predic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import MAX_ANALYZED_CHARS, tag_morphemes
 from finetune.data.custom_files import nfc
 from finetune.data.files import CUSTOM_HINT, Block, format_blocks, read_blocks, rewrite_blocks
 from finetune.examples import Example, Prediction
-from finetune.task import Inference, RawInput
+from finetune.task import RawInput
 from finetune.task_names import klue_facts
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.text_input import parse_texts
@@ -31,36 +30,32 @@ COLUMNS = ("INDEX", "WORD_FORM", "LEMMA", "POS", "HEAD", "DEPREL")
 UNLABELLED = {"", "-", "_"}
 
 
-class Word(NamedTuple):
-    """One row: form, last tag, and head and relation type, None in a file without labels."""
-
-    form: str
-    pos: str
-    head: int | None
-    relation: str | None
-
-
 def read_sentences(path: Path, *, as_it_stands: bool = False) -> list[Example]:
     """Sentences of an official file; ``inputs``: ``words`` and their last ``pos`` tags; gold None without labels."""
     examples = []
     for block in read_blocks(path):
-        words = [
+        rows = [
             parse_word(line, f"{path}, line {number}, {block.guid}", index, len(block.lines))
             for index, (number, line) in enumerate(block.lines, start=1)
         ]
-        written = block.header.partition("\t")[2].split()
-        forms = [word.form for word in words] if as_it_stands else repair_forms(words, written)
-        inputs = {"words": forms, "pos": [word.pos for word in words]}
-        gold = _gold(words, f"{path}, line {block.lines[0][0]}, {block.guid}")
-        examples.append(Example(block.guid, gold, inputs))
+        forms, pos, heads, types = (list(column) for column in zip(*rows, strict=True))
+        if None in heads and any(head is not None for head in heads):
+            raise BadInput(
+                f"{path}, line {block.lines[0][0]}, {block.guid}: some rows of this sentence have HEAD and DEPREL, "
+                "others do not; label all or none"
+            )
+        words = forms if as_it_stands else repair_forms(forms, block.header.partition("\t")[2].split())
+        gold = None if None in heads else {"heads": heads, "types": types}
+        examples.append(Example(block.guid, gold, {"words": words, "pos": pos}))
     without = [example.guid for example in examples if example.gold is None]
     if 0 < len(without) < len(examples):
         raise BadInput(f"{path}, {without[0]}: no HEAD and DEPREL here, but in other sentences; label all or none")
     return examples
 
 
-def parse_word(line: str, place: str, index: int, words: int) -> Word:
-    """One row; ``index`` is the number that it must have, ``words`` the number of rows."""
+def parse_word(line: str, place: str, index: int, words: int) -> tuple[str, str, int | None, str | None]:
+    """Form, last tag, head and relation type of a row, the last two None in a file without labels; ``index`` is the
+    number that it must have, ``words`` the number of rows."""
     columns = line.split("\t")
     if len(columns) == len(COLUMNS) - 2:  # a test file without the last two
         columns += ["", ""]
@@ -75,25 +70,16 @@ def parse_word(line: str, place: str, index: int, words: int) -> Word:
         raise BadInput(f"{place}: WORD_FORM is empty")
     tag = pos.rsplit("+", 1)[-1]
     if head in UNLABELLED and relation in UNLABELLED:
-        return Word(form, tag, None, None)
+        return form, tag, None, None
     if not (head.isascii() and head.isdecimal()) or int(head) > words or int(head) == index:
         raise BadInput(f"{place}: HEAD must be 0 (root) or another word 1..{words}; found {head!r}")
     if relation not in DP_LABELS:
         raise BadInput(f"{place}: unknown relation {relation!r} in DEPREL; expected one of {', '.join(DP_LABELS)}")
-    return Word(form, tag, int(head), relation)
+    return form, tag, int(head), relation
 
 
-def _gold(words: list[Word], place: str) -> dict[str, Any] | None:
-    if all(word.head is None for word in words):
-        return None
-    if any(word.head is None for word in words):
-        raise BadInput(f"{place}: some rows of this sentence have HEAD and DEPREL, others do not; label all or none")
-    return {"heads": [word.head for word in words], "types": [word.relation for word in words]}
-
-
-def repair_forms(words: list[Word], written: list[str]) -> list[str]:
+def repair_forms(forms: list[str], written: list[str]) -> list[str]:
     """The words, with damaged ones restored from the sentence if it has as many words."""
-    forms = [word.form for word in words]
     if len(written) != len(forms):
         return forms
     return [w if form == "#NAME?" or form.endswith("0%") else form for form, w in zip(forms, written, strict=True)]
@@ -197,12 +183,3 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
     words, tree = result["words"], result["prediction"]
     rows = zip(range(1, len(words) + 1), words, tree["heads"], tree["types"], strict=True)
     return [f"# {' '.join(words)}", *("\t".join(map(str, row)) for row in rows)]
-
-
-INFERENCE = Inference(
-    parse=partial(parse_input, True),
-    to_result=lambda example, prediction: {"words": example.inputs["words"]},
-    format_lines=format_lines,
-    is_block=True,
-)
-INFERENCE_WITHOUT_POS = INFERENCE._replace(parse=partial(parse_input, False))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Prediction, Row
-from finetune.task import Ensembling, Files, HubLayout, Inspection, Task, published_facts
+from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Task, published_facts
 from finetune.tasks.dp import alignment, reader
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables
 from finetune.tasks.dp.published import QUIRKS
@@ -101,7 +101,8 @@ def configure(task: Task, config: FinetuneConfig) -> Task:
     if config.pos_tags:
         return task
     model: Any = task.model
-    return replace(task, model=partial(model, pos_tags=None), inference=reader.INFERENCE_WITHOUT_POS)
+    inference = task.inference._replace(parse=partial(reader.parse_input, False))
+    return replace(task, model=partial(model, pos_tags=None), inference=inference)
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -143,7 +144,12 @@ KLUE_DP = Task(
     published=published_facts("klue-dp", QUIRKS),
     inspection=Inspection(tables, reader.validate_tree, show),
     hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), reader.convert),
-    inference=reader.INFERENCE,
+    inference=Inference(
+        parse=partial(reader.parse_input, True),
+        to_result=lambda example, prediction: {"words": example.inputs["words"]},
+        format_lines=reader.format_lines,
+        is_block=True,
+    ),
     ensembling=Ensembling(partial(alignment.merge, decode), alignment.to_records),
     configure=configure,
     revision=2,  # POS tags in the published order

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -48,7 +48,6 @@ from finetune.tasks.text_input import parse_texts
 CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
 AROUND_ANSWER = 60  # characters of a passage shown on each side of an answer
 MAX_SPANS = 20  # of a question in an ensemble, as in the published n-best lists
-Spans = Iterable[tuple[float, int, int]]  # score, first character and last plus one, the best first
 
 
 def featurize(
@@ -187,21 +186,14 @@ def choose_threshold(examples: Sequence[Example], answered: Sequence[Prediction]
     return float(edges[best[np.abs(edges[best]).argmin()]])  # of equals the nearest to 0, which is no threshold
 
 
-def to_records(
-    spans_of: Callable[[Feature, Any, int], Spans], examples: Sequence[Example], features: Sequence[Feature],
-    raws: Sequence[Any],
-) -> list[MemberRecord]:  # fmt: skip
-    """``null``: the score of "no answer"; of the best spans ``scores``, ``places`` (two numbers each) and ``texts``.
-
-    Args:
-        spans_of: ``(feature, raw output, number)`` to the best spans of a window.
-    """
+def to_records(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[MemberRecord]:
+    """``null``: the score of "no answer"; of the best spans ``scores``, ``places`` (two numbers each) and ``texts``."""
     null = np.full(len(examples), np.inf, dtype=np.float32)
     found: list[dict[tuple[int, int], float]] = [{} for _ in examples]
     for feature, raw in zip(features, raws, strict=True):
         number, context = feature["example"], examples[feature["example"]].inputs["context"]
         null[number] = min(null[number], raw["start"][0] + raw["end"][0])
-        for total, begin, end in spans_of(feature, raw, MAX_SPANS):
+        for total, begin, end in best_spans(feature, raw, MAX_SPANS):
             text = context[begin:end]
             place = begin + len(text) - len(text.lstrip()), begin + len(text.rstrip())
             found[number][place] = max(found[number].get(place, -np.inf), total)
@@ -295,9 +287,6 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
     return ["\t".join([result["prediction"] or "no answer", score, result["question"]])]
 
 
-INFERENCE = Inference(parse_input, to_result, format_lines)
-
-
 KLUE_MRC = Task(
     name="klue-mrc",
     predicts="answer to a question as a span of the passage, or none",
@@ -318,8 +307,8 @@ KLUE_MRC = Task(
         differs=lambda row: score([row])["exact_match"] < 100,
     ),
     hub=HubLayout((*ABOUT, "guid", "question", "question_type", "is_impossible", "answers"), convert),
-    inference=INFERENCE,
-    ensembling=Ensembling(merge, partial(to_records, best_spans)),
+    inference=Inference(parse_input, to_result, format_lines),
+    ensembling=Ensembling(merge, to_records),
     group=lambda example: str(example.inputs["context"]),
     configure=configure,
     tune=tune,

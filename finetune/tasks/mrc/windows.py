@@ -57,10 +57,6 @@ class Pair(NamedTuple):
     after: NDArray[np.int32]
     types: tuple[list[int], int, list[int], int, list[int]] | None  # None where all are 0, as without segments
 
-    @property
-    def specials(self) -> int:
-        return len(self.before) + len(self.between) + len(self.after)
-
 
 def make_features(
     examples: Sequence[Example],
@@ -134,7 +130,7 @@ def make_windows(
 ) -> Iterator[dict[str, Any]]:
     """Windows of one question, without its target; a passage without tokens has one, with no context in it."""
     head = np.concatenate((pair.before, question, pair.between))
-    size = max_tokens - len(question) - pair.specials
+    size = max_tokens - len(head) - len(pair.after)
     for begin, length, shown_best in cut_windows(len(passage.ids_N), size, shared):
         shown = slice(begin, begin + length)
         window = {

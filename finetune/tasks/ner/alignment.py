@@ -132,21 +132,6 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
     return {**pad_inputs(features, pad_id), "labels": pad_rows([f["tags"] for f in features], IGNORED)}
 
 
-def read_tags(
-    lengths: Sequence[int], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
-) -> list[list[str]]:
-    """Tags of sentences with these ``lengths``, from the label ids of their features (special tokens included); O for a
-    character that reads from no token. ``names``: B- and I- of each type, then O."""
-    outside = len(names) - 1
-    tags = [[names[outside]] * length for length in lengths]
-    for feature, raw in zip(features, raws, strict=True):
-        labels = [int(id_) for id_ in raw]
-        continued = [id_ if id_ == outside else id_ // 2 * 2 + 1 for id_ in labels]  # inside a token: I- or O
-        for letter, position, begins in feature["reads"]:
-            tags[feature["example"]][letter] = names[(labels if begins else continued)[position]]
-    return tags
-
-
 def to_records(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
 ) -> list[MemberRecord]:

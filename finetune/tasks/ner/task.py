@@ -67,7 +67,7 @@ def featurize(
     examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool,
     names: Sequence[str] = NER_TAGS,
 ) -> list[Feature]:  # fmt: skip
-    """``[CLS] sentence [SEP]`` with ``tags``, one id per token, and what ``read_tags`` needs for the way back."""
+    """``[CLS] sentence [SEP]`` with ``tags``, one id per token, and what ``decode`` needs for the way back."""
     sentences = alignment.encode_sentences(examples, tokenizer, names)
     alignments = [alignment.align_by_offsets(sentence) for sentence in sentences]
     return make_features(sentences, alignments, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
@@ -76,10 +76,16 @@ def featurize(
 def decode(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
 ) -> list[Prediction]:
-    """Scores of the labels of each token (special ones included) to one tag for each character except spaces."""
-    lengths = [count_letters(example) for example in examples]
-    best = [raw_LK.argmax(axis=-1) for raw_LK in raws]
-    return [Prediction(tags) for tags in alignment.read_tags(lengths, features, best, names)]
+    """Scores of the labels of each token (special ones included) to one tag for each character except spaces; O for a
+    character that reads from no token. ``names``: B- and I- of each type, then O."""
+    outside = len(names) - 1
+    tags = [[names[outside]] * count_letters(example) for example in examples]
+    for feature, raw_LK in zip(features, raws, strict=True):
+        labels = raw_LK.argmax(axis=-1).tolist()
+        continued = [id_ if id_ == outside else id_ // 2 * 2 + 1 for id_ in labels]  # inside a token: I- or O
+        for letter, position, begins in feature["reads"]:
+            tags[feature["example"]][letter] = names[(labels if begins else continued)[position]]
+    return [Prediction(own) for own in tags]
 
 
 def validate_tags(example: Example, prediction: Prediction, names: Sequence[str] = NER_TAGS) -> str | None:
@@ -145,9 +151,6 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
     return [result["text"], *(entities or ["  no entity"])]
 
 
-INFERENCE = Inference(partial(parse_texts, ("text",)), to_result, format_lines, is_block=True)
-
-
 PUBLISHED = published_facts("klue-ner")
 PRINTED = "character_macro_f1_with_specials"  # what the published code prints as character F1
 QUIRKS = {
@@ -194,5 +197,5 @@ KLUE_NER = Task(
         ("sentence", "tokens", "ner_tags"),
         lambda rows, split: format_blocks(rows, f"klue-ner-v1_{split}", {"tokens": "CHAR", "ner_tags": "NE_TAG"}),
     ),
-    inference=INFERENCE,
+    inference=Inference(partial(parse_texts, ("text",)), to_result, format_lines, is_block=True),
 )

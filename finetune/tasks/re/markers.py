@@ -16,7 +16,7 @@ import numpy as np
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
 from finetune.examples import Example, Feature, Prediction, Tokenizer
-from finetune.task import Inference, RawInput
+from finetune.task import RawInput
 from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
 from finetune.tasks.re.metrics import RE_LABELS
 from finetune.tasks.text_input import certainty, parse_texts
@@ -187,6 +187,3 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
     """Relation, probability, the two entities and the sentence."""
     between = " → ".join(result[side]["text"] for side in SIDES)
     return ["\t".join([result["prediction"], f"{result['probability']:.2f}", between, result["sentence"]])]
-
-
-INFERENCE = Inference(parse_input, to_result, format_lines)

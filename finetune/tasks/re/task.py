@@ -10,7 +10,7 @@ has between these types; ``no_relation`` is always possible.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -23,7 +23,7 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import text_of
 from finetune.examples import ErrorView, Example, Feature, Prediction, Row, Tokenizer
-from finetune.task import Files, HubLayout, RawInput, Task, published_facts
+from finetune.task import Files, HubLayout, Inference, RawInput, Task, published_facts
 from finetune.tasks import labels
 from finetune.tasks.re import markers, published
 from finetune.tasks.re.markers import MARKERS, OBJECT, OBJECT_END, SIDES, SUBJECT, SUBJECT_END, Span
@@ -40,22 +40,15 @@ def read(path: Path, with_types: bool = False) -> list[Example]:
     which are checked if ``with_types``; gold is the label."""
     examples = []
     for where, record, gold in labels.read_labelled("label", RE_LABELS, path):
-        sentence = _sentence(record, where)
+        sentence = text_of(record, "sentence", where)
+        if marker := next((marker for marker in MARKERS if marker in sentence), None):
+            raise BadInput(f"{where}: 'sentence' holds {marker!r}, which marks entities for the model; take it out")
         subject, object_ = (_span(record, key, where) for key in ENTITIES)
-        types: tuple[Any, ...] = tuple(record[key].get("type") for key in ENTITIES)
-        if with_types:
-            types = tuple(type_of(record[key], f"{where}: '{key}'") for key in ENTITIES)
+        check: Callable[[Any, str], Any] = type_of if with_types else lambda entity, where: entity.get("type")
+        types = tuple(check(record[key], f"{where}: '{key}'") for key in ENTITIES)
         inputs = {"sentence": sentence, "subject": subject, "object": object_, "types": types}
         examples.append(Example(record["guid"], gold, inputs))
     return examples
-
-
-def _sentence(record: Mapping[str, Any], where: str) -> str:
-    sentence = text_of(record, "sentence", where)
-    for marker in MARKERS:
-        if marker in sentence:
-            raise BadInput(f"{where}: 'sentence' holds {marker!r}, which marks entities for the model; take it out")
-    return sentence
 
 
 def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
@@ -189,6 +182,6 @@ KLUE_RE = labels.make_label_task(
     ),
     inspection=labels.label_fields(RE_LABELS, ())["inspection"]._replace(tables=tables, show=show),
     hub=HubLayout(("guid", "sentence", *ENTITIES, "label"), partial(labels.convert_records, "label")),
-    inference=markers.INFERENCE,
+    inference=Inference(markers.parse_input, markers.to_result, markers.format_lines),
     configure=configure,
 )  # fmt: skip

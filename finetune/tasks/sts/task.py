@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.examples import ErrorView, Example, Feature, Prediction, Row
+from finetune.examples import Example, Feature, Prediction, Row
 from finetune.metrics import pearson
-from finetune.task import Ensembling, Files, HubLayout, Inspection, MemberRecords, Task, published_facts
+from finetune.task import Ensembling, Files, HubLayout, Inspection, Task, published_facts
 from finetune.tasks import labels
 from finetune.tasks.text_input import text_inference
 
@@ -57,11 +57,6 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
     return [Prediction(float(f"{raw:.7g}")) for raw in raws]
 
 
-def merge(members: Sequence[MemberRecords]) -> list[Prediction]:
-    """The mean of the members' numbers."""
-    return decode((), (), np.mean([[record["prediction"] for record in member] for member in members], axis=0))
-
-
 def validate_number(example: Example, prediction: Prediction) -> str | None:
     """A finite number."""
     value = prediction.value
@@ -76,11 +71,6 @@ def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
         for guid, value in clipped.items()
     }
     labels.write_field("labels", official, predicted, target)
-
-
-def show(example: Example, row: Row) -> ErrorView:
-    """Both sentences and both numbers."""
-    return {name: example.inputs[name] for name in FIELDS}, [f"{row.gold:.2f}"], [f"{row.prediction:.2f}"]
 
 
 KLUE_STS = Task(
@@ -101,10 +91,10 @@ KLUE_STS = Task(
     inspection=Inspection(
         tables=lambda rows: {},
         validate=validate_number,
-        show=show,
+        show=partial(labels.show_fields, FIELDS, form=".2f"),
         distance=lambda row: abs(row.gold - row.prediction),
     ),
     hub=HubLayout(("guid", *FIELDS, "labels"), partial(labels.convert_records, "label")),
     inference=text_inference(FIELDS, None),
-    ensembling=Ensembling(merge),
+    ensembling=Ensembling(partial(labels.merge_mean, "prediction", decode)),
 )

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
+from finetune.examples import Example, Feature, Module, Tokenizer, pad_rows
 from finetune.tasks.labels import build_head
-from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, split_state
+from finetune.tasks.wos.ontology import GATES, PTR, SLOTS, split_state
 from finetune.tasks.wos.reader import join_turns
+from finetune.tasks.wos.values import state_fields
 
 STEPS = 10  # tokens of a generated value, its end included; longer values are cut
 TEACHER_FORCING = 0.5  # share of training batches
@@ -72,8 +72,7 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """
     names = [slot.replace("-", " ") for slot in SLOTS]
     pieces = tokenizer(names, add_special_tokens=False)["input_ids"]
-    longest = max(map(len, pieces))
-    padded = [[*ids, *[int(tokenizer.pad_token_id)] * (longest - len(ids))] for ids in pieces]
+    padded = pad_rows(pieces, int(tokenizer.pad_token_id)).tolist()
     return build_head(
         "StateGenerator", encoder, tokenizer,
         slots=dict(zip(SLOTS, padded, strict=True)),
@@ -88,12 +87,9 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
     )  # fmt: skip
 
 
-def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """State of each turn, in the slots' order, values as generated. Quirks: a value "none" is left out, an empty one is
-    kept."""
-    predictions: list[Prediction] = [Prediction([])] * len(examples)
-    for feature, raw in zip(features, raws, strict=True):
-        said = {slot: GATES[gate] for slot, gate in zip(SLOTS, raw["gates"], strict=True) if gate != NONE}
-        state = {slot: raw["values"][slot] if gate == "ptr" else gate for slot, gate in said.items()}
-        predictions[feature["example"]] = Prediction([f"{s}-{value}" for s, value in state.items() if value != "none"])
-    return predictions
+# Quirks: values are kept as generated, a value "none" is left out, an empty one is kept.
+QUIRKS = {
+    "featurize": featurize,
+    "model": build,
+    **state_fields("none", lambda _, __, raw, slot: str(raw["values"][slot])),
+}

@@ -88,13 +88,12 @@ def join_turns(
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Batch as ``StateGenerator.forward`` describes it."""
     width = max(1, *(len(feature["targets"]) for feature in features))
-    slots = [list(feature["targets"]) for feature in features]
     targets = [ids for f in features for ids in [*f["targets"].values(), *[[]] * (width - len(f["targets"]))]]
     targets_NT = pad_rows(targets if any(targets) else [[IGNORED]] * len(targets), IGNORED)
     return {
         **pad_inputs(features, pad_id),
         "gates": np.array([feature["gates"] for feature in features]),
-        "slots": pad_rows([[*row, *[0] * (width - len(row))] for row in slots], 0),
+        "slots": pad_rows([list(feature["targets"]) or [0] for feature in features], 0),
         "targets": targets_NT.reshape(len(features), width, -1),
     }
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
-from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, RawInput, Task, published_facts
+from finetune.task import Files, HubLayout, Inference, Inspection, RawInput, Task, published_facts
 from finetune.tasks.labels import build_head
-from finetune.tasks.wos import published
 from finetune.tasks.wos.metrics import score, tables
-from finetune.tasks.wos.ontology import FOLDER, GATES, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
+from finetune.tasks.wos.ontology import FOLDER, GATES, PTR, SLOTS, SPOKEN, find_slot, split_state
+from finetune.tasks.wos.published import QUIRKS
 from finetune.tasks.wos.reader import collate, convert, join_turns, read, write
-from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, merge, restore_value, to_records
+from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value, state_fields
 
 log = logging.getLogger(__name__)
 
@@ -76,21 +75,6 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
     )  # fmt: skip
 
 
-def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """State of each turn as ``domain-slot-value``, in the slots' order; an empty value is left out."""
-    predictions: list[Prediction] = [Prediction([])] * len(examples)
-    for feature, raw in zip(features, raws, strict=True):
-        example, state = examples[feature["example"]], []
-        for slot, gate in zip(SLOTS, raw["gates"], strict=True):
-            value = GATES[gate]
-            if gate == PTR:
-                value = value_of(example, feature, raw, slot)
-            if gate != NONE and value:
-                state.append(f"{slot}-{value}")
-        predictions[feature["example"]] = Prediction(state)
-    return predictions
-
-
 def value_of(example: Example, feature: Feature, raw: Any, slot: str) -> str:
     """The generated value of a slot, as ontology or dialogue write it."""
     known = example.inputs["ontology"].get(slot, {})
@@ -114,9 +98,6 @@ def show(example: Example, row: Row) -> ErrorView:
     return {"system": system, "user": user}, missed, [value for value in row.prediction if value not in row.gold]
 
 
-ROLES = ("user", "sys")
-
-
 def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
     """``turns``, all texts in order, after an empty first system turn; a system turn at the end is dropped."""
     if isinstance(raw, Mapping):
@@ -125,7 +106,9 @@ def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
             raise BadInput(f"{where}: 'dialogue' should be a list of turns, user and system alternating")
     else:
         turns = raw.split("\t") if isinstance(raw, str) else list(raw)
-    texts = [_text_of(turn, ROLES[number % 2], f"{where}, turn {number + 1}") for number, turn in enumerate(turns)]
+    texts = [
+        _text_of(turn, ("user", "sys")[number % 2], f"{where}, turn {number + 1}") for number, turn in enumerate(turns)
+    ]
     if not any(map(str.strip, texts)):
         return None
     if blank := [number for number, text in enumerate(texts, start=1) if not text.strip()]:
@@ -153,10 +136,8 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
     return [result["turns"][-1], *(state or ["  empty state"])]
 
 
-INFERENCE = Inference(parse_input, to_result, format_lines, is_block=True)
-
-
 WOS = Task(
+    **state_fields("", value_of),  # an empty value is left out
     name="wos",
     predicts="dialogue state after each user turn, 45 slots",
     files=Files(FOLDER, "json"),
@@ -165,18 +146,9 @@ WOS = Task(
     featurize=featurize,
     collate=collate,
     model=build,
-    decode=decode,
     score=score,
     select_by="slot_micro_f1",
-    published=published_facts(
-        "wos",
-        {
-            "featurize": published.featurize, "model": published.build, "decode": published.decode,
-            "ensembling": Ensembling(
-                partial(merge, "none"), partial(to_records, lambda _, __, raw, slot: str(raw["values"][slot]))
-            ),
-        },
-    ),
+    published=published_facts("wos", QUIRKS),
     inspection=Inspection(
         tables=tables,
         validate=validate_state,
@@ -184,9 +156,8 @@ WOS = Task(
         differs=lambda row: set(row.gold) != set(row.prediction),
     ),
     hub=HubLayout(("guid", "domains", "dialogue"), convert),
-    inference=INFERENCE,
-    ensembling=Ensembling(partial(merge, ""), partial(to_records, value_of)),
+    inference=Inference(parse_input, to_result, format_lines, is_block=True),
     group=lambda example: str(example.inputs["dialogue"]),
     group_of_guid=lambda guid: guid.rpartition("-")[0],
     revision=2,  # inputs are normalized, queries projected
-)  # fmt: skip
+)

@@ -16,6 +16,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,9 +25,10 @@ import numpy as np
 from finetune.data.custom_files import squeeze
 from finetune.examples import Example, Feature, Prediction, Tokenizer
 from finetune.metrics import softmax
-from finetune.task import MemberRecord, MemberRecords
+from finetune.task import Ensembling, MemberRecord, MemberRecords
 from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS
 
+ValueOf = Callable[[Example, Feature, Any, str], str]  # example, feature, raw output and slot to a generated value
 UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does not know, or broken bytes
 
 
@@ -162,11 +164,31 @@ def _latest(pattern: re.Pattern[str], turns: Sequence[str]) -> re.Match[str] | N
     return next((match for turn in reversed(turns) if (match := pattern.search(turn))), None)
 
 
+def state_fields(left_out: str, value_of: ValueOf) -> dict[str, Any]:
+    """The fields of a task whose values come from ``value_of``; a value equal to ``left_out`` is dropped."""
+    return {
+        "decode": partial(decode, left_out, value_of),
+        "ensembling": Ensembling(partial(merge, left_out), partial(to_records, value_of)),
+    }
+
+
+def decode(
+    left_out: str, value_of: ValueOf, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
+) -> list[Prediction]:
+    """State of each turn as ``domain-slot-value``, in the slots' order."""
+    predictions: list[Prediction] = [Prediction([])] * len(examples)
+    for feature, raw in zip(features, raws, strict=True):
+        example, state = examples[feature["example"]], []
+        for slot, gate in zip(SLOTS, raw["gates"], strict=True):
+            value = value_of(example, feature, raw, slot) if gate == PTR else GATES[gate]
+            if gate != NONE and value != left_out:
+                state.append(f"{slot}-{value}")
+        predictions[feature["example"]] = Prediction(state)
+    return predictions
+
+
 def to_records(
-    value_of: Callable[[Example, Feature, Any, str], str],
-    examples: Sequence[Example],
-    features: Sequence[Feature],
-    raws: Sequence[Any],
+    value_of: ValueOf, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
 ) -> list[MemberRecord]:
     """``gates``: S x G scores; ``slots``, numbers of those with a value, and ``values`` from ``value_of``."""
     records: list[MemberRecord] = [{}] * len(examples)
