@@ -80,19 +80,13 @@ class Hyperparameters(Section):
         """The values that were set explicitly."""
         return self.model_dump(exclude_none=True)
 
-    def values(self) -> dict[str, Any]:
-        """All values, defaults included."""
-        return {name: getattr(self, name) for name in type(self).model_fields}
-
     def recorded(self) -> dict[str, Any]:
         """As in ``scores.json``: the published hyperparameters, and the others where they are not the default."""
-        return {
-            name: value for name, value in self.values().items() if name in PUBLISHED or value != DEFAULT_VALUES[name]
-        }
+        return {name: value for name, value in self if name in PUBLISHED or value != DEFAULT_VALUES[name]}
 
 
 PUBLISHED = ("lr", "epochs", "batch_size", "warmup_share", "weight_decay", "max_tokens", "accumulation")
-DEFAULT_VALUES: Mapping[str, Any] = Hyperparameters().values()
+DEFAULT_VALUES: Mapping[str, Any] = dict(Hyperparameters())
 
 
 ProtocolName = Literal["malmoi", "klue-baseline"]

@@ -99,8 +99,7 @@ def _load(copy: Copy, config: str) -> Mapping[str, Dataset]:
 
     advice = "; check name and network, or give finetune.data a folder of official files"
     with in_one_sentence(f"{copy}, configuration {config}", "cannot be loaded", advice):
-        loaded: Mapping[str, Dataset] = load_dataset(copy.name, config, revision=copy.revision)
-    return loaded
+        return load_dataset(copy.name, config, revision=copy.revision)
 
 
 def _named_rows(dataset: Dataset, columns: Sequence[str], where: str) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from finetune.examples import Example, Prediction, Row
+from finetune.examples import Example, Prediction, to_rows
 from finetune.metrics import CORRELATIONS
 from finetune.task import Task
 from finetune.tasks.dp.alignment import chain_words
@@ -42,12 +42,12 @@ def baselines(task: Task, training: Examples, scored: Examples) -> dict[str, Any
     A constant has no correlation, which counts as 0. Without training examples nothing is counted.
     """
     kind = kind_of(task)
-    scores = [_score(task, scored, guess) for guess in kind.constants(scored)]
+    scores = [task.score(to_rows(scored, guess)) for guess in kind.constants(scored)]
     best = {
         name: max((s[name] for s in scores if not math.isnan(s[name])), default=0.0 if name in CORRELATIONS else None)
         for name in scores[0]
     }
-    counted = _score(task, scored, kind.counting(task, training, scored)) if training else {}
+    counted = task.score(to_rows(scored, kind.counting(task, training, scored))) if training else {}
     counting = {name: None if math.isnan(value) else value for name, value in counted.items()}
     return {"constant": best, "counting": counting, "counting_by": kind.counts if training else ""}
 
@@ -55,10 +55,6 @@ def baselines(task: Task, training: Examples, scored: Examples) -> dict[str, Any
 def kind_of(task: Task) -> Kind:
     """The baselines of a task."""
     return KINDS[task.custom["kind"] if task.custom is not None else task.name]
-
-
-def _score(task: Task, examples: Examples, guesses: Sequence[Prediction]) -> dict[str, float]:
-    return task.score([Row(e.guid, e.gold, *guess) for e, guess in zip(examples, guesses, strict=True)])
 
 
 def _everywhere(values: Iterable[Any]) -> Callable[[Examples], Iterator[list[Prediction]]]:
@@ -299,7 +295,7 @@ def _predict_answer(task: Task, training: Examples, scored: Examples) -> list[Pr
     found = [answer(example) for example in seen]
     bars = [-math.inf, *np.quantile([lead for _, lead in found], np.linspace(0.1, 0.9, 9)).tolist(), math.inf]
     guesses = {bar: [Prediction(text if lead >= bar else "") for text, lead in found] for bar in bars}
-    best = max(bars, key=lambda bar: _score(task, seen, guesses[bar])[task.select_by])
+    best = max(bars, key=lambda bar: task.score(to_rows(seen, guesses[bar]))[task.select_by])
     return [Prediction(text if lead >= best else "") for text, lead in map(answer, scored)]
 
 
