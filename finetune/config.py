@@ -90,7 +90,6 @@ DEFAULT_VALUES: Mapping[str, Any] = dict(Hyperparameters())
 
 
 ProtocolName = Literal["malmoi", "klue-baseline"]
-MarkerName = Literal["plain", "typed"]
 MODEL_INFO_NAME = "malmoi.json"  # in the folder of a saved model: its task, protocol and files
 FRESH = "fresh:"  # prefix of an encoder's name: its architecture and tokenizer with random weights
 CHANGEABLE = frozenset({
@@ -273,7 +272,7 @@ class FinetuneConfig(Section):
         description=f"Further trainings by name; each lists the keys that differ: {', '.join(sorted(CHANGEABLE))}.",
     )
     price_per_hour: float | None = Field(None, ge=0, description="Price of a device per hour, for the cost in the log.")
-    re_markers: MarkerName = Field(
+    re_markers: Literal["plain", "typed"] = Field(
         "plain", description="KLUE-RE: entity markers. typed: with the types of the entities (protocol malmoi)."
     )
     re_restricted: bool = Field(

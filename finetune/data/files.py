@@ -67,8 +67,8 @@ def find_file(folder: Path, name: str) -> Path | None:
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; expected a folder laid out like the KLUE repository")
     roots = [folder, *sorted(child for child in folder.iterdir() if child.is_dir())]
-    candidates = [(root / name, root / (name + SUFFIX)) for root in roots]
-    found = [next(path for path in pair if path.is_file()) for pair in candidates if any(p.is_file() for p in pair)]
+    pairs = [(root / name, root / (name + SUFFIX)) for root in roots]
+    found = [path for pair in pairs if (path := next(filter(Path.is_file, pair), None))]
     if len(found) > 1:
         raise BadInput(f"{folder}: two files named {name} ({found[0]} and {found[1]}); keep one of them")
     return found[0] if found else None

@@ -57,12 +57,11 @@ def kind_of(task: Task) -> Kind:
     return KINDS[task.custom["kind"] if task.custom is not None else task.name]
 
 
-def _everywhere(values: Iterable[Any]) -> Callable[[Examples], Iterator[list[Prediction]]]:
-    return lambda scored: ([Prediction(value)] * len(scored) for value in values)
+def _everywhere(values_of: Callable[[Examples], Iterable[Any]]) -> Callable[[Examples], Iterator[list[Prediction]]]:
+    return lambda scored: ([Prediction(value)] * len(scored) for value in values_of(scored))
 
 
-def _each_label(scored: Examples) -> Iterator[list[Prediction]]:
-    return _everywhere(sorted({example.gold for example in scored}))(scored)
+_each_label = _everywhere(lambda scored: sorted({example.gold for example in scored}))
 
 
 def _each_tag(scored: Examples) -> Iterator[list[Prediction]]:
@@ -77,9 +76,9 @@ def _each_type(scored: Examples) -> Iterator[list[Prediction]]:
         yield [chain_words(example, inner, last) for example in scored]
 
 
-def _frequent_states(scored: Examples) -> Iterator[list[Prediction]]:
+def _frequent_states(scored: Examples) -> list[Any]:
     states = Counter(tuple(example.gold) for example in scored).most_common(MAX_STATES)
-    return _everywhere([[], *(list(state) for state, _ in states)])(scored)
+    return [[], *(list(state) for state, _ in states)]
 
 
 def bigrams(text: str) -> list[str]:
@@ -318,10 +317,12 @@ _LABEL = Kind(
 )  # fmt: skip
 _PAIR = Kind(_each_label, _predict_label(_pair_features), "overlap, and naive Bayes on the second text")
 _SIMILARITY = Kind(
-    _everywhere(np.linspace(0, MAX_SIMILARITY, 101).tolist()), _predict_similarity, "tf-idf cosine of character bigrams"
+    _everywhere(lambda _: np.linspace(0, MAX_SIMILARITY, 101).tolist()),
+    _predict_similarity,
+    "tf-idf cosine of character bigrams",
 )
 _TAGGING = Kind(_each_tag, _predict_entities, "entities of the training sentences")
-_SPAN = Kind(_everywhere([""]), _predict_answer, "rarest word of the BM25 sentence, or no answer")
+_SPAN = Kind(_everywhere(lambda _: [""]), _predict_answer, "rarest word of the BM25 sentence, or no answer")
 KINDS: Mapping[str, Kind] = {
     "ynat": _LABEL, "label": _LABEL, "klue-nli": _PAIR, "pair": _PAIR,
     "choice": Kind(_each_label, _predict_choice, "naive Bayes on the answers"),
@@ -329,5 +330,5 @@ KINDS: Mapping[str, Kind] = {
     "klue-mrc": _SPAN, "span": _SPAN,
     "klue-re": Kind(_each_label, _predict_relation, "most frequent relation of the entity types"),
     "klue-dp": Kind(_each_type, _predict_tree, "next word as head, most frequent type of the tag"),
-    "wos": Kind(_frequent_states, _predict_state, "last mentioned value of each slot"),
+    "wos": Kind(_everywhere(_frequent_states), _predict_state, "last mentioned value of each slot"),
 }  # fmt: skip

@@ -219,7 +219,7 @@ def bootstrap(
 
 
 def resample(
-    task: Task, rows_by_seed: dict[int, list[Row]], groups: Sequence[str], samples: int = RESAMPLES, seed: int = SEED
+    task: Task, rows_by_seed: dict[int, list[Row]], groups: Sequence[str], samples: int = RESAMPLES
 ) -> dict[str, Sample]:
     """For each metric the scores of all seeds, on the examples and on resampled examples.
 
@@ -230,7 +230,7 @@ def resample(
     units = len(set(groups))
     seeds = tuple(sorted(rows_by_seed))
     scores = [task.score(rows_by_seed[number]) for number in seeds]
-    resampled = [rescore(task, rows_by_seed[number], draw(groups, samples, seed)) for number in seeds]
+    resampled = [rescore(task, rows_by_seed[number], draw(groups, samples, SEED)) for number in seeds]
     return {
         name: Sample(
             seeds, np.array([each[name] for each in scores]), np.stack([part[name] for part in resampled]), units
@@ -240,9 +240,8 @@ def resample(
 
 
 def randomize(
-    task: Task, pairs: Sequence[tuple[list[Row], list[Row]]], groups: Sequence[str], shuffles: int = SHUFFLES,
-    seed: int = SEED,
-) -> dict[str, float]:  # fmt: skip
+    task: Task, pairs: Sequence[tuple[list[Row], list[Row]]], groups: Sequence[str], shuffles: int = SHUFFLES
+) -> dict[str, float]:
     """The two-sided p of each metric by approximate randomization (Noreen 1989; Yeh 2000).
 
     In each shuffle a coin decides for each group whether the predictions of the two models are swapped, for all pairs
@@ -251,7 +250,7 @@ def randomize(
     trainings would.
     """
     group_N = number_groups(groups)
-    swaps_BN = np.random.default_rng(seed).integers(2, size=(shuffles, int(group_N.max()) + 1))[:, group_N]
+    swaps_BN = np.random.default_rng(SEED).integers(2, size=(shuffles, int(group_N.max()) + 1))[:, group_N]
     totals: dict[str, Array] = {}
     observed: dict[str, float] = {}
     places_N = np.arange(len(group_N))
