@@ -178,7 +178,8 @@ def make_ensemble(plan: EnsemblePlan, out: Path) -> dict[str, Any]:
     ``scores.json``. ``BadInput`` if members do not match or have no saved scores."""
     members, folder = plan.members, plan.folder(out)
     check_alike(members)
-    fingerprint = _fingerprint(members)
+    decides = json.dumps([[one.result["fingerprint"], one.result["bootstrap_samples"]] for one in members])
+    fingerprint = hashlib.blake2b(decides.encode(), digest_size=16).hexdigest()
     if (folder / SCORES_NAME).is_file():
         there = read_json(folder / SCORES_NAME)
         if "members" not in there:
@@ -196,11 +197,6 @@ def make_ensemble(plan: EnsemblePlan, out: Path) -> dict[str, Any]:
     }  # fmt: skip
     write_json(folder / SCORES_NAME, result)
     return dict(read_json(folder / SCORES_NAME))
-
-
-def _fingerprint(members: Sequence[MemberResult]) -> str:
-    text = json.dumps([[m.result["fingerprint"], m.result["bootstrap_samples"]] for m in members])
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def merge_members(task: Task, members: Sequence[MemberResult]) -> tuple[list[Row], list[str]]:
