@@ -80,23 +80,16 @@ class Hyperparameters(Section):
         """The values that were set explicitly."""
         return self.model_dump(exclude_none=True)
 
-    def values(self) -> dict[str, Any]:
-        """All values, defaults included."""
-        return {name: getattr(self, name) for name in type(self).model_fields}
-
     def recorded(self) -> dict[str, Any]:
         """As in ``scores.json``: the published hyperparameters, and the others where they are not the default."""
-        return {
-            name: value for name, value in self.values().items() if name in PUBLISHED or value != DEFAULT_VALUES[name]
-        }
+        return {name: value for name, value in self if name in PUBLISHED or value != DEFAULT_VALUES[name]}
 
 
 PUBLISHED = ("lr", "epochs", "batch_size", "warmup_share", "weight_decay", "max_tokens", "accumulation")
-DEFAULT_VALUES: Mapping[str, Any] = Hyperparameters().values()
+DEFAULT_VALUES: Mapping[str, Any] = dict(Hyperparameters())
 
 
 ProtocolName = Literal["malmoi", "klue-baseline"]
-MarkerName = Literal["plain", "typed"]
 MODEL_INFO_NAME = "malmoi.json"  # in the folder of a saved model: its task, protocol and files
 FRESH = "fresh:"  # prefix of an encoder's name: its architecture and tokenizer with random weights
 CHANGEABLE = frozenset({
@@ -279,7 +272,7 @@ class FinetuneConfig(Section):
         description=f"Further trainings by name; each lists the keys that differ: {', '.join(sorted(CHANGEABLE))}.",
     )
     price_per_hour: float | None = Field(None, ge=0, description="Price of a device per hour, for the cost in the log.")
-    re_markers: MarkerName = Field(
+    re_markers: Literal["plain", "typed"] = Field(
         "plain", description="KLUE-RE: entity markers. typed: with the types of the entities (protocol malmoi)."
     )
     re_restricted: bool = Field(

@@ -53,6 +53,11 @@ class Row(NamedTuple):
     scores: Any = None
 
 
+def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:
+    """Examples and their predictions as lines of a predictions file."""
+    return [Row(e.guid, e.gold, *prediction) for e, prediction in zip(examples, predictions, strict=True)]
+
+
 def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -> NDArray[np.int64]:
     """Rows of ids as one (rows, longest) array; shorter rows end with ``filler``."""
     lengths_B = np.array([len(row) for row in rows])

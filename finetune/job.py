@@ -10,7 +10,7 @@ import gc
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens
 from finetune.ensemble.run import RECORDS_NAME, write_records
-from finetune.examples import Example, Prediction, Row
+from finetune.examples import Example, Prediction, Row, to_rows
 from finetune.heads.shape import shape_model
 from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
@@ -146,11 +146,6 @@ def _train_and_predict(
     raws, keep = predict(task, model, scored, pad_id, precision), records_function(task, config)
     predictions, records = task.decode(data.scored, scored, raws), keep(data.scored, scored, raws) if keep else []
     return Trained(model, tokenizer), predictions, about, records
-
-
-def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:
-    """Examples and their predictions as lines of a predictions file."""
-    return [Row(e.guid, e.gold, *prediction) for e, prediction in zip(examples, predictions, strict=True)]
 
 
 def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> dict[str, Any]:

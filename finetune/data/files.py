@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -23,10 +22,8 @@ from pydantic import TypeAdapter, ValidationError
 from corpus.documents.atomic_files import atomic_file, atomic_write, parse_json, read_bytes
 from corpus.documents.encoding import UTF8, detect_encoding
 from corpus.documents.errors import BadInput, first_line
-from corpus.documents.section import problem_text
+from corpus.documents.section import problem_text, warn_once
 from finetune.task_names import TASK_NAMES, klue_facts
-
-log = logging.getLogger(__name__)
 
 Model = TypeVar("Model")
 ADAPTERS: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
@@ -67,23 +64,17 @@ def find_file(folder: Path, name: str) -> Path | None:
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; expected a folder laid out like the KLUE repository")
     roots = [folder, *sorted(child for child in folder.iterdir() if child.is_dir())]
-    candidates = [(root / name, root / (name + SUFFIX)) for root in roots]
-    found = [next(path for path in pair if path.is_file()) for pair in candidates if any(p.is_file() for p in pair)]
+    pairs = [(root / name, root / (name + SUFFIX)) for root in roots]
+    found = [path for pair in pairs if (path := next(filter(Path.is_file, pair), None))]
     if len(found) > 1:
         raise BadInput(f"{folder}: two files named {name} ({found[0]} and {found[1]}); keep one of them")
     return found[0] if found else None
 
 
-@cache
-def remark(message: str) -> None:
-    """Log a warning once in this process, although files are read for several checks and trainings."""
-    log.warning("%s", message)
-
-
 def remark_on_nfd(path: Path, labels: Iterable[Any]) -> None:
     """Report labels that are not in NFC (Unicode's composed form), as macOS may write them."""
     if count := sum(isinstance(label, str) and not is_normalized("NFC", label) for label in labels):
-        remark(f"{path}: {count:,} labels are not in NFC (Unicode's composed form); they are read in NFC")
+        warn_once(f"{path}: {count:,} labels are not in NFC (Unicode's composed form); they are read in NFC")
 
 
 def read_text(path: Path) -> str:
@@ -99,7 +90,7 @@ def read_text(path: Path) -> str:
     with suppress(UnicodeDecodeError):
         if (encoding := detect_encoding(content[:SAMPLE_BYTES])) != UTF8:
             text = content.decode(encoding)
-            remark(f"{path}: read as {encoding.upper()}")
+            warn_once(f"{path}: read as {encoding.upper()}")
             return text.removeprefix("\ufeff")
     raise BadInput(problem)
 
@@ -123,7 +114,7 @@ def version_of(path: Path, digest: str) -> str:
     if official != name and name in SHA256:
         raise BadInput(f"{path}: its content is that of the official {official}; put the right file there")
     if official != name:
-        remark(f"{path}: this is the official {official} under another name")
+        warn_once(f"{path}: this is the official {official} under another name")
     if digest in _NAME_OF:
         return OFFICIAL
     try:

@@ -81,8 +81,12 @@ def _read_source(path: Path, copy: Copy) -> dict[str, Any]:
 
 
 def _write_task(copy: Copy, name: str, folder: Path) -> dict[str, Any]:
+    from datasets import load_dataset
+
     task, config = TASKS[name], name.removeprefix("klue-")
-    splits = _load(copy, config)
+    advice = "; check name and network, or give finetune.data a folder of official files"
+    with in_one_sentence(f"{copy}, configuration {config}", "cannot be loaded", advice):
+        splits: Mapping[str, Dataset] = load_dataset(copy.name, config, revision=copy.revision)
     done: dict[str, Any] = {}
     for split, hub_split in SPLITS.items():
         if hub_split in splits:
@@ -92,15 +96,6 @@ def _write_task(copy: Copy, name: str, folder: Path) -> dict[str, Any]:
     if "dev" not in done:
         raise BadInput(f"{copy}, {config}: no split 'validation'; found {', '.join(splits)}")
     return done
-
-
-def _load(copy: Copy, config: str) -> Mapping[str, Dataset]:
-    from datasets import load_dataset
-
-    advice = "; check name and network, or give finetune.data a folder of official files"
-    with in_one_sentence(f"{copy}, configuration {config}", "cannot be loaded", advice):
-        loaded: Mapping[str, Dataset] = load_dataset(copy.name, config, revision=copy.revision)
-    return loaded
 
 
 def _named_rows(dataset: Dataset, columns: Sequence[str], where: str) -> list[dict[str, Any]]:

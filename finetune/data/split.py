@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
+from corpus.documents.section import warn_once
 from finetune.config import FinetuneConfig
 from finetune.data.custom_files import unlabelled
-from finetune.data.files import find_file, identify, remark
+from finetune.data.files import find_file, identify
 from finetune.examples import Example
 from finetune.task import Task
 
@@ -108,7 +109,7 @@ def _remark_on_doubles(path: Path, examples: Sequence[Example]) -> None:
         doubles += texts in golds
         others += golds.setdefault(texts, example.gold) != example.gold
     if doubles:
-        remark(
+        warn_once(
             f"{path}: {doubles:,} of {len(examples):,} examples repeat the texts of an earlier one, {others:,} with "
             "another label"
         )
@@ -133,7 +134,7 @@ def _warn_of_shared(training: Sequence[Example], scored: Sequence[Example], trai
             "other examples"
         )
     if shared:
-        remark(f"{dev_file}: {shared:,} of {len(scored):,} examples are in {train_file} too")
+        warn_once(f"{dev_file}: {shared:,} of {len(scored):,} examples are in {train_file} too")
 
 
 def hold_out(

@@ -20,7 +20,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,8 @@ def make_ensemble(plan: EnsemblePlan, out: Path) -> dict[str, Any]:
     ``scores.json``. ``BadInput`` if members do not match or have no saved scores."""
     members, folder = plan.members, plan.folder(out)
     check_alike(members)
-    fingerprint = _fingerprint(members)
+    decides = json.dumps([[one.result["fingerprint"], one.result["bootstrap_samples"]] for one in members])
+    fingerprint = hashlib.blake2b(decides.encode(), digest_size=16).hexdigest()
     if (folder / SCORES_NAME).is_file():
         there = read_json(folder / SCORES_NAME)
         if "members" not in there:
@@ -198,11 +199,6 @@ def make_ensemble(plan: EnsemblePlan, out: Path) -> dict[str, Any]:
     return dict(read_json(folder / SCORES_NAME))
 
 
-def _fingerprint(members: Sequence[MemberResult]) -> str:
-    text = json.dumps([[m.result["fingerprint"], m.result["bootstrap_samples"]] for m in members])
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
 def merge_members(task: Task, members: Sequence[MemberResult]) -> tuple[list[Row], list[str]]:
     """The rows of the ensemble's predictions file and the group of each, in the order of the first member."""
     if task.ensembling is None:
@@ -216,7 +212,7 @@ def merge_members(task: Task, members: Sequence[MemberResult]) -> tuple[list[Row
         if set(rows) != set(guids) or any(rows[row.guid].gold != row.gold for row in first):
             raise BadInput(f"{member.folder}: scored on other examples than {members[0].folder}, or on other golds")
         if task.ensembling.to_records is None:
-            records.append(records_of_rows([rows[guid]._asdict() for guid in guids]))
+            records.append([{"prediction": rows[guid].prediction, "scores": rows[guid].scores} for guid in guids])
         else:
             path = member.folder / RECORDS_NAME
             if not path.is_file():
@@ -241,14 +237,13 @@ def _result(task: Task, plan: EnsemblePlan, rows: Sequence[Row], groups: Sequenc
     recipe = {
         key: value for key, value in first["recipe"].items() if all(r["recipe"].get(key) == value for r in results)
     }
-    intervals = bootstrap(task, rows, groups, first["bootstrap_samples"], recipe.get("split_seed", 42))
     several = len({member.out for member in plan.members}) > 1
     return {
         "model": plan.name, "settings": plan.settings, "seed": plan.seed,
         **{key: first[key] for key in TAKEN if key in first},
         "n_train": min(result["n_train"] for result in results),
         "headline": next(iter(scores)), "scores": defined(scores),
-        "intervals": {name: intervals.get(name) for name in scores}, 
+        "intervals": bootstrap(task, rows, groups, first["bootstrap_samples"], recipe.get("split_seed", 42)),
         "tables": defined_tables(task.inspection.tables(rows)),
         "members": [
             {
@@ -298,8 +293,3 @@ def read_records(path: Path, guids: Sequence[str]) -> tuple[list[MemberRecord], 
     columns = {name: table[name].to_numpy() for name in table.column_names if name not in ABOUT}
     groups = [str(number) for number in table["group"].to_pylist()]
     return [{name: values[row] for name, values in columns.items()} for row in order], [groups[row] for row in order]
-
-
-def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[MemberRecord]:
-    """Records of a task whose predictions are enough for an ensemble."""
-    return [{"prediction": row["prediction"], "scores": row.get("scores")} for row in rows]

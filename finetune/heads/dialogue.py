@@ -57,16 +57,14 @@ class StateGenerator(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         design = design if isinstance(design, Design) else Design(**design)
-        self.head = {
+        self.head: dict[str, Any] = {
             "slots": {name: list(ids) for name, ids in slots.items()}, "gates": gates, "spell_gate": spell_gate,
             "ends": list(ends), "design": design._asdict(),
         }  # fmt: skip
         self.encoder, self.design, self.names = encoder, design, list(slots)
         self.spell_gate, self.ends, self.spell = spell_gate, set(ends), spell
         hidden, width = int(encoder.config.hidden_size), self.embeddings.shape[1]
-        starts = torch.tensor([0, *map(len, slots.values())]).cumsum(0)[:-1]
-        ids = torch.tensor([token for pieces in slots.values() for token in pieces])
-        for name, values in (("slot_ids", ids), ("slot_starts", starts), ("end_ids", torch.tensor(list(ends)))):
+        for name, values in self.piece_ids().items():
             self.register_buffer(name, values, persistent=False)
         self.dropout = float(getattr(encoder.config, "hidden_dropout_prob", 0.0))
         self.widen = None if width == hidden else nn.Linear(width, hidden, bias=False)
@@ -78,12 +76,18 @@ class StateGenerator(nn.Module):
         self.gate = nn.Linear((1 + design.gate_sees_state) * hidden, gates)
         self.generate = nn.Linear(3 * hidden, 1)
 
+    def piece_ids(self) -> dict[str, Tensor]:
+        """The buffers, which are made from ``head`` and not saved."""
+        slots = list(self.head["slots"].values())
+        starts = torch.tensor([0, *map(len, slots)]).cumsum(0)[:-1]
+        ids = torch.tensor([token for pieces in slots for token in pieces])
+        return {"slot_ids": ids, "slot_starts": starts, "end_ids": torch.tensor(self.head["ends"])}
+
     @property
     def embeddings(self) -> Tensor:
         """(V, E)."""
         model: Any = self.encoder.encoder
-        weight: Tensor = model.get_input_embeddings().weight
-        return weight
+        return model.get_input_embeddings().weight
 
     def embed(self, ids: Tensor) -> Tensor:
         """Ids of any shape to (..., H)."""

@@ -53,13 +53,10 @@ class Labeller(nn.Module):
         return _read(self.kind, self._score(batch), batch)
 
     def _score(self, batch: dict[str, Tensor]) -> Tensor:
-        logits: Tensor
         if self.kind != "choice":
-            logits = self.run_net(batch).logits
-            return logits
+            return self.run_net(batch).logits
         pairs = {name: x_BKL.flatten(0, 1) for name, x_BKL in batch.items() if name != "labels"}
-        logits = self.run_net(pairs).logits
-        return logits.view(batch["input_ids"].shape[:2])
+        return self.run_net(pairs).logits.view(batch["input_ids"].shape[:2])
 
     def run_net(self, batch: dict[str, Tensor]) -> Any:
         """The output of the network; segment ids only if it has segments."""
@@ -72,8 +69,7 @@ def _read(kind: OutputKind, logits: Tensor, batch: dict[str, Tensor]) -> list[An
     if kind in ("label", "choice"):
         return list(logits.float().softmax(dim=-1).cpu().numpy())
     if kind == "number":
-        numbers: list[Any] = logits[:, 0].float().tolist()
-        return numbers
+        return logits[:, 0].float().tolist()
     sizes = batch["attention_mask"].sum(dim=1).tolist()
     return [row_LK[:size] for row_LK, size in zip(logits.float().cpu().numpy(), sizes, strict=True)]
 

@@ -8,7 +8,6 @@ of its constructor after the encoder, as JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import accumulate, chain
 from typing import Any, ClassVar
 
 import torch
@@ -49,18 +48,14 @@ class HeadModel(PreTrainedModel):
         """Heads keep the initialization of their constructors, an encoder has its own; the pieces of the WoS slots are
         in the configuration and not among the weights."""
         if isinstance(module, StateGenerator):
-            slots = list(self.config.head["slots"].values())
-            module.slot_ids.copy_(torch.tensor(list(chain.from_iterable(slots))))
-            module.slot_starts.copy_(torch.tensor([0, *accumulate(map(len, slots[:-1]))]))
-            module.end_ids.copy_(torch.tensor(self.config.head["ends"]))
+            for name, values in module.piece_ids().items():
+                getattr(module, name).copy_(values)
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
-        loss: dict[str, Tensor] = self.net(**batch)
-        return loss
+        return self.net(**batch)
 
     def predict(self, **batch: Tensor) -> list[Any]:
-        found: list[Any] = self.net.predict(**batch)
-        return found
+        return self.net.predict(**batch)
 
 
 def _register(name: str, model_type: str, wraps: type[nn.Module]) -> type[HeadModel]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import nn
 
@@ -23,23 +23,17 @@ from finetune.task import Task
 HEAD_PART = "pooler"  # of an encoder, but often drawn at random, as a head is
 
 
-class Shaped(NamedTuple):
-    """A model ready to train, what to do after training, and the number of "trained" and of "all" parameters."""
-
-    model: nn.Module
-    merge: Callable[[], Any]
-    parameters: dict[str, int]
-
-
-def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, tokenizer: Tokenizer) -> Shaped:
-    """The model of ``task`` with the adapters that ``config`` asks for."""
+def shape_model(
+    model: nn.Module, task: Task, config: FinetuneConfig, tokenizer: Tokenizer
+) -> tuple[nn.Module, Callable[[], Any], dict[str, int]]:
+    """The model of ``task`` with the adapters that ``config`` asks for, what to do after training, and the number of
+    "trained" and of "all" parameters."""
     if config.lora is None:
-        return Shaped(model, lambda: None, _count(model))
+        return model, lambda: None, _count(model)
     vocabulary = tokenizer.get_vocab()
     size = _count(model)["all"]
     adapted = add_lora(model, config.lora, [vocabulary[token] for token in task.special_tokens])
-    counts = {"trained": _count(model)["trained"], "all": size}
-    return Shaped(model, adapted.merge_and_unload, counts)
+    return model, adapted.merge_and_unload, {"trained": _count(model)["trained"], "all": size}
 
 
 def check_shape(config: FinetuneConfig) -> None:

@@ -32,7 +32,7 @@ from finetune.data.files import write_json
 from finetune.encoder.loading import has_segments, load_tokenizer
 from finetune.encoder.module import load_encoder
 from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
-from finetune.examples import Row
+from finetune.examples import to_rows
 from finetune.heads.labels import Labeller
 from finetune.inference.predict import predict_examples
 from finetune.saved_models.load import SavedModel, find_model_folder, load_model
@@ -111,9 +111,10 @@ def export_onnx(name: str, out: Path, int8: Int8 = "no", dev: Path | None = None
 
     def measure_form(graph: Path | None, form: str, size: int) -> Measured:
         assert dev is not None
-        return measure(_with_graph(saved, graph) if graph else saved, dev, form, size)
+        model = saved.model if graph is None else Labeller(OnnxNetwork(graph, net.config), kind)
+        return measure(replace(saved, model=model), dev, form, size)
 
-    net = OneOutput(saved.model.net, "logits")
+    net, kind = OneOutput(saved.model.net, "logits"), saved.model.kind
     measured = measure_form if dev is not None else None
     return write_onnx(Source(net, saved.tokenizer, folder, name, saved.task.name, finish, measured, dev), out, int8)
 
@@ -162,8 +163,7 @@ class OneOutput(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        found: Tensor = getattr(self.net(input_ids=input_ids, attention_mask=attention_mask, **more), self.output)
-        return found
+        return getattr(self.net(input_ids=input_ids, attention_mask=attention_mask, **more), self.output)
 
 
 def write_graph(net: Any, inputs: Mapping[str, Tensor], path: Path) -> None:
@@ -233,11 +233,6 @@ def measure_forms(source: Source, path: Path, int8: Int8) -> list[Measured]:
     return forms
 
 
-def _with_graph(saved: SavedModel, path: Path) -> SavedModel:
-    net: Any = saved.model
-    return replace(saved, model=Labeller(OnnxNetwork(path, net.net.config), net.kind))
-
-
 def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
 
@@ -250,7 +245,7 @@ def measure(saved: SavedModel, dev: Path, form: str, size: int) -> Measured:
         begin = time.perf_counter()
         predictions = predict_examples(saved, examples)
         seconds.append(time.perf_counter() - begin)
-    rows = [Row(e.guid, e.gold, *found) for e, found in zip(examples, predictions, strict=True)]
+    rows = to_rows(examples, predictions)
     score = saved.task.score(rows)
     headline = next(iter(score))
     groups = [saved.task.group(example) for example in examples]

@@ -74,7 +74,7 @@ def fingerprint_of(
 ) -> str:  # fmt: skip
     """Digest of everything that decides a result; ``encoder`` from ``digest``, ``recipe`` from ``deciding``,
     ``revision`` of the task's code."""
-    chosen = {key: value for key, value in hyperparameters.values().items() if value != DEFAULT_VALUES[key]}
+    chosen = {key: value for key, value in hyperparameters if value != DEFAULT_VALUES[key]}
     rest = {key: value for key, value in recipe.items() if key != "overrides"}
     more = [revision] if revision > 1 else []
     text = json.dumps([task, seed, encoder, rest, chosen, *more], sort_keys=True)

@@ -109,8 +109,7 @@ def keep_best(folder: Path, config: FinetuneConfig) -> None:
             for path in sorted(folder.parent.glob("seed-*/scores.json"))
         }
         own = finished.get(folder)
-        same = [place for place, r in finished.items() if own and all(r.get(key) == own.get(key) for key in SAME)]
-        alike = {place: finished[place] for place in same}
+        alike = {p: r for p, r in finished.items() if own and all(r.get(key) == own.get(key) for key in SAME)}
         kept = [place for place in alike if (place / MODEL_NAME / MODEL_INFO_NAME).is_file()]
         best = max(kept, key=lambda place: _rank(alike[place]), default=None)
         for place in alike.keys() - {best}:

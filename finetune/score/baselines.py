@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from finetune.examples import Example, Prediction, Row
+from finetune.examples import Example, Prediction, to_rows
 from finetune.metrics import CORRELATIONS
 from finetune.task import Task
 from finetune.tasks.dp.alignment import chain_words
@@ -42,12 +42,12 @@ def baselines(task: Task, training: Examples, scored: Examples) -> dict[str, Any
     A constant has no correlation, which counts as 0. Without training examples nothing is counted.
     """
     kind = kind_of(task)
-    scores = [_score(task, scored, guess) for guess in kind.constants(scored)]
+    scores = [task.score(to_rows(scored, guess)) for guess in kind.constants(scored)]
     best = {
         name: max((s[name] for s in scores if not math.isnan(s[name])), default=0.0 if name in CORRELATIONS else None)
         for name in scores[0]
     }
-    counted = _score(task, scored, kind.counting(task, training, scored)) if training else {}
+    counted = task.score(to_rows(scored, kind.counting(task, training, scored))) if training else {}
     counting = {name: None if math.isnan(value) else value for name, value in counted.items()}
     return {"constant": best, "counting": counting, "counting_by": kind.counts if training else ""}
 
@@ -57,16 +57,11 @@ def kind_of(task: Task) -> Kind:
     return KINDS[task.custom["kind"] if task.custom is not None else task.name]
 
 
-def _score(task: Task, examples: Examples, guesses: Sequence[Prediction]) -> dict[str, float]:
-    return task.score([Row(e.guid, e.gold, *guess) for e, guess in zip(examples, guesses, strict=True)])
+def _everywhere(values_of: Callable[[Examples], Iterable[Any]]) -> Callable[[Examples], Iterator[list[Prediction]]]:
+    return lambda scored: ([Prediction(value)] * len(scored) for value in values_of(scored))
 
 
-def _everywhere(values: Iterable[Any]) -> Callable[[Examples], Iterator[list[Prediction]]]:
-    return lambda scored: ([Prediction(value)] * len(scored) for value in values)
-
-
-def _each_label(scored: Examples) -> Iterator[list[Prediction]]:
-    return _everywhere(sorted({example.gold for example in scored}))(scored)
+_each_label = _everywhere(lambda scored: sorted({example.gold for example in scored}))
 
 
 def _each_tag(scored: Examples) -> Iterator[list[Prediction]]:
@@ -81,9 +76,9 @@ def _each_type(scored: Examples) -> Iterator[list[Prediction]]:
         yield [chain_words(example, inner, last) for example in scored]
 
 
-def _frequent_states(scored: Examples) -> Iterator[list[Prediction]]:
+def _frequent_states(scored: Examples) -> list[Any]:
     states = Counter(tuple(example.gold) for example in scored).most_common(MAX_STATES)
-    return _everywhere([[], *(list(state) for state, _ in states)])(scored)
+    return [[], *(list(state) for state, _ in states)]
 
 
 def bigrams(text: str) -> list[str]:
@@ -299,7 +294,7 @@ def _predict_answer(task: Task, training: Examples, scored: Examples) -> list[Pr
     found = [answer(example) for example in seen]
     bars = [-math.inf, *np.quantile([lead for _, lead in found], np.linspace(0.1, 0.9, 9)).tolist(), math.inf]
     guesses = {bar: [Prediction(text if lead >= bar else "") for text, lead in found] for bar in bars}
-    best = max(bars, key=lambda bar: _score(task, seen, guesses[bar])[task.select_by])
+    best = max(bars, key=lambda bar: task.score(to_rows(seen, guesses[bar]))[task.select_by])
     return [Prediction(text if lead >= best else "") for text, lead in map(answer, scored)]
 
 
@@ -322,10 +317,12 @@ _LABEL = Kind(
 )  # fmt: skip
 _PAIR = Kind(_each_label, _predict_label(_pair_features), "overlap, and naive Bayes on the second text")
 _SIMILARITY = Kind(
-    _everywhere(np.linspace(0, MAX_SIMILARITY, 101).tolist()), _predict_similarity, "tf-idf cosine of character bigrams"
+    _everywhere(lambda _: np.linspace(0, MAX_SIMILARITY, 101).tolist()),
+    _predict_similarity,
+    "tf-idf cosine of character bigrams",
 )
 _TAGGING = Kind(_each_tag, _predict_entities, "entities of the training sentences")
-_SPAN = Kind(_everywhere([""]), _predict_answer, "rarest word of the BM25 sentence, or no answer")
+_SPAN = Kind(_everywhere(lambda _: [""]), _predict_answer, "rarest word of the BM25 sentence, or no answer")
 KINDS: Mapping[str, Kind] = {
     "ynat": _LABEL, "label": _LABEL, "klue-nli": _PAIR, "pair": _PAIR,
     "choice": Kind(_each_label, _predict_choice, "naive Bayes on the answers"),
@@ -333,5 +330,5 @@ KINDS: Mapping[str, Kind] = {
     "klue-mrc": _SPAN, "span": _SPAN,
     "klue-re": Kind(_each_label, _predict_relation, "most frequent relation of the entity types"),
     "klue-dp": Kind(_each_type, _predict_tree, "next word as head, most frequent type of the tag"),
-    "wos": Kind(_frequent_states, _predict_state, "last mentioned value of each slot"),
+    "wos": Kind(_everywhere(_frequent_states), _predict_state, "last mentioned value of each slot"),
 }  # fmt: skip

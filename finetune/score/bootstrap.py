@@ -45,16 +45,17 @@ DRAWN_AT_ONCE = 50  # resamples, so that the counts of 10,000 rows take 4 MB
 def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[DrawnRows]) -> dict[str, NDArray[np.float64]]:
     """The metrics of ``task`` for each resample, (B); nan where a metric is undefined."""
     prepare = FAST.get(task.name) if task.custom is None else None
-    one_by_one = _one_by_one(lambda rows_of: task.score([rows[i] for i in rows_of.tolist()]))  # the slow fallback
-    score_drawn = prepare(rows) if prepare is not None else one_by_one
+    slow = _picked([np.arange(len(rows))], lambda rows_of: task.score([rows[i] for i in rows_of.tolist()]))
+    score_drawn = prepare(rows) if prepare is not None else slow
     remaining, found = iter(resamples), Scores()
     while drawn := list(islice(remaining, DRAWN_AT_ONCE)):
         found += score_drawn(drawn)
     return {name: np.array([scores[name] for scores in found]) for name in (found[0] if found else ())}
 
 
-def _one_by_one(score: Callable[[DrawnRows], dict[str, float]]) -> ScoreDrawn:
-    return lambda drawn: [score(rows_of) for rows_of in drawn]
+def _picked(values: Sequence[Array], score: Callable[..., dict[str, float]]) -> ScoreDrawn:
+    """Metrics of the drawn rows of several arrays, (N) or (N, K) each."""
+    return lambda drawn: [score(*(of_rows[rows_of] for of_rows in values)) for rows_of in drawn]
 
 
 def _often(drawn: Sequence[DrawnRows], rows: int) -> NDArray[np.float64]:
@@ -97,12 +98,7 @@ def _ynat(rows: Sequence[Row]) -> ScoreDrawn:
 
 def _nli(rows: Sequence[Row]) -> ScoreDrawn:
     is_right_N = np.array([row.gold == row.prediction for row in rows])
-    return _one_by_one(lambda rows_of: {"accuracy": 100 * int(is_right_N[rows_of].sum()) / len(rows_of)})
-
-
-def _sts(rows: Sequence[Row]) -> ScoreDrawn:
-    gold_N, predicted_N = sts.numbers_of(rows)
-    return _one_by_one(lambda rows_of: sts.score_pairs(gold_N[rows_of], predicted_N[rows_of]))
+    return _picked([is_right_N], lambda drawn_N: {"accuracy": 100 * int(drawn_N.sum()) / len(drawn_N)})
 
 
 def _re(rows: Sequence[Row]) -> ScoreDrawn:
@@ -145,17 +141,13 @@ def _curve(scores_N: Array, is_gold_N: Array) -> Callable[[Array], Array]:
 
 
 def _mrc(rows: Sequence[Row]) -> ScoreDrawn:
-    values_KN = np.array(mrc.score_questions(rows)).T
-    return _one_by_one(lambda rows_of: mrc.mean_scores(values_KN[:, rows_of].tolist()))
-
-
-def _wos(rows: Sequence[Row]) -> ScoreDrawn:
-    counts_N4 = wos.count_by_row(rows)
-    return _one_by_one(lambda rows_of: wos.score_counts(counts_N4[rows_of]))
+    return _picked([np.array(mrc.score_questions(rows))], lambda values_NK: mrc.mean_scores(values_NK.T.tolist()))
 
 
 FAST: Mapping[str, Callable[[Sequence[Row]], ScoreDrawn]] = {
-    "ynat": _ynat, "klue-nli": _nli, "klue-sts": _sts, "klue-re": _re, "klue-mrc": _mrc, "wos": _wos,
+    "ynat": _ynat, "klue-nli": _nli, "klue-re": _re, "klue-mrc": _mrc,
+    "klue-sts": lambda rows: _picked(sts.numbers_of(rows), sts.score_pairs),
+    "wos": lambda rows: _picked([wos.count_by_row(rows)], wos.score_counts),
     "klue-ner": lambda rows: _summed(ner.count_by_row(rows), ner.score_counts),
     "klue-dp": lambda rows: _summed(dp.count_by_row(rows), dp.score_counts),
 }  # fmt: skip
@@ -227,7 +219,7 @@ def bootstrap(
 
 
 def resample(
-    task: Task, rows_by_seed: dict[int, list[Row]], groups: Sequence[str], samples: int = RESAMPLES, seed: int = SEED
+    task: Task, rows_by_seed: dict[int, list[Row]], groups: Sequence[str], samples: int = RESAMPLES
 ) -> dict[str, Sample]:
     """For each metric the scores of all seeds, on the examples and on resampled examples.
 
@@ -238,7 +230,7 @@ def resample(
     units = len(set(groups))
     seeds = tuple(sorted(rows_by_seed))
     scores = [task.score(rows_by_seed[number]) for number in seeds]
-    resampled = [rescore(task, rows_by_seed[number], draw(groups, samples, seed)) for number in seeds]
+    resampled = [rescore(task, rows_by_seed[number], draw(groups, samples, SEED)) for number in seeds]
     return {
         name: Sample(
             seeds, np.array([each[name] for each in scores]), np.stack([part[name] for part in resampled]), units
@@ -248,9 +240,8 @@ def resample(
 
 
 def randomize(
-    task: Task, pairs: Sequence[tuple[list[Row], list[Row]]], groups: Sequence[str], shuffles: int = SHUFFLES,
-    seed: int = SEED,
-) -> dict[str, float]:  # fmt: skip
+    task: Task, pairs: Sequence[tuple[list[Row], list[Row]]], groups: Sequence[str], shuffles: int = SHUFFLES
+) -> dict[str, float]:
     """The two-sided p of each metric by approximate randomization (Noreen 1989; Yeh 2000).
 
     In each shuffle a coin decides for each group whether the predictions of the two models are swapped, for all pairs
@@ -259,7 +250,7 @@ def randomize(
     trainings would.
     """
     group_N = number_groups(groups)
-    swaps_BN = np.random.default_rng(seed).integers(2, size=(shuffles, int(group_N.max()) + 1))[:, group_N]
+    swaps_BN = np.random.default_rng(SEED).integers(2, size=(shuffles, int(group_N.max()) + 1))[:, group_N]
     totals: dict[str, Array] = {}
     observed: dict[str, float] = {}
     places_N = np.arange(len(group_N))

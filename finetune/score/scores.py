@@ -27,7 +27,7 @@ from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc, read_json_lines
 from finetune.data.files import identify, read_text
 from finetune.data.split import draw_digest
-from finetune.examples import Example, Prediction, Row, Table
+from finetune.examples import Example, Prediction, Row, Table, to_rows
 from finetune.registry import find_task
 from finetune.score.baselines import baselines
 from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
@@ -165,12 +165,11 @@ def scores_record(
 ) -> dict[str, Any]:
     """The part of ``scores.json`` with scores, intervals, baselines and the paper's figures."""
     scores = task.score(rows)
-    intervals = bootstrap(task, rows, [task.group(example) for example in scored], samples, seed)
     return {
         "headline": next(iter(scores)),
         "bootstrap_samples": samples,
         "scores": defined(scores),
-        "intervals": {name: intervals.get(name) for name in scores},
+        "intervals": bootstrap(task, rows, [task.group(example) for example in scored], samples, seed),
         **baselines(task, training, scored),
         "paper_dev": {model: dict(figures) for model, figures in task.published.dev_scores.items()},
     }
@@ -196,10 +195,8 @@ def score_file(name: str, predictions: Path, gold: Path | None = None, samples: 
     else:
         examples = task.read(gold)
         rows = _pair(task, examples, predictions, gold)
-        groups, about = (
-            [task.group(example) for example in examples],
-            identify(gold, is_custom=task.custom is not None),
-        )
+        groups = [task.group(example) for example in examples]
+        about = identify(gold, is_custom=task.custom is not None)
     rows, notes = in_nfc(rows)
     try:
         intervals = bootstrap(task, rows, groups, samples, SEED)
@@ -248,7 +245,7 @@ def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path
     with_scores = sum(prediction.scores is not None for prediction in found)
     if 0 < with_scores < len(found):
         raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(found):,} lines; give all of them or none")
-    return [Row(e.guid, e.gold, *p) for e, p in zip(examples, found, strict=True)]
+    return to_rows(examples, found)
 
 
 def in_nfc(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -155,19 +155,17 @@ class Difference:
 
     def seeds_needed(self, alpha: float = ALPHA) -> int | None:
         """The number of seeds per model that detects this difference with power 0.8; None above 1,000."""
-        if self.seed_variance is None or not self.value:
-            return None
-        found = bisect_left(range(MAX_SEEDS + 1), POWER, lo=2, key=lambda seeds: self._power(seeds, alpha))
-        return found if found <= MAX_SEEDS else None
+        return self._fewest_seeds(lambda seeds: self._power(seeds, alpha) >= POWER)
 
     def seeds_to_show(self, alpha: float = ALPHA) -> int | None:
         """The number of seeds per model with which the same difference and variances are significant; None above
         1,000."""
+        return self._fewest_seeds(lambda seeds: reach(self._parts(seeds), alpha) <= abs(self.value))
+
+    def _fewest_seeds(self, is_enough: Callable[[int], bool]) -> int | None:
         if self.seed_variance is None or not self.value:
             return None
-        found = bisect_left(
-            range(MAX_SEEDS + 1), True, lo=2, key=lambda seeds: reach(self._parts(seeds), alpha) <= abs(self.value)
-        )
+        found = bisect_left(range(MAX_SEEDS + 1), True, lo=2, key=is_enough)
         return found if found <= MAX_SEEDS else None
 
     def examples_needed(self, alpha: float = ALPHA) -> float:

@@ -179,10 +179,7 @@ class _Trainer(Trainer):
         features: Any = self.train_dataset
         if self.as_published:
             return RandomSampler(features, generator=torch.Generator().manual_seed(self.args.seed))
-        return _SimilarLengths(features, self._step_size(), self.args.seed)
-
-    def _step_size(self) -> int:
-        return self.args.train_batch_size * self.args.gradient_accumulation_steps
+        return _SimilarLengths(features, self.settings.batch_size, self.args.seed)
 
     def create_optimizer(self, *arguments: Any) -> Any:
         optimizer: Any = super().create_optimizer(*arguments)
@@ -195,7 +192,7 @@ class _Trainer(Trainer):
         steps: Any = num_training_steps
         if self.as_published:
             features: Any = self.train_dataset
-            steps = len(features) / self._step_size() * self.args.num_train_epochs
+            steps = len(features) / self.settings.batch_size * self.args.num_train_epochs
         if self.settings.schedule == "linear" and self.settings.average != "swa":
             return super().create_scheduler(steps, optimizer)
         warmup = self.args.get_warmup_steps(steps)

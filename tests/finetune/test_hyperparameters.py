@@ -42,7 +42,7 @@ FIELDS = ("lr", "epochs", "batch_size", "warmup_share", "weight_decay", "max_tok
 
 @pytest.mark.parametrize(("hidden", "table"), [(312, BASE), (768, BASE), (1_024, LARGE), (1_536, LARGE)])
 def test_each_task_and_size_gets_its_published_values(hidden: int, table: dict[str, tuple[float, ...]]) -> None:
-    found = {name: task.hyperparameters_for(hidden).values() for name, task in TASKS.items()}
+    found = {name: dict(task.hyperparameters_for(hidden)) for name, task in TASKS.items()}
     assert {name: tuple(values[field] for field in FIELDS) for name, values in found.items()} == table
 
 

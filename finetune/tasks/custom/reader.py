@@ -14,9 +14,10 @@ from unicodedata import normalize
 
 from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
+from corpus.documents.section import warn_once
 from finetune.custom_config import CustomColumns
 from finetune.data.custom_files import Record, Words, holds_words, missing_columns, nfc, read_table, read_words
-from finetune.data.files import remark, remark_on_nfd
+from finetune.data.files import remark_on_nfd
 from finetune.examples import Example
 from finetune.tasks.labels import is_finite_number
 
@@ -231,7 +232,7 @@ def read_answers(columns: CustomColumns, path: Path) -> list[Example]:
         gold = {"answers": texts, "question_type": None} if labelled else None
         examples.append(Example(guid_of(columns, record, path), gold, inputs))
     if moved:
-        remark(
+        warn_once(
             f"{path}: {moved:,} of {len(records):,} answers are not at their start; moved to their place in the passage"
         )
     return examples

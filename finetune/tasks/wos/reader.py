@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import format_json, read_json, read_records, remark
+from corpus.documents.section import warn_once
+from finetune.data.files import format_json, read_json, read_records
 from finetune.examples import IGNORED, Example, Feature, pad_inputs, pad_rows
 from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
 
@@ -45,7 +46,7 @@ def read(path: Path) -> list[Example]:
     if not examples:
         raise BadInput(f"{path}: no user turn found; expected the WoS v1.1 format")
     if count := sum(entry.endswith("-none") for example in examples for entry in example.gold or ()):
-        remark(
+        warn_once(
             f"{path}: {count:,} state values are 'none', which is scored as a value; leave out slots without a value"
         )
     return examples

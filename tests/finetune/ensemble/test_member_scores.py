@@ -13,8 +13,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.config import ProtocolName
 from finetune.encoder.loading import load_tokenizer
-from finetune.ensemble.run import read_records, records_of_rows, write_records
-from finetune.job import to_rows
+from finetune.ensemble.run import read_records, write_records
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs
 from finetune.train.batched_prediction import predict
@@ -45,7 +44,7 @@ def test_one_member_and_copies_of_one_predict_what_it_predicted(
     expected = task.decode(examples, features, raws)
     assert task.ensembling is not None
     if task.ensembling.to_records is None:
-        records = records_of_rows([row._asdict() for row in to_rows(examples, expected)])
+        records = [{"prediction": one.value, "scores": one.scores} for one in expected]
     else:
         path = tmp_path / "kept_scores.parquet"
         write_records(path, examples, task.group, task.ensembling.to_records(examples, features, raws))

@@ -17,8 +17,8 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoMode
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, ProtocolName
 from finetune.data.split import load_data
+from finetune.examples import to_rows
 from finetune.inference.predict import predict_official
-from finetune.job import to_rows
 from finetune.registry import TASKS, task_of
 from finetune.run import FinetuneInputs, run
 from finetune.saved_models.load import SavedModel, load_model

@@ -16,8 +16,7 @@ import pytest
 from finetune.config import Hyperparameters
 from finetune.data.files import find_file
 from finetune.encoder.loading import load_tokenizer
-from finetune.examples import Example, Feature
-from finetune.job import to_rows
+from finetune.examples import Example, Feature, to_rows
 from finetune.registry import find_task
 from finetune.task import Task
 from finetune.train.batched_prediction import predict

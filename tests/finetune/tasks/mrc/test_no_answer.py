@@ -11,9 +11,8 @@ from transformers import AutoModel
 
 from finetune.config import FinetuneConfig
 from finetune.encoder.loading import load_tokenizer
-from finetune.examples import Example, Prediction
+from finetune.examples import Example, Prediction, to_rows
 from finetune.heads.pretrained import as_pretrained
-from finetune.job import to_rows
 from finetune.registry import task_of
 from finetune.tasks.mrc.metrics import score
 from finetune.tasks.mrc.task import KLUE_MRC, choose_threshold, tune
