@@ -36,6 +36,7 @@ Example:  malmoi run smoke        (embedded sample, a few minutes on two cores)
 """
 NEEDS = {"text": "text", "klue": "KLUE", "gpu": "GPUs"}
 STAGES, TOOLS, STATUS = "Pipeline stages", "Tools", "Status and planning"
+WITHOUT_LOG = ("pii", "score", "recipes", "tasks")  # verbs that print results and no log lines
 STAGE_VERBS = (  # in pipeline order: verb, purpose, example
     ("run", "Run all stages in order, from raw text to the report.", "malmoi run smoke"),
     ("sample", "Write the embedded sample: invented Korean documents and KLUE files.", "malmoi sample smoke"),
@@ -118,7 +119,6 @@ def _stage_command(verb: str) -> Callable[..., None]:
         runs: Runs = Path("runs"),
         dry_run: DryRun = False,
     ) -> None:
-        set_up_console()
         if recipe == "push":
             raise LaunchError(f"{verb} push: use `malmoi push FOLDER NAME/REPOSITORY`")
         from launch.conduct import conduct
@@ -231,7 +231,6 @@ def doctor(
 
     Example:  malmoi doctor
     """
-    set_up_console()
     if as_json and (cluster or runs):
         raise LaunchError("doctor --json: prints the checks of this machine; leave out --cluster and --runs")
     if cluster:
@@ -261,11 +260,14 @@ def _print_version(is_requested: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     show_version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options of the command itself."""
+    if context.invoked_subcommand not in WITHOUT_LOG:
+        set_up_console()
 
 
 def main() -> None:

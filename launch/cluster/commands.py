@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from launch.console import PlainConsole, print_json, print_table, set_up_console
+from launch.console import PlainConsole, print_json, print_table
 from launch.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def launch_on_cluster(
 
     Example:  malmoi launch slurm klue-roberta-base corpus.inputs=/data/text finetune.data=/data/KLUE --submit
     """
-    set_up_console()
     from launch.cluster import jobs
     from launch.cluster.site import load_site
 
@@ -84,7 +83,6 @@ def show_status(
 
     Example:  malmoi status smoke
     """
-    set_up_console()
     from launch.cluster.run_state import find_run, read_run, runs_in
     from launch.cluster.status import run_lines, runs_table
 
@@ -95,11 +93,10 @@ def show_status(
         if not folders:
             raise LaunchError(f"{runs}: no runs in this folder; name the folder of a run, or set --runs")
         state = {"runs": [read_run(folder) for folder in folders]}
-    console = PlainConsole()
     if as_json:
         print_json(state)
     elif run is None:
-        print_table(runs_table(state["runs"]), console)
+        print_table(runs_table(state["runs"]))
     else:
         for line in run_lines(state):
-            console.print(line, soft_wrap=True)
+            PlainConsole().print(line, soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from launch.console import PlainConsole, Table, number_table, print_json, print_table, set_up_console
+from launch.console import Table, number_table, print_json, print_table
 from launch.errors import require
 from launch.tools.check_benchmark import check_benchmark
 
@@ -39,7 +39,6 @@ def draw_items(folder: Folder, as_json: AsJson = False) -> None:
 
     Example:  malmoi benchmark draw my-benchmark
     """
-    set_up_console()
     from finetune.annotation.draw import Models, draw
     from finetune.annotation.folder import run_step
 
@@ -82,7 +81,6 @@ def hand_out_items(
 
     Example:  malmoi benchmark hand-out my-benchmark --to doccano
     """
-    set_up_console()
     from finetune.annotation.folder import run_step
     from finetune.annotation.tools import hand_out
 
@@ -100,7 +98,6 @@ def take_in_votes(
 
     Example:  malmoi benchmark take-in my-benchmark votes.csv
     """
-    set_up_console()
     from finetune.annotation.folder import run_step
     from finetune.annotation.take_in import READERS, take_in
     from finetune.annotation.tools import reader_of
@@ -115,7 +112,6 @@ def show_agreement(folder: Folder, as_json: AsJson = False) -> None:
 
     Example:  malmoi benchmark agree my-benchmark
     """
-    set_up_console()
     from finetune.annotation.agree import agree
     from finetune.annotation.folder import run_step
 
@@ -126,13 +122,13 @@ def show_agreement(folder: Folder, as_json: AsJson = False) -> None:
     parts |= result["by source"] if len(result["by source"]) > 1 else {}
     rows = [row for row, value in result.items() if not isinstance(value, dict | list)]
     cells = [[row, *(_cell(part.get(row)) for part in parts.values())] for row in rows]
-    _show(number_table("agreement", ["", *parts], [row for row in cells if {*row[1:]} != {"–"}]))
+    print_table(number_table("agreement", ["", *parts], [row for row in cells if {*row[1:]} != {"–"}]))
     if result["author"]:
         _show_counts("votes and authors (KLUE, Table 5), %", result["author"], as_json=False)
     heads = ["worker", "votes", "shared", "pearson", "alpha", "pilot"]
     workers = [[*map(_cell, w.values()), result["excluded"].get(w["worker"], "")] for w in result["workers"]]
     if workers:
-        _show(
+        print_table(
             Table([*heads, "excluded because"], workers, numbers=range(1, len(heads)), title="workers and the others")
         )
 
@@ -143,7 +139,6 @@ def settle_votes(folder: Folder, as_json: AsJson = False) -> None:
 
     Example:  malmoi benchmark settle my-benchmark
     """
-    set_up_console()
     from finetune.annotation.folder import run_step
     from finetune.annotation.settle import settle
 
@@ -156,7 +151,6 @@ def split_items(folder: Folder, as_json: AsJson = False) -> None:
 
     Example:  malmoi benchmark split my-benchmark
     """
-    set_up_console()
     from finetune.annotation.folder import run_step
     from finetune.annotation.split import split
 
@@ -169,7 +163,6 @@ def write_benchmark_card(folder: Folder, as_json: AsJson = False) -> None:
 
     Example:  malmoi benchmark card my-benchmark
     """
-    set_up_console()
     from finetune.annotation.card import write_card
     from finetune.annotation.folder import run_step
 
@@ -183,17 +176,13 @@ def _show_counts(title: str, counts: dict[str, Any], as_json: bool) -> None:
     rows = list[list[str]]()
     for name, value in counts.items():
         rows += [[key, _cell(part)] for key, part in _flatten(name, value)]
-    _show(number_table(title, ["", "value"], rows))
+    print_table(number_table(title, ["", "value"], rows))
 
 
 def _flatten(name: str, value: Any) -> list[tuple[str, Any]]:
     if not isinstance(value, dict):
         return [(name, value)]
     return [pair for key, part in value.items() for pair in _flatten(f"{name}: {key}", part)]
-
-
-def _show(table: Table) -> None:
-    print_table(table, PlainConsole())
 
 
 def _cell(value: Any) -> str:

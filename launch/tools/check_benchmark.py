@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from launch.console import PlainConsole, Table, number_table, print_json, print_table, set_up_console
+from launch.console import PlainConsole, Table, number_table, print_json, print_table
 
 SHOWN = 20  # examples of a check on the page
 EXAMPLE_CHARS = 90  # of the example on the terminal
@@ -34,7 +34,6 @@ def check_benchmark(
 
     Example:  malmoi benchmark check klue-nli-v1.1 --html check.html
     """
-    set_up_console()
     from corpus.documents.atomic_files import atomic_write
     from finetune.annotation.check.run import check
 
@@ -43,15 +42,14 @@ def check_benchmark(
         atomic_write(html, render_page(result))
     if as_json:
         return print_json(result)
-    console = PlainConsole()
     for path, reason in result["skipped"].items():
-        console.print(f"skipped {path}: {reason}", soft_wrap=True)
+        PlainConsole().print(f"skipped {path}: {reason}", soft_wrap=True)
     for benchmark in result["benchmarks"]:
-        print_table(_counts_table(benchmark), console)
+        print_table(_counts_table(benchmark))
         for line in _facts(benchmark):
-            console.print(f"  {line}", soft_wrap=True)
+            PlainConsole().print(f"  {line}", soft_wrap=True)
         for table in _baselines(benchmark):
-            print_table(table, console)
+            print_table(table)
 
 
 def _find_leaks(texts: Sequence[str], corpus: Path) -> Iterable[tuple[int, str, float]]:

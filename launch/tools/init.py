@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corpus.documents.errors import BadInput
-from launch.console import set_up_console
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ def init(
 
     Example:  malmoi init tickets.yaml --text data/text --task data/tickets.csv --model klue/roberta-base
     """
-    set_up_console()
     if recipe.suffix not in (".yaml", ".yml"):
         raise LaunchError(f"{recipe}: a recipe is a .yaml file; name it {recipe}.yaml")
     if recipe.exists():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from finetune.task_names import TASK_NAMES, full_name
-from launch.console import PlainConsole, Table, ToolsOrDefault, print_table, set_up_console
+from launch.console import PlainConsole, Table, ToolsOrDefault, print_table
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def ask_tasks(
     runs: Annotated[Path, typer.Option(help="Directory for run outputs, if a recipe is given.")] = Path("runs"),
 ) -> None:
     """Ask a generative model the KLUE tasks."""
-    set_up(model)
+    require_client(model)
     from finetune.generative.client.ask import Client
     from finetune.generative.klue.run import run
     from launch.report.scores import results_table
@@ -87,7 +87,7 @@ def ask_tasks(
     prompted_tasks, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
     client = Client(model, connections, attempts, method == "likelihood", thinking_tokens)
     results = run(prompted_tasks, client, folder, seed=seed, prices=prices, max_tokens=max_tokens)
-    print_table(results_table(results), PlainConsole())
+    print_table(results_table(results))
     PlainConsole().print(f"results: {folder / 'finetune'}", soft_wrap=True)
 
 
@@ -115,7 +115,7 @@ def run_kr_eval(
 
     Example:  malmoi llm run kornli.json korsts.json --model openai-api/local/my-model --out results
     """
-    set_up(model, *(judge or ()))
+    require_client(model, *(judge or ()))
     from finetune.generative.client.ask import Client
     from finetune.generative.kr_eval.run import run_files
     from finetune.generative.tables import kr_eval_table
@@ -157,7 +157,7 @@ def mt_bench(
 
     Example:  malmoi llm mt-bench --model openai-api/local/mine --judge openai-api/judge/large --out results/mt-bench
     """
-    set_up(model, *judge)
+    require_client(model, *judge)
     from finetune.generative.client.ask import Client
 
     bench = load_judged(questions, judge, connections, references, against)
@@ -203,7 +203,6 @@ def total(
 
     Example:  malmoi llm total results/kr-eval results/mt-bench
     """
-    set_up_console()
     from finetune.generative.horangi import total_of, total_table
 
     show(total_table(total_of(understanding, conversation)))
@@ -224,7 +223,6 @@ def export_lm_eval(
 
     Example:  malmoi llm export lm-eval klue-tasks ynat nli --data klue
     """
-    set_up_console()
     from finetune.generative.exports import export_lm_eval, lm_eval_command
 
     written = export_lm_eval(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
@@ -244,7 +242,6 @@ def export_kr_eval(
 
     Example:  malmoi llm export llm-kr-eval ner re --data klue_benchmark --out kr-eval
     """
-    set_up_console()
     from finetune.generative import exports
 
     names = TASK_NAMES if tasks == ["all"] else dict.fromkeys(full_name(task) for task in tasks)
@@ -269,15 +266,13 @@ def prepare(
 
     Example:  malmoi llm prepare kornli xnli.dev.ko.tsv --train multinli.train.ko.tsv --samples 100 --out kr-eval
     """
-    set_up_console()
     from finetune.generative.exports import kr_eval_export_table, prepare_kr_eval
 
     show(kr_eval_export_table({name: prepare_kr_eval(name, files, train or (), out, samples, seed)}, out))
 
 
-def set_up(*models: str) -> None:
-    """Configure the console, and check that Inspect AI is installed, and what ``hf/`` models need."""
-    set_up_console()
+def require_client(*models: str) -> None:
+    """Check that Inspect AI is installed, and what ``hf/`` models need."""
     needed = ["torch", "transformers", "accelerate"] if any(name.startswith("hf/") for name in models) else []
     require("malmoi llm", ["inspect_ai", *needed])
 
@@ -285,7 +280,7 @@ def set_up(*models: str) -> None:
 def show(table: ResultTable) -> None:
     """Print a table."""
     numbers = range(table.first_number, len(table.heads))
-    print_table(Table(table.heads, table.rows, numbers, title=table.title, note=table.note), PlainConsole())
+    print_table(Table(table.heads, table.rows, numbers, title=table.title, note=table.note))
 
 
 def load_tasks(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpus.documents.atomic_files import atomic_dir
-from launch.console import PlainConsole, Table, number_table, print_json, print_table, set_up_console
+from launch.console import PlainConsole, Table, number_table, print_json, print_table
 from launch.errors import LaunchError
 from launch.numbers import count, number, share
 
@@ -47,7 +47,6 @@ def measure_tokenizers(
 
     Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt
     """
-    set_up_console()
     from tokenizer.measuring.compare import compare, name_files
 
     named = {name: _read_texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
@@ -168,7 +167,6 @@ def extend_tokenizer(
 
     Example:  malmoi tokenizer extend klue/bert-base contracts/*.txt --pieces 768 --out contracts-tokenizer
     """
-    set_up_console()
     from corpus.documents.shards import Document, write_shard
     from launch.report.stages import extension_tables
     from tokenizer.extend import extend_vocabulary, read_base
@@ -191,7 +189,7 @@ def extend_tokenizer(
             write_shard(corpus / "documents" / "shard-00000.parquet", documents)
         record = extend_vocabulary(base, corpus, folder, pieces, workers=workers)
     for table in extension_tables(record):
-        print_table(table, PlainConsole())
+        print_table(table)
 
 
 def _read_texts(file: Path) -> Iterator[str]:
