@@ -1,8 +1,13 @@
-"""How numbers are written in tables, reports and log lines."""
+"""What tables, reports and log lines share: how numbers are written, and how items are grouped."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -28,3 +33,11 @@ def duration(seconds: float) -> str:
         if (value := seconds / size) < longest:
             return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
     return f"{seconds / 86_400 / 365:,.0f} years"
+
+
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items with equal keys together, in the order of the first of each."""
+    parts: dict[Key, list[Item]] = {}
+    for item in items:
+        parts.setdefault(key(item), []).append(item)
+    return parts

@@ -29,10 +29,9 @@ from finetune.queue.jobs import Job, plan, read_results
 from finetune.search.grid import trial_count
 from launch.console import PlainConsole, Table, print_table, world_size
 from launch.errors import USER_ERRORS
-from launch.numbers import duration
+from launch.numbers import duration, group_by
 from launch.pipeline import Stage, is_done, trains_tokenizer
 from launch.recipe import SAMPLE, Recipe
-from launch.report.results import group_by
 from launch.stage_inputs import finetune_models, raw_inputs
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from launch.console import PlainConsole, print_json, print_table
 from launch.errors import LaunchError
-
-if TYPE_CHECKING:
-    from launch.cluster.jobs import Launch
 
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
@@ -44,7 +41,10 @@ def launch_on_cluster(
     Example:  malmoi launch slurm klue-roberta-base corpus.inputs=/data/text finetune.data=/data/KLUE --submit
     """
     from launch.cluster import jobs
+    from launch.cluster.hosts import hosts_files
+    from launch.cluster.kubernetes import kubernetes_files
     from launch.cluster.site import load_site
+    from launch.cluster.slurm import slurm_files
 
     if where == "site":
         typer.echo(jobs.render("site.yaml.j2", shared=str(Path.cwd())), nl=False)
@@ -55,21 +55,13 @@ def launch_on_cluster(
     launch = jobs.plan_launch(recipe, overrides or [], load_site(site), runs, names)
     if where != "k8s":  # in Kubernetes the inputs may be visible to the pods only
         jobs.check_launch(launch)
-    files, start = _job_files(where, launch, one_job)
-    jobs.deliver(launch, files, start, dry_run=dry_run, submit=submit)
-
-
-def _job_files(where: str, launch: Launch, one_job: bool) -> tuple[dict[str, str], list[str]]:
-    """The files by name, and the command that starts them."""
-    from launch.cluster.hosts import hosts_files
-    from launch.cluster.kubernetes import kubernetes_files
-    from launch.cluster.slurm import slurm_files
-
     if where == "slurm":
-        return slurm_files(launch, one_job=one_job), ["bash", "submit.sh"]
-    if where == "hosts":
-        return hosts_files(launch), ["bash", "run.sh"]
-    return kubernetes_files(launch), ["kubectl", "apply", "-f", "jobset.yaml"]
+        files, start = slurm_files(launch, one_job=one_job), ["bash", "submit.sh"]
+    elif where == "hosts":
+        files, start = hosts_files(launch), ["bash", "run.sh"]
+    else:
+        files, start = kubernetes_files(launch), ["kubectl", "apply", "-f", "jobset.yaml"]
+    jobs.deliver(launch, files, start, dry_run=dry_run, submit=submit)
 
 
 def show_status(

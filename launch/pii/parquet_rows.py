@@ -32,7 +32,17 @@ def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, repo
         columns = _choose(schema, paths)
         with atomic_file(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             for first, rows in all_rows:
-                writer.write_batch(_hidden(rows, first, schema, columns, work, report))
+                table = rows.table
+                changed = {n: cells for n, cells, _ in _changed_rows(rows, first, columns, columns, work, report)}
+                if len(changed) < table.num_rows:
+                    table = table.filter(pa.array([place in changed for place in range(table.num_rows)]))
+                arrays = [
+                    pa.array([cells[field.name] for cells in changed.values()], field.type)
+                    if field.name in columns
+                    else decode_dictionary(table.column(field.name), field.type)
+                    for field in schema
+                ]
+                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
 def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, report: ReportProblem) -> Iterator[str]:
@@ -109,23 +119,6 @@ def _changed_rows(
         for name, paths in columns.items():
             cells[name] = map_strings(cells[name], paths, strings.change, name, f"/{escape_key(name)}")
         yield place, cells, strings
-
-
-def _hidden(
-    rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: Hiding, report: ReportProblem
-) -> pa.RecordBatch:
-    """The readable rows without personal data."""
-    table = rows.table
-    changed = {place: cells for place, cells, _ in _changed_rows(rows, first, columns, columns, work, report)}
-    if len(changed) < table.num_rows:
-        table = table.filter(pa.array([place in changed for place in range(table.num_rows)]))
-    arrays = [
-        pa.array([cells[field.name] for cells in changed.values()], field.type)
-        if field.name in columns
-        else decode_dictionary(table.column(field.name), field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _as_text(value: Any) -> str:

@@ -10,12 +10,12 @@ the variance that resampled examples cause in one seed, not only the part that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev, variance
-from typing import Any, TypeVar
+from typing import Any
 
 from corpus.documents.atomic_files import read_json_object
 from finetune.config import FRESH
@@ -24,11 +24,9 @@ from finetune.queue.fingerprint import digest
 from finetune.queue.jobs import RESULTS
 from finetune.score.significance import Part, interval_around, variance_of
 from finetune.task_names import sort_key
-from launch.numbers import number
+from launch.numbers import group_by, number
 from launch.recipe import OWN_MODEL
 
-Item = TypeVar("Item")
-Key = TypeVar("Key")
 Result = dict[str, Any]  # the content of a scores.json
 PAPER_MODEL = "klue/roberta-base"
 PAPER_HEAD = f"{PAPER_MODEL}, Table 36"
@@ -174,14 +172,6 @@ class Group:
     def selection(self) -> str:
         """What was selected by a score, over all seeds; a dash if nothing was."""
         return "; ".join(dict.fromkeys(map(selection_of, self.results)))
-
-
-def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """The items with equal keys together, in the order of the first of each."""
-    parts: dict[Key, list[Item]] = {}
-    for item in items:
-        parts.setdefault(key(item), []).append(item)
-    return parts
 
 
 def over_seeds(groups: Sequence[Group]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from launch.numbers import count, duration, number
+from launch.numbers import count, duration, group_by, number
 from launch.report.blocks import NOTES, Block, Section, Table, Text
 from launch.report.differences import differences
 from launch.report.results import (
@@ -23,7 +23,6 @@ from launch.report.results import (
     baselines_of,
     below,
     better_baseline,
-    group_by,
     name_of,
     over_seeds,
     paper_metrics,

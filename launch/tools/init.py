@@ -19,6 +19,7 @@ import typer
 
 from corpus.documents.errors import BadInput
 from launch.errors import LaunchError, require
+from launch.numbers import group_by
 
 if TYPE_CHECKING:
     from corpus.reading.inputs import Input
@@ -113,10 +114,8 @@ def find_texts_and_keys(text: str, folder: Path) -> tuple[dict[str, Any], int]:
     from corpus.reading.inputs import Input
     from launch.recipe import UNSAFE_IN_NAMES
 
-    by_key: dict[str, list[Path]] = {}
     paths = find_texts([text])
-    for path in paths:
-        by_key.setdefault(_text_key(Input(path, path.name, encoding="auto").inspected()), []).append(path)
+    by_key = group_by(paths, lambda path: _text_key(Input(path, path.name, encoding="auto").inspected()))
     size, plain = sum(path.stat().st_size for path in paths), by_key.pop("", [])
     if len(by_key) < 2:
         field = {"text_field": key} if (key := next(iter(by_key), "text")) != "text" else {}

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
 
 
-def _task_names() -> list[str]:
-    return list(TASK_NAMES)
-
-
 TaskName = Annotated[
-    str, typer.Argument(help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=_task_names)
+    str,
+    typer.Argument(
+        help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=lambda: list(TASK_NAMES)
+    ),
 ]
 
 
@@ -37,7 +36,7 @@ def score_predictions(
         typer.Argument(
             metavar="TASK|RUN",
             help="A name from `malmoi tasks`, or a run, whose results are all scored again.",
-            autocompletion=_task_names,
+            autocompletion=lambda: list(TASK_NAMES),
         ),
     ],
     gold: Annotated[
