@@ -158,10 +158,8 @@ for _verb, _purpose, _example in STAGE_VERBS:
         app.add_typer(_group, name=_verb, rich_help_panel=STAGES)
     else:
         app.command(_verb, rich_help_panel=STAGES, help=_help)(_command)
-app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
-app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
-app.add_typer(llm_app, name="llm", rich_help_panel=TOOLS)
-app.add_typer(benchmark_app, name="benchmark", rich_help_panel=TOOLS)
+for _name, _group in {"pii": pii_app, "model": model_app, "llm": llm_app, "benchmark": benchmark_app}.items():
+    app.add_typer(_group, name=_name, rich_help_panel=TOOLS)
 app.command("launch", rich_help_panel=STAGES)(launch_on_cluster)
 app.command("init", rich_help_panel=STATUS)(init)
 app.command("predict", rich_help_panel=TOOLS)(predict)

@@ -22,10 +22,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from corpus.documents.accelerator import choose_precision, matmul_flops_per_second
 from corpus.documents.model_files import check_sizes
 from finetune.config import FRESH
 from finetune.queue.fingerprint import deciding, digest
 from finetune.queue.jobs import Job, plan, read_results
+from finetune.registry import task_of
 from finetune.search.grid import trial_count
 from launch.console import PlainConsole, Table, print_table, world_size
 from launch.errors import USER_ERRORS
@@ -109,8 +111,6 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     if not trains or find_spec("torch") is None:
         return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
     import torch
-
-    from corpus.documents.accelerator import choose_precision, matmul_flops_per_second
 
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
     has_gpu = may_have_gpu and recipe.pretrain.engine.device == "auto" and torch.cuda.is_available()
@@ -297,8 +297,6 @@ def _seconds_by_size(job: Job, recipe: Recipe, rate: float) -> float:
 
     Encoders that are not local count as ``pretrain.model``, whose default is the base model.
     """
-    from finetune.registry import task_of
-
     net, config = recipe.pretrain.model, Path(job.encoder.removeprefix(FRESH)) / "config.json"
     sizes = json.loads(config.read_text("utf-8")) if config.is_file() else {}
     hidden, layers = sizes.get("hidden_size", net.hidden), sizes.get("num_hidden_layers", net.layers)

@@ -16,7 +16,10 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from corpus.documents.accelerator import find_device, has_nvidia_devices
+from corpus.reading.read import check_first_records
 from finetune.config import FRESH
+from finetune.data.hub import find_copy
+from finetune.registry import klue_tasks
 from launch import manifest
 from launch.checks.estimate import Machine, estimate, planned_tokens
 from launch.errors import LaunchError, error_message, is_user_error, missing_modules, require
@@ -54,8 +57,6 @@ def find_problems(
         checks.append(partial(check_engine, recipe.launch))
     checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe, processes)]
     if "corpus" in names:
-        from corpus.reading.read import check_first_records
-
         base = None if SAMPLE in recipe.corpus.inputs else run
         checks.append(lambda: check_first_records(raw_inputs(recipe, base)))
         if recipe.corpus.benchmarks is None:
@@ -139,8 +140,6 @@ def _check_folders(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
 
 def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:
     """The checks of the stage itself, as far as its files and encoders are here."""
-    from finetune.data.hub import find_copy
-    from finetune.registry import klue_tasks
     from finetune.run import checks
 
     config, data = recipe.finetune, recipe.finetune.data or ""

@@ -11,6 +11,7 @@ checkpoint in between does not change it. A checkpoint counts as complete if all
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from contextlib import suppress
@@ -27,17 +28,7 @@ from corpus.documents.units import COUNTS_NAME, PROGRESS_NAME
 from finetune.config import FinetuneConfig
 from finetune.queue.jobs import CLAIM_NAME, FAILED_NAME, SCORES_NAME, Job, folder_name, plan
 from launch.checks.estimate import has_settings_of
-from launch.cluster.events import (
-    BEGAN,
-    EVENTS_NAME,
-    FAILED,
-    INTERRUPTED,
-    age_of,
-    number_of,
-    read_events,
-    read_lines,
-    read_record,
-)
+from launch.cluster.events import BEGAN, EVENTS_NAME, FAILED, INTERRUPTED, read_events, read_lines
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME
 from launch.pipeline import STAGES
@@ -237,3 +228,25 @@ def _is_done(job: Job, results: dict[Path, dict[str, Any]], folder: Path) -> boo
     homes = folder / job.task / folder_name(job.model)
     same = [r for home, r in results.items() if homes in home.parents and home.name == f"seed-{job.seed}"]
     return any(isinstance(result.get("recipe"), dict) and has_settings_of(result, job) for result in same)
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """The JSON object of a file; None if the file is missing or unreadable."""
+    with suppress(OSError, ValueError, RecursionError):
+        value = json.loads(path.read_text("utf-8"))
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def age_of(path: Path) -> float | None:
+    """Seconds since a file or folder was written, 0 if its clock is ahead; None if it does not exist."""
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime)
+    except OSError:
+        return None
+
+
+def number_of(record: dict[str, Any], key: str) -> float | None:
+    """The number under a key; None for anything else."""
+    value = record.get(key)
+    return value if isinstance(value, float | int) and not isinstance(value, bool) else None

@@ -29,9 +29,7 @@ from launch.recipe import OWN_MODEL
 
 Result = dict[str, Any]  # the content of a scores.json
 PAPER_MODEL = "klue/roberta-base"
-PAPER_HEAD = f"{PAPER_MODEL}, Table 36"
 LAST_WEIGHTS = "last weights"
-RECIPE_SETTINGS = "recipe settings"  # the name of settings that have none
 MAX_NAMES = 8  # of stale results
 BELOW = "†"  # marks a score below the counting baseline
 TUNED_ON = {
@@ -174,15 +172,6 @@ class Group:
         return "; ".join(dict.fromkeys(map(selection_of, self.results)))
 
 
-def over_seeds(groups: Sequence[Group]) -> str:
-    """``, mean ± standard deviation over 1 or 3 seeds`` for a title; empty if every group has one seed."""
-    seeds = sorted({len(group.results) for group in groups})
-    if seeds in ([], [1]):
-        return ""
-    numbers = " or ".join(map(str, seeds)) if len(seeds) < 4 else f"{seeds[0]} to {seeds[-1]}"
-    return f", mean ± standard deviation over {numbers} seeds"
-
-
 def settings_of(result: Mapping[str, Any]) -> str:
     """The name of a result's settings; empty for the recipe's own."""
     return str(result.get("settings", ""))
@@ -218,11 +207,6 @@ def below(value: float | None, result: Mapping[str, Any], metric: str) -> str:
     """The mark of a score below the counting baseline."""
     counting = baselines_of(result, metric)[1]
     return f" {BELOW}" if value is not None and counting is not None and value < counting else ""
-
-
-def paper_score(result: Mapping[str, Any], metric: str) -> float | None:
-    """The paper's score (Table 36); None on other examples than the official dev set."""
-    return result["paper_dev"][PAPER_MODEL].get(metric) if result["is_official_dev"] else None
 
 
 def weights_of(result: Mapping[str, Any]) -> str:

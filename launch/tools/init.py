@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 
 from corpus.documents.errors import BadInput
 from launch.errors import LaunchError, require
@@ -55,8 +56,6 @@ def init(
         task = Path(_ask("Labelled file", "--task"))
         model = model or _ask("Encoder to start from, a folder or a name on the Hub", "--model", "klue/roberta-base")
     require("init", ("torch", "transformers"))
-    import yaml
-
     values = make_recipe(text, task, model or "klue/roberta-base", recipe.parent)
     shown = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, default_flow_style=None, width=110)
     recipe.write_text(f"# Written by `malmoi init`; the other settings have their defaults.\n{shown}", "utf-8")
