@@ -1,10 +1,10 @@
-"""What tables, reports and log lines share: how numbers are written, and how items are grouped."""
+"""What tables, reports and messages share: how numbers are written, how items are grouped and nested ones named."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -41,3 +41,15 @@ def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, lis
     for item in items:
         parts.setdefault(key(item), []).append(item)
     return parts
+
+
+def flatten(value: Any, separator: str, prefix: str = "") -> dict[str, Any]:
+    """The values in nested mappings by their joined keys.
+
+    >>> flatten({"a": {"b": 1, "c": {}}, "d": [2]}, ".")
+    {'a.b': 1, 'd': [2]}
+    """
+    if not isinstance(value, Mapping):
+        return {prefix: value}
+    inner = (flatten(v, separator, f"{prefix}{separator}{key}" if prefix else str(key)) for key, v in value.items())
+    return {key: leaf for flat in inner for key, leaf in flat.items()}

@@ -364,8 +364,7 @@ def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[st
         "pretrain": f"pretraining: {settings.steps:,} steps x {rows} = {planned_tokens(recipe):,} tokens",
         "finetune-search": f"search: {trial_count(recipe.finetune.search)} trials for each task and encoder",
     }
-    names = {stage.name for stage in stages}
     return [
-        *(line for stage, line in lines.items() if stage in names),
+        *(lines[stage.name] for stage in stages if stage.name in lines),
         f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
     ]

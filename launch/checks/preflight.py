@@ -62,10 +62,9 @@ def find_problems(
         if recipe.corpus.benchmarks is None:
             checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
     if machine is not None and has_nvidia_devices():
-        devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
-        devices["embed"] = recipe.embed.device
-        keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device", "embed": "embed.device"}
-        checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
+        devices = {"embed.device": recipe.embed.device, "finetune.device": recipe.finetune.device}
+        devices["pretrain.engine.device"] = recipe.pretrain.engine.device
+        checks += [partial(find_device, devices[key], key) for key in devices if key.partition(".")[0] in names]
     if names & {"finetune", SEARCH_FOLDER}:
         checks += _finetune_checks(recipe, run)
     if "embed" in names:

@@ -14,6 +14,7 @@ import typer
 from finetune.task_names import full_name
 from launch.console import PlainConsole, print_json, print_table
 from launch.errors import LaunchError
+from launch.numbers import group_by
 from launch.tools.score import find_run
 
 if TYPE_CHECKING:
@@ -115,9 +116,8 @@ def ensemble(
     outs = [find_run(run, runs) / "finetune" for run in names]
     custom_tasks = {folder.name for out in outs for folder in out.iterdir()}
     members = find_results(outs, full_name(task, custom_tasks), model or ())
-    by_settings = {settings: [m for m in members if m.result["settings"] == settings]
-                   for settings in sorted({m.result["settings"] for m in members})}  # fmt: skip
-    plans = [plan for settings, alike in by_settings.items() for plan in plan_ensembles(alike, name, settings)]
+    by_settings = sorted(group_by(members, lambda m: str(m.result["settings"])).items())
+    plans = [plan for settings, alike in by_settings for plan in plan_ensembles(alike, name, settings)]
     if not plans:
         results = "; ".join(f"{m.result['model']}, seed {m.seed}" for m in members[:8]) or "no results"
         raise LaunchError(
