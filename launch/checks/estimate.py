@@ -37,14 +37,7 @@ from launch.recipe import SAMPLE, Recipe
 from launch.stage_inputs import finetune_models, raw_inputs
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory
-from pretrain.metrics.device_speed import (
-    CPU_FLOPS,
-    CPU_SHARE,
-    UNKNOWN_GPU_FLOPS,
-    Speed,
-    cpu_speed,
-    gpu_speed,
-)
+from pretrain.metrics.device_speed import CPU_FLOPS, CPU_SHARE, UNKNOWN_GPU_FLOPS, Speed, cpu_speed, gpu_speed
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import phases
