@@ -22,6 +22,7 @@ from launch.errors import LaunchError
 from launch.manifest import fingerprint, write_json
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, piece_ids, read_pieces
+from tokenizer.extend import extend_as, extend_vocabulary, summarize
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -79,8 +80,6 @@ def extend_adopted(
         size: number of pieces, or a folder that was extended earlier.
         resources: ``workers`` and ``map_units``.
     """
-    from tokenizer.extend import extend_as, extend_vocabulary, summarize
-
     adopted = out / "adopted"
     counts = adopt_tokenizer(settings, adopted)
     if isinstance(size, str):

@@ -36,6 +36,7 @@ Example:  malmoi run smoke        (embedded sample, a few minutes on two cores)
 """
 NEEDS = {"text": "text", "klue": "KLUE", "gpu": "GPUs"}
 STAGES, TOOLS, STATUS = "Pipeline stages", "Tools", "Status and planning"
+WITHOUT_LOG = ("pii", "score", "recipes", "tasks")  # verbs that print results and no log lines
 STAGE_VERBS = (  # in pipeline order: verb, purpose, example
     ("run", "Run all stages in order, from raw text to the report.", "malmoi run smoke"),
     ("sample", "Write the embedded sample: invented Korean documents and KLUE files.", "malmoi sample smoke"),
@@ -118,7 +119,6 @@ def _stage_command(verb: str) -> Callable[..., None]:
         runs: Runs = Path("runs"),
         dry_run: DryRun = False,
     ) -> None:
-        set_up_console()
         if recipe == "push":
             raise LaunchError(f"{verb} push: use `malmoi push FOLDER NAME/REPOSITORY`")
         from launch.conduct import conduct
@@ -158,10 +158,8 @@ for _verb, _purpose, _example in STAGE_VERBS:
         app.add_typer(_group, name=_verb, rich_help_panel=STAGES)
     else:
         app.command(_verb, rich_help_panel=STAGES, help=_help)(_command)
-app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
-app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
-app.add_typer(llm_app, name="llm", rich_help_panel=TOOLS)
-app.add_typer(benchmark_app, name="benchmark", rich_help_panel=TOOLS)
+for _name, _group in {"pii": pii_app, "model": model_app, "llm": llm_app, "benchmark": benchmark_app}.items():
+    app.add_typer(_group, name=_name, rich_help_panel=TOOLS)
 app.command("launch", rich_help_panel=STAGES)(launch_on_cluster)
 app.command("init", rich_help_panel=STATUS)(init)
 app.command("predict", rich_help_panel=TOOLS)(predict)
@@ -231,7 +229,6 @@ def doctor(
 
     Example:  malmoi doctor
     """
-    set_up_console()
     if as_json and (cluster or runs):
         raise LaunchError("doctor --json: prints the checks of this machine; leave out --cluster and --runs")
     if cluster:
@@ -261,11 +258,14 @@ def _print_version(is_requested: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     show_version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options of the command itself."""
+    if context.invoked_subcommand not in WITHOUT_LOG:
+        set_up_console()
 
 
 def main() -> None:

@@ -68,15 +68,15 @@ def conduct(
 def show_results(verb: str, run: Path) -> None:
     """Print the tables of a verb, and where its report or model is."""
     if verb == "search":
-        print_table(search_table(read_studies(run), "Search"), PlainConsole())
+        print_table(search_table(read_studies(run), "Search"))
     if verb in ("run", "finetune", "search"):
         results = read_results(run)
-        print_table(printed_table(results.scores), PlainConsole())
+        print_table(printed_table(results.scores))
         if results.stale:
             PlainConsole().print(results.stale_note, soft_wrap=True)
     if verb == "embed":
         scores = [result for one in find_trained(run / "embed") for _, result in one.results]
-        print_table(systems_table(Results(scores)), PlainConsole())
+        print_table(systems_table(Results(scores)))
         PlainConsole().print(f"\nmodel: {run / 'embed' / 'model'}", soft_wrap=True)
     if verb in ("run", "report"):
         PlainConsole().print(f"\nreport: {run / 'report' / 'report.html'}", soft_wrap=True)

@@ -185,8 +185,9 @@ def number_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]
     return Table(heads, rows, numbers=range(1, len(heads)), title=title, note=note)
 
 
-def print_table(table: Table, console: Console) -> None:
+def print_table(table: Table, console: Console | None = None) -> None:
     """Print it; long cells are folded, and text such as "[UNK]" is not markup."""
+    console = console or PlainConsole()
     printed = RichTable(
         title=Text(escape_controls(table.title)), title_justify="left",
         caption=Text(escape_controls(table.note, keep="\n")) if table.note else None, caption_justify="left",

@@ -26,6 +26,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_json
 from corpus.documents.locks import hold_lock
 from launch.errors import LaunchError
+from launch.numbers import flatten
 
 MANIFEST_NAME = "manifest.json"
 STARTED_NAME = "started.json"
@@ -101,7 +102,8 @@ def has_no_result(folder: Path) -> bool:
 
 def explain_difference(folder: Path, found: Mapping[str, Any], head: Head) -> str:
     """The error message about a folder that was made with another head, with the differences."""
-    old, new = (_flatten({k: v[k] for k in ("settings", "inputs") if k in v}) for v in (found, head.as_json()))
+    parts = ({key: one[key] for key in ("settings", "inputs") if key in one} for one in (found, head.as_json()))
+    old, new = ({k: json.dumps(v, ensure_ascii=False) for k, v in flatten(part, ".").items()} for part in parts)
     pairs = {key: (old.get(key, "absent"), new.get(key, "absent")) for key in sorted(old.keys() | new.keys())}
     lines = [f"  {key}: was {was}, is now {now}" for key, (was, now) in pairs.items() if was != now]
     more = [f"  … and {len(lines) - MAX_DIFFERENCES} more"] if len(lines) > MAX_DIFFERENCES else []
@@ -109,13 +111,6 @@ def explain_difference(folder: Path, found: Mapping[str, Any], head: Head) -> st
         f"{folder}: made with another recipe or other inputs; delete this folder, or set another name with name=…",
         *lines[:MAX_DIFFERENCES], *more,
     ])  # fmt: skip
-
-
-def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        return {prefix: json.dumps(value, ensure_ascii=False)}
-    inner = (_flatten(item, f"{prefix}.{key}" if prefix else str(key)) for key, item in value.items())
-    return {key: text for flat in inner for key, text in flat.items()}
 
 
 def start(folder: Path, head: Head, *, again: bool = False) -> None:

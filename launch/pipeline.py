@@ -15,6 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from corpus.decontamination.index import build_index
+from corpus.sentences.folding import fold
+from corpus.sentences.split import split_sentences
 from finetune.config import FRESH
 from launch import manifest, stage_inputs
 from launch.adopt_tokenizer import adopt_tokenizer, checkpoint_files, extend_adopted
@@ -22,6 +25,10 @@ from launch.errors import LaunchError
 from launch.executors.mapper import engine_cluster, engine_mapper
 from launch.manifest import Head, fingerprints
 from launch.recipe import OWN_MODEL, SEARCH_FOLDER, Recipe
+from launch.report.run import run as write_report
+from launch.sample.unpack import unpack
+from pretrain.checkpoint.find_checkpoint import changed_settings, require_extendable
+from pretrain.config import SCHEDULE_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +53,6 @@ class Stage:
     can_extend: Callable[[Recipe, Path, Mapping[str, Any]], bool] = lambda recipe, out, settings: False
     is_additive: bool = False
     if_busy: Literal["refuse", "wait", "join"] = "refuse"
-
-
-def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from launch.sample.unpack import unpack
-
-    return unpack(out, recipe.sample.share)
 
 
 def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -95,9 +96,6 @@ def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 def can_extend_pretraining(recipe: Recipe, out: Path, settings: Mapping[str, Any]) -> bool:
     """Whether only the schedule changed; ``BadInput`` if the new schedule contradicts the completed steps."""
-    from pretrain.checkpoint.find_checkpoint import changed_settings, require_extendable
-    from pretrain.config import SCHEDULE_KEYS
-
     if not changed_settings(dict(settings), recipe.pretrain).keys() <= SCHEDULE_KEYS:
         return False
     require_extendable(out / "checkpoints", recipe.pretrain)
@@ -169,20 +167,10 @@ def run_embed(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 def find_contaminated(evaluation: Sequence[str], texts: Sequence[str]) -> set[int]:
     """The numbers of the texts that contain a sentence of the evaluation texts, or are equal to a text or sentence."""
-    from corpus.decontamination.index import build_index
-    from corpus.sentences.folding import fold
-    from corpus.sentences.split import split_sentences
-
     sentences = [sentence for text in evaluation for sentence in split_sentences(text)]
     index, _ = build_index(sentences)
     equal = {fold(text) for text in (*evaluation, *sentences)} - {""}
     return {hit.sentence for hit in index.find(texts)} | {i for i, text in enumerate(texts) if fold(text) in equal}
-
-
-def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from launch.report import run as stage
-
-    return stage.run(recipe, run, out)
 
 
 def section(name: str) -> Callable[[Recipe], dict[str, Any]]:
@@ -233,7 +221,7 @@ def _before_finetune(recipe: Recipe) -> tuple[str, ...]:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("sample", section("sample"), lambda r: (), run_sample, if_busy="wait"),
+    Stage("sample", section("sample"), lambda r: (), lambda r, run, out: unpack(out, r.sample.share), if_busy="wait"),
     Stage("corpus", section("corpus"), _sample, run_corpus, stage_inputs.corpus_inputs),
     Stage(
         "tokenizer",
@@ -266,7 +254,7 @@ STAGES: tuple[Stage, ...] = (
         "report",
         lambda r: {"name": r.name, "about": r.about},
         lambda r: ("finetune",),
-        run_report,
+        write_report,
         lambda r: fingerprints(stage_inputs.encoder_folders(r)),  # results of a changed encoder are not shown
         is_additive=True,
         if_busy="wait",

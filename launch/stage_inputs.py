@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from corpus.pii.key import key_fingerprint, read_key
+from corpus.reading.hub import HubSet, dataset_state
+from corpus.reading.inputs import Input, find_inputs, input_state
 from finetune.config import FRESH
+from finetune.data.hub import find_copy, materialize
+from finetune.registry import klue_tasks, task_of
 from launch.errors import LaunchError
 from launch.manifest import fingerprints
 from launch.recipe import OWN_MODEL, SAMPLE, Recipe
-
-if TYPE_CHECKING:
-    from corpus.reading.inputs import Input
 
 Fingerprints = dict[str, Callable[[], str]]  # by name of the input: the function that computes its fingerprint
 NO_TEXT = "corpus.inputs: set files, folders or globs, for example corpus.inputs=/data/text"
@@ -22,8 +23,6 @@ NO_KLUE_FILES = "finetune.data: set the folder of the KLUE files, or finetune.da
 
 def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
     """The raw text of the recipe in a fixed order, including the embedded sample if ``run`` is given."""
-    from corpus.reading.inputs import find_inputs
-
     settings = recipe.corpus
     if run is not None and not settings.inputs and not settings.sources:
         raise LaunchError(NO_TEXT)
@@ -34,9 +33,6 @@ def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
 
 def corpus_inputs(recipe: Recipe) -> Fingerprints:
     """Raw text, benchmark files, the model for names, and the key of keyed replacements (never written down)."""
-    from corpus.pii.key import key_fingerprint, read_key
-    from corpus.reading.inputs import input_state
-
     found: Fingerprints = {}
     for item in raw_inputs(recipe):
         path = item.path
@@ -90,8 +86,6 @@ def custom_texts(recipe: Recipe) -> dict[str, list[tuple[str, str]]]:
 
     None if the recipe names its benchmarks.
     """
-    from finetune.registry import task_of
-
     if recipe.corpus.benchmarks is not None:
         return {}
     found = {}
@@ -112,17 +106,11 @@ def benchmark_names(recipe: Recipe) -> list[str]:
 
 def klue_folder(name: str, recipe: Recipe, run: Path) -> Path:
     """The folder of official files for a name; a Hub data set is downloaded to ``klue/`` of the run."""
-    from finetune.data.hub import materialize
-    from finetune.registry import klue_tasks
-
     return run / "sample" / "klue" if name == SAMPLE else materialize(name, run / "klue", klue_tasks(recipe.finetune))
 
 
 def klue_fingerprints(names: Sequence[str | None]) -> Fingerprints:
     """Digests of KLUE files, or the commit of a Hub data set."""
-    from corpus.reading.hub import HubSet, dataset_state
-    from finetune.data.hub import find_copy
-
     found: Fingerprints = {}
     for name in names:
         if name is None or name == SAMPLE:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
+from corpus.documents.accelerator import choose_precision, device_name, find_device
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import DICTIONARY_CONFLICT, split_morphemes
 from launch.checks.estimate import host_memory
@@ -136,8 +137,6 @@ def check_machine() -> Check:
 def check_gpu() -> Check:
     import torch
 
-    from corpus.documents.accelerator import device_name, find_device
-
     try:
         kind = find_device("auto", "pretrain.engine.device").type
     except BadInput as error:
@@ -151,8 +150,6 @@ def check_gpu() -> Check:
 def check_precision() -> Check:
     """The precision that recipes with precision "auto" train in, and why."""
     import torch
-
-    from corpus.documents.accelerator import choose_precision
 
     device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     choice = choose_precision("auto", "pretrain.engine.precision", device)

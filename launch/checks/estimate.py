@@ -22,28 +22,22 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from corpus.documents.accelerator import choose_precision, matmul_flops_per_second
 from corpus.documents.model_files import check_sizes
 from finetune.config import FRESH
 from finetune.queue.fingerprint import deciding, digest
 from finetune.queue.jobs import Job, plan, read_results
+from finetune.registry import task_of
 from finetune.search.grid import trial_count
 from launch.console import PlainConsole, Table, print_table, world_size
 from launch.errors import USER_ERRORS
-from launch.numbers import duration
+from launch.numbers import duration, group_by
 from launch.pipeline import Stage, is_done, trains_tokenizer
 from launch.recipe import SAMPLE, Recipe
-from launch.report.results import group_by
 from launch.stage_inputs import finetune_models, raw_inputs
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory
-from pretrain.metrics.device_speed import (
-    CPU_FLOPS,
-    CPU_SHARE,
-    UNKNOWN_GPU_FLOPS,
-    Speed,
-    cpu_speed,
-    gpu_speed,
-)
+from pretrain.metrics.device_speed import CPU_FLOPS, CPU_SHARE, UNKNOWN_GPU_FLOPS, Speed, cpu_speed, gpu_speed
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import phases
@@ -110,8 +104,6 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     if not trains or find_spec("torch") is None:
         return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
     import torch
-
-    from corpus.documents.accelerator import choose_precision, matmul_flops_per_second
 
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
     has_gpu = may_have_gpu and recipe.pretrain.engine.device == "auto" and torch.cuda.is_available()
@@ -298,8 +290,6 @@ def _seconds_by_size(job: Job, recipe: Recipe, rate: float) -> float:
 
     Encoders that are not local count as ``pretrain.model``, whose default is the base model.
     """
-    from finetune.registry import task_of
-
     net, config = recipe.pretrain.model, Path(job.encoder.removeprefix(FRESH)) / "config.json"
     sizes = json.loads(config.read_text("utf-8")) if config.is_file() else {}
     hidden, layers = sizes.get("hidden_size", net.hidden), sizes.get("num_hidden_layers", net.layers)
@@ -367,8 +357,7 @@ def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[st
         "pretrain": f"pretraining: {settings.steps:,} steps x {rows} = {planned_tokens(recipe):,} tokens",
         "finetune-search": f"search: {trial_count(recipe.finetune.search)} trials for each task and encoder",
     }
-    names = {stage.name for stage in stages}
     return [
-        *(line for stage, line in lines.items() if stage in names),
+        *(lines[stage.name] for stage in stages if stage.name in lines),
         f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
     ]

@@ -16,7 +16,10 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from corpus.documents.accelerator import find_device, has_nvidia_devices
+from corpus.reading.read import check_first_records
 from finetune.config import FRESH
+from finetune.data.hub import find_copy
+from finetune.registry import klue_tasks
 from launch import manifest
 from launch.checks.estimate import Machine, estimate, planned_tokens
 from launch.errors import LaunchError, error_message, is_user_error, missing_modules, require
@@ -54,17 +57,14 @@ def find_problems(
         checks.append(partial(check_engine, recipe.launch))
     checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe, processes)]
     if "corpus" in names:
-        from corpus.reading.read import check_first_records
-
         base = None if SAMPLE in recipe.corpus.inputs else run
         checks.append(lambda: check_first_records(raw_inputs(recipe, base)))
         if recipe.corpus.benchmarks is None:
             checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
     if machine is not None and has_nvidia_devices():
-        devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
-        devices["embed"] = recipe.embed.device
-        keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device", "embed": "embed.device"}
-        checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
+        devices = {"embed.device": recipe.embed.device, "finetune.device": recipe.finetune.device}
+        devices["pretrain.engine.device"] = recipe.pretrain.engine.device
+        checks += [partial(find_device, devices[key], key) for key in devices if key.partition(".")[0] in names]
     if names & {"finetune", SEARCH_FOLDER}:
         checks += _finetune_checks(recipe, run)
     if "embed" in names:
@@ -139,8 +139,6 @@ def _check_folders(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
 
 def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:
     """The checks of the stage itself, as far as its files and encoders are here."""
-    from finetune.data.hub import find_copy
-    from finetune.registry import klue_tasks
     from finetune.run import checks
 
     config, data = recipe.finetune, recipe.finetune.data or ""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from launch.console import PlainConsole, print_json, print_table, set_up_console
+from launch.console import PlainConsole, print_json, print_table
 from launch.errors import LaunchError
-
-if TYPE_CHECKING:
-    from launch.cluster.jobs import Launch
 
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
@@ -43,9 +40,11 @@ def launch_on_cluster(
 
     Example:  malmoi launch slurm klue-roberta-base corpus.inputs=/data/text finetune.data=/data/KLUE --submit
     """
-    set_up_console()
     from launch.cluster import jobs
+    from launch.cluster.hosts import hosts_files
+    from launch.cluster.kubernetes import kubernetes_files
     from launch.cluster.site import load_site
+    from launch.cluster.slurm import slurm_files
 
     if where == "site":
         typer.echo(jobs.render("site.yaml.j2", shared=str(Path.cwd())), nl=False)
@@ -56,21 +55,13 @@ def launch_on_cluster(
     launch = jobs.plan_launch(recipe, overrides or [], load_site(site), runs, names)
     if where != "k8s":  # in Kubernetes the inputs may be visible to the pods only
         jobs.check_launch(launch)
-    files, start = _job_files(where, launch, one_job)
-    jobs.deliver(launch, files, start, dry_run=dry_run, submit=submit)
-
-
-def _job_files(where: str, launch: Launch, one_job: bool) -> tuple[dict[str, str], list[str]]:
-    """The files by name, and the command that starts them."""
-    from launch.cluster.hosts import hosts_files
-    from launch.cluster.kubernetes import kubernetes_files
-    from launch.cluster.slurm import slurm_files
-
     if where == "slurm":
-        return slurm_files(launch, one_job=one_job), ["bash", "submit.sh"]
-    if where == "hosts":
-        return hosts_files(launch), ["bash", "run.sh"]
-    return kubernetes_files(launch), ["kubectl", "apply", "-f", "jobset.yaml"]
+        files, start = slurm_files(launch, one_job=one_job), ["bash", "submit.sh"]
+    elif where == "hosts":
+        files, start = hosts_files(launch), ["bash", "run.sh"]
+    else:
+        files, start = kubernetes_files(launch), ["kubectl", "apply", "-f", "jobset.yaml"]
+    jobs.deliver(launch, files, start, dry_run=dry_run, submit=submit)
 
 
 def show_status(
@@ -84,9 +75,7 @@ def show_status(
 
     Example:  malmoi status smoke
     """
-    set_up_console()
-    from launch.cluster.run_state import find_run, read_run, runs_in
-    from launch.cluster.status import run_lines, runs_table
+    from launch.cluster.run_state import find_run, read_run, run_lines, runs_in, runs_table
 
     if run is not None:
         state = read_run(find_run(run, runs))
@@ -95,11 +84,10 @@ def show_status(
         if not folders:
             raise LaunchError(f"{runs}: no runs in this folder; name the folder of a run, or set --runs")
         state = {"runs": [read_run(folder) for folder in folders]}
-    console = PlainConsole()
     if as_json:
         print_json(state)
     elif run is None:
-        print_table(runs_table(state["runs"]), console)
+        print_table(runs_table(state["runs"]))
     else:
         for line in run_lines(state):
-            console.print(line, soft_wrap=True)
+            PlainConsole().print(line, soft_wrap=True)

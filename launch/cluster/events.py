@@ -1,4 +1,4 @@
-"""``events.jsonl`` of a run: starts and ends of stages; and readers for files that are still being written.
+"""``events.jsonl`` of a run: starts and ends of stages; and a reader for lines that are still being written.
 
 One process per command appends lines; several commands may write at once. Readers skip incomplete lines. Nothing
 depends on this file, so a failure to write it is ignored.
@@ -71,25 +71,3 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
             value = json.loads(line)
             records += [value] if isinstance(value, dict) else []
     return records
-
-
-def read_record(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file; None if the file is missing or unreadable."""
-    with suppress(OSError, ValueError, RecursionError):
-        value = json.loads(path.read_text("utf-8"))
-        return value if isinstance(value, dict) else None
-    return None
-
-
-def age_of(path: Path) -> float | None:
-    """Seconds since a file or folder was written, 0 if its clock is ahead; None if it does not exist."""
-    try:
-        return max(0.0, time.time() - path.stat().st_mtime)
-    except OSError:
-        return None
-
-
-def number_of(record: dict[str, Any], key: str) -> float | None:
-    """The number under a key; None for anything else."""
-    value = record.get(key)
-    return value if isinstance(value, float | int) and not isinstance(value, bool) else None

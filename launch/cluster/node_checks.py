@@ -25,6 +25,7 @@ from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, Table, print_table
 from launch.errors import LaunchError
 from launch.manifest import installed_version
+from launch.numbers import group_by
 from pretrain.engine.world import LAUNCHER_VARIABLES, name_interface, own_device, wait_for_device
 
 STORE_SECONDS = 60.0
@@ -205,12 +206,10 @@ def print_report(records: Sequence[Record | None], reduce: Record, problems: Seq
     """Print a row per node, the rate of all-reduce, the problems and the verdict."""
     console = PlainConsole()
     present = [record for record in records if record is not None]
-    ranks = Counter(record["host"] for record in present)
     rows = []
-    for host, count in ranks.items():
-        record = next(record for record in present if record["host"] == host)
-        versions, sees = record["versions"], "no" if record["folder_error"] else "yes"
-        rows.append([host, str(count), versions["device"], versions["torch"], sees])
+    for host, alike in group_by(present, lambda record: record["host"]).items():
+        versions, sees = alike[0]["versions"], "no" if alike[0]["folder_error"] else "yes"
+        rows.append([host, str(len(alike)), versions["device"], versions["torch"], sees])
     heads = ("node", "ranks", "device", "torch", "sees runs")
     print_table(Table(heads, rows, numbers=(1,), title="Cluster"), console)
     if seconds := reduce.get("seconds"):

@@ -7,13 +7,17 @@ started.json, process gone       interrupted, failed (both from events.jsonl), o
 ```
 The time left of a pretraining uses the median speed of the last lines of metrics.jsonl, so one measurement or
 checkpoint in between does not change it. A checkpoint counts as complete if all its files have the recorded sizes.
+The state is JSON; ``run_lines`` and ``runs_table`` write it as text.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -23,23 +27,15 @@ from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from corpus.documents.locks import parse_process, read_lock_holder
-from corpus.documents.units import COUNTS_NAME, PROGRESS_NAME
+from corpus.documents.units import COUNTS_NAME, PROGRESS_NAME, describe_progress
 from finetune.config import FinetuneConfig
 from finetune.queue.jobs import CLAIM_NAME, FAILED_NAME, SCORES_NAME, Job, folder_name, plan
 from launch.checks.estimate import has_settings_of
-from launch.cluster.events import (
-    BEGAN,
-    EVENTS_NAME,
-    FAILED,
-    INTERRUPTED,
-    age_of,
-    number_of,
-    read_events,
-    read_lines,
-    read_record,
-)
+from launch.cluster.events import BEGAN, EVENTS_NAME, FAILED, INTERRUPTED, read_events, read_lines
+from launch.console import Table
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME
+from launch.numbers import duration
 from launch.pipeline import STAGES
 from pretrain.checkpoint.find_checkpoint import LOOP_NAME, checkpoint_folders, read_loop
 
@@ -50,6 +46,10 @@ ACTIVITY_FILES = ("metrics.jsonl", "ranks/*", "jobs.log", "checkpoints")
 METRICS_NAME = "metrics.jsonl"
 RECENT = 5  # lines used for the speed
 JOB_FOLDERS = ("*/*/seed-*", "*/*/*/seed-*")  # the second with settings
+ADVICE = {
+    KILLED: "the process has ended without recording a reason; the same command resumes the run",
+    SILENT: "the process is on a host that cannot be asked from here, and has written nothing for a while; check there",
+}
 
 
 def find_run(name: str, runs: Path) -> Path:
@@ -237,3 +237,137 @@ def _is_done(job: Job, results: dict[Path, dict[str, Any]], folder: Path) -> boo
     homes = folder / job.task / folder_name(job.model)
     same = [r for home, r in results.items() if homes in home.parents and home.name == f"seed-{job.seed}"]
     return any(isinstance(result.get("recipe"), dict) and has_settings_of(result, job) for result in same)
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """The JSON object of a file; None if the file is missing or unreadable."""
+    with suppress(OSError, ValueError, RecursionError):
+        value = json.loads(path.read_text("utf-8"))
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def age_of(path: Path) -> float | None:
+    """Seconds since a file or folder was written, 0 if its clock is ahead; None if it does not exist."""
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime)
+    except OSError:
+        return None
+
+
+def number_of(record: dict[str, Any], key: str) -> float | None:
+    """The number under a key; None for anything else."""
+    value = record.get(key)
+    return value if isinstance(value, float | int) and not isinstance(value, bool) else None
+
+
+def run_lines(state: Mapping[str, Any]) -> Iterator[str]:
+    """The state of one run, one fact per line."""
+    progress, left = _progress(state), _time_left(state)
+    headline = ", ".join(filter(None, (f"{state['stage']} {state['state']}", progress, left and f"{left} left")))
+    if state["state"] == EMPTY:
+        headline = "nothing started yet"
+    elif state["state"] == COMPLETE:
+        headline = f"complete up to {state['stage']}, {_ago(state['stages'][state['stage']])}"
+    yield f"{state['run']}: {headline}"
+    if complete := [name for name, stage in state["stages"].items() if stage["state"] == COMPLETE]:
+        yield f"complete    {', '.join(complete)}"
+    stage = state["stages"].get(state["stage"], {})
+    yield from _process_lines(stage)
+    if units := stage.get("units_done"):
+        yield f"units       {units:,} finished"
+    if state["stage"] == "pretrain" or stage.get("state") == COMPLETE:
+        yield from _training_lines(state.get("training", {}))
+    yield from _job_lines(state["jobs"]) if "jobs" in state else ()
+
+
+def runs_table(states: Sequence[Mapping[str, Any]]) -> Table:
+    """A row per run."""
+    rows = []
+    for state in states:
+        training = state.get("training", {})
+        last, checkpoint = training.get("last_line", {}), training.get("checkpoint")
+        stage = state["stages"].get(state["stage"], {})
+        host = stage["process"]["host"] if stage.get("process") and stage["state"] in (RUNNING, SILENT) else None
+        rows.append([
+            Path(state["run"]).name,
+            state["state"],
+            state["stage"] or "–",
+            _progress(state) or "–",
+            _time_left(state) or "–",
+            f"{last['loss']:.3f}" if "loss" in last else "–",
+            f"{_ago(checkpoint)}{'' if checkpoint['is_complete'] else ', damaged'}" if checkpoint else "–",
+            host or "–",
+        ])  # fmt: skip
+    heads = ("run", "state", "stage", "progress", "left", "loss", "checkpoint", "host")
+    return Table(heads, rows, numbers=(3, 4, 5), title="Runs")
+
+
+def _process_lines(stage: Mapping[str, Any]) -> Iterator[str]:
+    state = stage.get("state")
+    if state in (RUNNING, SILENT) and stage.get("process"):
+        count = stage.get("processes", 1)
+        total = f", {count} processes" if count > 1 else ""
+        process, since = stage["process"], _duration(stage.get("since_seconds"))
+        yield f"process     {process['pid']} on {process['host']}{total}, for {since}"
+    if stage.get("reason"):
+        yield f"{state:<12}{_ago(stage)}: {stage['reason']}"
+    if state in ADVICE:
+        yield f"{state:<12}{ADVICE[state]}"
+
+
+def _training_lines(training: Mapping[str, Any]) -> Iterator[str]:
+    if last := training.get("last_line"):
+        parts = [f"step {last['step']}/{training['steps']}", f"loss {last['loss']:.3f}"]
+        parts += [f"accuracy {last[key]:.3f}" for key in ("masked_accuracy", "causal_accuracy") if key in last][:1]
+        parts += [f"norm {last['grad_norm']:.2f}" if "grad_norm" in last else "norm not finite"]
+        parts += [f"{last['tokens_per_second'] / 1000:.1f}k tok/s"] if "tokens_per_second" in last else []
+        parts += [f"mfu {100 * last['mfu']:.1f} %"] if "mfu" in last else []
+        parts += ["eager and slower: torch stopped compiling"] if "eager" in last else []
+        if "slowest_rank" in last:
+            parts += [f"slowest rank {last['slowest_rank']} ({last['slowest_factor']:.2f} times the others)"]
+        yield f"last line   {', '.join(parts)}; {_ago(last)}"
+    if held_out := training.get("held_out"):
+        loss = next((held_out[key] for key in ("mlm_loss", "causal_loss") if key in held_out), None)
+        if loss is not None:
+            yield f"held out    loss {loss:.3f} after step {held_out['step']}"
+    if checkpoint := training.get("checkpoint"):
+        health = "complete (file sizes checked)"
+        if checkpoint["error"]:
+            health = f"damaged: {checkpoint['error']}; a resume uses the previous one"
+        yield f"checkpoint  step {checkpoint['step']}, {_ago(checkpoint)}, {health}"
+    elif training:
+        yield "checkpoint  none yet"
+
+
+def _job_lines(jobs: Mapping[str, Any]) -> Iterator[str]:
+    planned = "" if jobs["planned"] is None else f" of {jobs['planned']}"
+    left = "" if jobs["left"] is None else f", {jobs['left']} left"
+    running = ", ".join(f"{count} on {host}" for host, count in jobs["running"].items()) or "none"
+    abandoned = f", {jobs['abandoned']} abandoned by processes that have ended" if jobs["abandoned"] else ""
+    yield f"jobs        {jobs['done']}{planned} done{left}, {jobs['failed']} failed; running: {running}{abandoned}"
+    yield from (f"  {name}: {reason}" for name, reason in jobs["failures"].items())
+
+
+def _progress(state: Mapping[str, Any]) -> str | None:
+    stage, training, jobs = state["stage"], state.get("training", {}), state.get("jobs", {})
+    if stage == "pretrain" and training.get("steps"):
+        return f"{training['step']}/{training['steps']} ({training['step'] / training['steps']:.0%})"
+    if stage == "finetune" and jobs.get("planned"):
+        return f"{jobs['done']}/{jobs['planned']} jobs"
+    progress = state["stages"].get(stage, {}).get("progress")
+    return f"{progress['title']} {describe_progress(progress)}" if progress else None
+
+
+def _time_left(state: Mapping[str, Any]) -> str | None:
+    seconds = state.get("training", {}).get("seconds_left")
+    is_training = state["stage"] == "pretrain" and state["state"] in (RUNNING, SILENT)
+    return str(timedelta(seconds=round(seconds))) if is_training and seconds is not None else None
+
+
+def _ago(record: Mapping[str, Any]) -> str:
+    return f"{_duration(record.get('seconds_ago'))} ago"
+
+
+def _duration(seconds: float | None) -> str:
+    return "an unknown time" if seconds is None else duration(seconds)

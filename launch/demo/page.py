@@ -33,7 +33,6 @@ import typer
 from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from launch.config import LaunchConfig
-from launch.console import set_up_console
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
@@ -96,7 +95,6 @@ def show_page(
 
     Example:  malmoi demo runs/smoke
     """
-    set_up_console()
     found = find_models(models)
     require("demo", ("gradio", "torch", "transformers"))
     views = load_views(found, LaunchConfig(language=language).resolve_language())

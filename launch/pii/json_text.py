@@ -48,7 +48,7 @@ class Walker:
     seen: bool = False
     keys: dict[str, None] = field(default_factory=dict)  # the first keys, for messages
 
-    def change(self, raw: str, change: Callable[[str, str], str]) -> str:
+    def change(self, raw: str, change: Callable[[str, str], str] = lambda text, label: text) -> str:
         """The next piece with ``change(text, label)`` applied to its selected strings.
 
         Raises:
@@ -61,11 +61,6 @@ class Walker:
                 pieces += [raw[position:start], literal(new)]
                 position = end
         return "".join([*pieces, raw[position:]])
-
-    def pass_over(self, raw: str) -> None:
-        """Read the next piece without a change."""
-        for _ in self._places(raw):
-            pass
 
     def _places(self, raw: str) -> Iterator[tuple[int, int, str]]:
         for token in TOKEN.finditer(raw):
@@ -240,7 +235,7 @@ def change_document(
 
 def _change_around(raw: str, around: Walker, work: Work) -> str:
     if isinstance(work, Finding):
-        around.pass_over(raw)
+        around.change(raw)
         return ""
     if UNDECODED.search(raw):
         raise UnreadableRecord(UNDECODABLE)
@@ -252,6 +247,6 @@ def _whole_or_pieces(text: str, paths: Paths) -> list[tuple[bool, str]]:
     pieces, around = list(pieces_of(text)), Walker(paths)
     for is_record, raw in pieces:
         if not is_record:
-            around.pass_over(raw)
+            around.change(raw)
     is_record = text.lstrip().startswith("{") and (around.seen or paths == EVERYTHING)
     return [(True, text)] if is_record else pieces

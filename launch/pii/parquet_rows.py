@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import date, time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,33 +30,36 @@ def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, repo
         UnreadableRecord: no selected column exists, or one has no text.
     """
     with _opened(source) as (schema, all_rows):
-        columns = _choose(schema, paths)
+        columns, numbers = _choose(schema, paths), count()
         with atomic_file(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-            for first, rows in all_rows:
-                writer.write_batch(_hidden(rows, first, schema, columns, work, report))
+            for rows in all_rows:
+                table = rows.table
+                changed = {n: cells for n, cells, _ in _changed_rows(rows, numbers, columns, columns, work, report)}
+                if len(changed) < table.num_rows:
+                    table = table.filter(pa.array([place in changed for place in range(table.num_rows)]))
+                arrays = [
+                    pa.array([cells[field.name] for cells in changed.values()], field.type)
+                    if field.name in columns
+                    else decode_dictionary(table.column(field.name), field.type)
+                    for field in schema
+                ]
+                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
 def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, report: ReportProblem) -> Iterator[str]:
     """Each row as a JSON line with its spans; raises as ``hide_in_parquet``."""
     with _opened(source) as (schema, all_rows):
-        columns = _choose(schema, paths)
-        for first, rows in all_rows:
-            for _, row, spans in _changed_rows(rows, first, schema.names, columns, work, report):
+        columns, numbers = _choose(schema, paths), count()
+        for rows in all_rows:
+            for _, row, spans in _changed_rows(rows, numbers, schema.names, columns, work, report):
                 yield literal(row | {"spans": spans.found(flat)}, default=_as_text) + "\n"
 
 
 @contextmanager
-def _opened(source: Path) -> Iterator[tuple[pa.Schema, Iterator[tuple[int, Rows]]]]:
-    """The schema of a file, and its rows in parts, each with the number of rows before."""
+def _opened(source: Path) -> Iterator[tuple[pa.Schema, Iterator[Rows]]]:
+    """The schema of a file, and its rows in parts."""
     with source.open("rb") as raw, open_parquet(raw, str(source)) as file:
-
-        def read() -> Iterator[tuple[int, Rows]]:
-            first = 0
-            for rows in read_rows(file, raw, str(source), range(file.num_row_groups)):
-                yield first, rows
-                first += rows.table.num_rows
-
-        yield stored_schema(file), read()
+        yield stored_schema(file), read_rows(file, raw, str(source), range(file.num_row_groups))
 
 
 def _choose(schema: pa.Schema, paths: Paths) -> Columns:
@@ -88,14 +92,17 @@ def _text(value: Any) -> Any:
 
 
 def _changed_rows(
-    rows: Rows, first: int, names: Collection[str], columns: Columns, work: Work, report: ReportProblem
+    rows: Rows, numbers: Iterator[int], names: Collection[str], columns: Columns, work: Work, report: ReportProblem
 ) -> Iterator[tuple[int, dict[str, Any], RecordWork]]:
-    """Place, cells (``names``) and spans of each readable row; rows with the same "id" are one document."""
+    """Place, cells (``names``) and spans of each readable row; rows with the same "id" are one document.
+
+    ``numbers``: of the rows in the whole file, from here on.
+    """
     table = rows.table
     has_id = isinstance(work, Hiding) and "id" in table.schema.names
     ids = table.column("id").to_pylist() if has_id else [None] * table.num_rows
-    for place, name_of_row in enumerate(ids):
-        strings = RecordWork(work, str(first + place if name_of_row is None else name_of_row))
+    for place, (name_of_row, number) in enumerate(zip(ids, numbers, strict=False)):
+        strings = RecordWork(work, str(number if name_of_row is None else name_of_row))
         try:
             if place in rows.too_long:
                 raise UnreadableRecord(TOO_LONG)
@@ -103,29 +110,12 @@ def _changed_rows(
             cells |= {name: _text(cells[name]) for name in columns}
         except (UnreadableRecord, UnicodeDecodeError) as error:
             reason = UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error)
-            report(f"row {first + place + 1}", reason, "")
+            report(f"row {number + 1}", reason, "")
             continue
         strings.learn({name: cells[name] for name in columns})
         for name, paths in columns.items():
             cells[name] = map_strings(cells[name], paths, strings.change, name, f"/{escape_key(name)}")
         yield place, cells, strings
-
-
-def _hidden(
-    rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: Hiding, report: ReportProblem
-) -> pa.RecordBatch:
-    """The readable rows without personal data."""
-    table = rows.table
-    changed = {place: cells for place, cells, _ in _changed_rows(rows, first, columns, columns, work, report)}
-    if len(changed) < table.num_rows:
-        table = table.filter(pa.array([place in changed for place in range(table.num_rows)]))
-    arrays = [
-        pa.array([cells[field.name] for cells in changed.values()], field.type)
-        if field.name in columns
-        else decode_dictionary(table.column(field.name), field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _as_text(value: Any) -> str:

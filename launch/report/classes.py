@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from launch.numbers import count, number
+from launch.numbers import count, group_by, number
 from launch.report.blocks import NOTES, Block, Table, Text
-from launch.report.results import Group, group_by
+from launch.report.results import Group
 
 MAX_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
 MAX_SAMPLES = 12  # tables of wrong predictions; if there are more, only those of the first model are shown
@@ -45,13 +45,9 @@ def _is_confusion(rows: Sequence[Row]) -> bool:
 
 def _over_seeds(group: Group, title: str) -> tuple[list[str], dict[str, list[Row]]]:
     """The heads of a table, and its rows of all seeds by their first cell."""
-    rows: dict[str, list[Row]] = {}
-    heads: dict[str, None] = {}
-    for result in group.results:
-        for row in result.get("tables", {}).get(title, []):
-            heads |= dict.fromkeys(row)
-            rows.setdefault(str(next(iter(row.values()))), []).append(row)
-    return list(heads), rows
+    rows = [row for result in group.results for row in result.get("tables", {}).get(title, [])]
+    heads = dict.fromkeys(head for row in rows for head in row)
+    return list(heads), group_by(rows, lambda row: str(next(iter(row.values()))))
 
 
 def _mean(values: Sequence[Any]) -> str:

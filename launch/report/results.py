@@ -10,12 +10,12 @@ the variance that resampled examples cause in one seed, not only the part that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev, variance
-from typing import Any, TypeVar
+from typing import Any
 
 from corpus.documents.atomic_files import read_json_object
 from finetune.config import FRESH
@@ -24,16 +24,12 @@ from finetune.queue.fingerprint import digest
 from finetune.queue.jobs import RESULTS
 from finetune.score.significance import Part, interval_around, variance_of
 from finetune.task_names import sort_key
-from launch.numbers import number
+from launch.numbers import group_by, number
 from launch.recipe import OWN_MODEL
 
-Item = TypeVar("Item")
-Key = TypeVar("Key")
 Result = dict[str, Any]  # the content of a scores.json
 PAPER_MODEL = "klue/roberta-base"
-PAPER_HEAD = f"{PAPER_MODEL}, Table 36"
 LAST_WEIGHTS = "last weights"
-RECIPE_SETTINGS = "recipe settings"  # the name of settings that have none
 MAX_NAMES = 8  # of stale results
 BELOW = "†"  # marks a score below the counting baseline
 TUNED_ON = {
@@ -176,23 +172,6 @@ class Group:
         return "; ".join(dict.fromkeys(map(selection_of, self.results)))
 
 
-def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """The items with equal keys together, in the order of the first of each."""
-    parts: dict[Key, list[Item]] = {}
-    for item in items:
-        parts.setdefault(key(item), []).append(item)
-    return parts
-
-
-def over_seeds(groups: Sequence[Group]) -> str:
-    """``, mean ± standard deviation over 1 or 3 seeds`` for a title; empty if every group has one seed."""
-    seeds = sorted({len(group.results) for group in groups})
-    if seeds in ([], [1]):
-        return ""
-    numbers = " or ".join(map(str, seeds)) if len(seeds) < 4 else f"{seeds[0]} to {seeds[-1]}"
-    return f", mean ± standard deviation over {numbers} seeds"
-
-
 def settings_of(result: Mapping[str, Any]) -> str:
     """The name of a result's settings; empty for the recipe's own."""
     return str(result.get("settings", ""))
@@ -228,11 +207,6 @@ def below(value: float | None, result: Mapping[str, Any], metric: str) -> str:
     """The mark of a score below the counting baseline."""
     counting = baselines_of(result, metric)[1]
     return f" {BELOW}" if value is not None and counting is not None and value < counting else ""
-
-
-def paper_score(result: Mapping[str, Any], metric: str) -> float | None:
-    """The paper's score (Table 36); None on other examples than the official dev set."""
-    return result["paper_dev"][PAPER_MODEL].get(metric) if result["is_official_dev"] else None
 
 
 def weights_of(result: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from markupsafe import Markup
@@ -22,15 +22,13 @@ from corpus.documents.escaping import code_block, escape_controls, escape_markdo
 from corpus.documents.templates import load_templates
 from launch.manifest import read_manifest
 from launch.numbers import count, duration
+from launch.recipe import Recipe
 from launch.report.blocks import NOTES, Section, Table, Text
 from launch.report.classes import class_tables, error_tables
 from launch.report.results import BELOW, Result, Results, baselines_of, read_results, selection_of, settings_of
 from launch.report.scores import compare_with_encoders, main_table, scores_section, settings_tables, verdict
 from launch.report.stages import corpus_section, pretraining_section, vocabulary_sections
 from launch.report.trainings import costs, hyperparameters, search_sections
-
-if TYPE_CHECKING:
-    from launch.recipe import Recipe
 
 STAGE_SECTIONS: dict[str, Callable[[Path], list[Section]]] = {  # a run that only fine-tunes has none of these
     "corpus": lambda run: [corpus_section(run)],

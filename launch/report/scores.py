@@ -9,30 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from launch.numbers import count, duration, number
+from launch.numbers import count, duration, group_by, number
 from launch.report.blocks import NOTES, Block, Section, Table, Text
 from launch.report.differences import differences
 from launch.report.results import (
     BELOW,
     LAST_WEIGHTS,
-    PAPER_HEAD,
-    RECIPE_SETTINGS,
+    PAPER_MODEL,
     Group,
     Result,
     Results,
     baselines_of,
     below,
     better_baseline,
-    group_by,
     name_of,
-    over_seeds,
     paper_metrics,
-    paper_score,
     selection_of,
     settings_of,
     weights_of,
 )
 
+PAPER_HEAD = f"{PAPER_MODEL}, Table 36"
+RECIPE_SETTINGS = "recipe settings"  # the name of settings that have none
 FACTS = {  # column, and how a value is stated that all results share
     "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
     "data": "data version {}",
@@ -209,6 +207,11 @@ def _single_scores(heads: list[str], cells: Sequence[tuple[Result, str]], title:
     return Table(heads, rows, numbers, title=title if is_folded else "", folded=is_folded)
 
 
+def paper_score(result: Mapping[str, Any], metric: str) -> float | None:
+    """The paper's score (Table 36); None on other examples than the official dev set."""
+    return result["paper_dev"][PAPER_MODEL].get(metric) if result["is_official_dev"] else None
+
+
 def _scored_files(scores: Sequence[Result]) -> Table:
     """The data files of each task and their versions."""
     rows = dict.fromkeys(
@@ -218,6 +221,15 @@ def _scored_files(scores: Sequence[Result]) -> Table:
     )
     heads = ["task", "scored on", "files", "version", "sha256"]
     return Table(heads, [list(row) for row in rows], title="Scored files", folded=True)
+
+
+def over_seeds(groups: Sequence[Group]) -> str:
+    """``, mean ± standard deviation over 1 or 3 seeds`` for a title; empty if every group has one seed."""
+    seeds = sorted({len(group.results) for group in groups})
+    if seeds in ([], [1]):
+        return ""
+    numbers = " or ".join(map(str, seeds)) if len(seeds) < 4 else f"{seeds[0]} to {seeds[-1]}"
+    return f", mean ± standard deviation over {numbers} seeds"
 
 
 def settings_tables(results: Results) -> list[Block]:

@@ -1,18 +1,22 @@
 """The sections on corpus, tokenizer and pretraining, from the statistics that these stages wrote.
 
-The table of the vocabulary has the columns of the paper's Table 35.
+The table of the vocabulary has the columns of the paper's Table 35. Charts are SVG in the colours of the stylesheet
+(``corpus/card/style.css``), written here and not by a plotting library: equal numbers give equal bytes, text stays
+text, and a chart takes two kilobytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from corpus.documents.escaping import escape_controls
+from corpus.documents.templates import load_templates
 from launch.console import number_table
 from launch.numbers import count, duration, number, share
 from launch.report.blocks import NOTES, Pictures, Section, Table, Text
-from launch.report.charts import Line, line_chart
 from launch.report.results import read_json, read_lines
 
 MAX_SOURCES, MAX_PIECES = 12, 20
@@ -22,6 +26,9 @@ PAPER_TABLE_35 = {
     "paper, BPE": (2.073, 0.578, 0.011),
     "paper, morphemes + BPE": (2.468, 0.765, 0.009),
 }
+WIDTH, HEIGHT = 340, 150  # with the labels; a chart scales with the page
+LEFT, BOTTOM, TOP, RIGHT = 44, 30, 8, 8  # margins
+MAX_DOTS = 30
 HELD_OUT_COLUMNS = {  # key in the metrics: head, factor, digits, title of its curve; the objective decides which exist
     "mlm_loss": ("loss (nats)", 1, 3, "Masked-LM loss (nats)"),
     "masked_accuracy": ("masked accuracy (%)", 100, 2, "Masked accuracy (%)"),
@@ -171,3 +178,54 @@ def _held_out(held_out: dict[str, Any]) -> Table:
         baseline[accuracy_column] = number(100 * accuracy)
         rows.append(baseline)
     return Table(heads, rows, numbers=range(1, len(heads)), title="Held-out text, by source")
+
+
+class Line(NamedTuple):
+    """Values at ascending places; ``style``: class of the stylesheet. Few values of the class "second" get dots."""
+
+    places: Sequence[float]
+    values: Sequence[float]
+    style: str = "first"
+
+
+def line_chart(lines: Sequence[Line], x_label: str, y_label: str, *, from_zero: bool = False) -> str:
+    """Lines over one pair of axes with their labels.
+
+    Args:
+        from_zero: start the vertical axis at 0.
+    """
+    lines = [line for line in lines if line.places]
+    values = [value for line in lines for value in line.values]
+    places = [place for line in lines for place in line.places]
+    y_ticks = ticks(0.0 if from_zero else min(values), max(values))
+    right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
+    first, last = min(places), max(places)
+    x = _scale(first, last, LEFT, right)
+    y = _scale(min(*values, y_ticks[0]), max(*values, y_ticks[-1]), floor, TOP)
+    x_ticks = [tick for tick in ticks(first, last, 5) if first <= tick <= last and tick == int(tick)]
+    template = load_templates("launch.report", autoescape=True).get_template("chart.svg.j2")
+    return template.render(
+        width=WIDTH, height=HEIGHT, left=LEFT, right=right, top=TOP, floor=floor,
+        x_label=escape_controls(x_label), y_label=escape_controls(y_label),
+        x_ticks=[(tick, x(tick)) for tick in x_ticks], y_ticks=[(tick, y(tick)) for tick in y_ticks],
+        lines=[(line.style, [(x(a), y(b)) for a, b in zip(line.places, line.values, strict=True)]) for line in lines],
+        max_dots=MAX_DOTS,
+    ).rstrip()  # fmt: skip
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    """Map values from low..high to pixels; a single value is in the middle."""
+    return lambda value: start + (end - start) * ((value - low) / (high - low) if high > low else 0.5)
+
+
+def ticks(low: float, high: float, target: int = 4) -> list[float]:
+    """About ``target`` round values that span low to high.
+
+    >>> ticks(5.2, 8.1), ticks(0, 0.34), ticks(1, 3200, 5)
+    ([5.0, 6.0, 7.0, 8.0, 9.0], [0.0, 0.1, 0.2, 0.3, 0.4], [0, 500, 1000, 1500, 2000, 2500, 3000, 3500])
+    """
+    span = (high - low) or abs(high) or 1.0
+    size = 10 ** math.floor(math.log10(span / target))
+    step = min((size * factor for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - target))
+    digits = max(0, -math.floor(math.log10(step)))
+    return [round(number * step, digits) for number in range(math.floor(low / step), math.ceil(high / step) + 1)]

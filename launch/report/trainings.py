@@ -13,10 +13,10 @@ from statistics import fmean
 from typing import Any
 
 from finetune.task_names import sort_key
-from launch.numbers import count, duration, number
+from launch.numbers import count, duration, group_by, number
 from launch.recipe import SEARCH_FOLDER
 from launch.report.blocks import NOTES, Block, Section, Table, Text
-from launch.report.results import Result, group_by, name_of, read_json
+from launch.report.results import Result, name_of, read_json
 
 MAX_NAMES = 4
 HYPERPARAMETERS = {  # of every training, with their column heads

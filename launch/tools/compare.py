@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from finetune.task_names import full_name
-from launch.console import PlainConsole, print_json, print_table, set_up_console
+from launch.console import PlainConsole, print_json, print_table
 from launch.errors import LaunchError
+from launch.numbers import group_by
 from launch.tools.score import find_run
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def compare_results(
 
     Example:  malmoi compare smoke --b klue/roberta-base
     """
-    set_up_console()
     from finetune.score.compare import compare, pair_up
     from launch.report.differences import FILES_OF_SAMPLE, table_of
 
@@ -56,14 +56,13 @@ def compare_results(
     notes = _notes_on(pairs, tested)
     if as_json:
         return print_json({"notes": notes, "tests": [found.as_json() for found in tested]})
-    console = PlainConsole()
     for note in notes:
-        console.print(f"NOTE: {note}", soft_wrap=True)
+        PlainConsole().print(f"NOTE: {note}", soft_wrap=True)
     for names in dict.fromkeys(found.names for found in tested):
         chosen = [found for found in tested if found.names == names]
         places = zip(names, (run, other or run), strict=True)
         one, another = (name if name == place else f"{name} of {place}" for name, place in places)
-        print_table(table_of(chosen, f"a: {one}, b: {another}"), console)
+        print_table(table_of(chosen, f"a: {one}, b: {another}"))
 
 
 def _notes_on(pairs: Sequence[Pair], tested: Sequence[Tested]) -> list[str]:
@@ -110,7 +109,6 @@ def ensemble(
 
     Example:  malmoi ensemble real-mini --task ner
     """
-    set_up_console()
     from finetune.ensemble.run import find_results, make_ensemble, plan_ensembles
     from launch.report.results import Results
     from launch.report.scores import main_table, printed_table
@@ -118,9 +116,8 @@ def ensemble(
     outs = [find_run(run, runs) / "finetune" for run in names]
     custom_tasks = {folder.name for out in outs for folder in out.iterdir()}
     members = find_results(outs, full_name(task, custom_tasks), model or ())
-    by_settings = {settings: [m for m in members if m.result["settings"] == settings]
-                   for settings in sorted({m.result["settings"] for m in members})}  # fmt: skip
-    plans = [plan for settings, alike in by_settings.items() for plan in plan_ensembles(alike, name, settings)]
+    by_settings = sorted(group_by(members, lambda m: str(m.result["settings"])).items())
+    plans = [plan for settings, alike in by_settings for plan in plan_ensembles(alike, name, settings)]
     if not plans:
         results = "; ".join(f"{m.result['model']}, seed {m.seed}" for m in members[:8]) or "no results"
         raise LaunchError(
@@ -132,4 +129,4 @@ def ensemble(
     ]
     scores += [make_ensemble(plan, outs[0]) for plan in plans]
     for table in (printed_table(scores), main_table(Results(scores))):
-        print_table(table, PlainConsole())
+        print_table(table)

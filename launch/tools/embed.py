@@ -13,7 +13,6 @@ import typer
 
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
-from launch.console import set_up_console
 from launch.errors import LaunchError, require
 
 PASSAGE_CHARS = 600  # sentences are joined up to this length
@@ -31,7 +30,6 @@ def encode(
 
     Example:  malmoi embed encode runs/smoke/embed/model titles.txt titles.npy
     """
-    set_up_console()
     if target.suffix != ".npy":
         raise LaunchError(f"{target}: the output is a NumPy file; name it {target.stem}.npy")
     import numpy as np
@@ -63,7 +61,6 @@ def index(
 
     Example:  malmoi embed index my-index runs/smoke/corpus/documents
     """
-    set_up_console()
     require("malmoi embed", ["bm25s", *(["torch", "transformers"] if model else [])])
     from finetune.embed.index import INDEX_NAME, build_index
 
@@ -90,7 +87,6 @@ def search(
 
     Example:  malmoi embed search my-index '보리밥 맛있는 집'
     """
-    set_up_console()
     require("malmoi embed", ["bm25s"])
     from finetune.embed.index import Index
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 
 from corpus.documents.errors import BadInput
-from launch.console import set_up_console
 from launch.errors import LaunchError, require
+from launch.numbers import group_by
 
 if TYPE_CHECKING:
     from corpus.reading.inputs import Input
@@ -46,7 +47,6 @@ def init(
 
     Example:  malmoi init tickets.yaml --text data/text --task data/tickets.csv --model klue/roberta-base
     """
-    set_up_console()
     if recipe.suffix not in (".yaml", ".yml"):
         raise LaunchError(f"{recipe}: a recipe is a .yaml file; name it {recipe}.yaml")
     if recipe.exists():
@@ -56,8 +56,6 @@ def init(
         task = Path(_ask("Labelled file", "--task"))
         model = model or _ask("Encoder to start from, a folder or a name on the Hub", "--model", "klue/roberta-base")
     require("init", ("torch", "transformers"))
-    import yaml
-
     values = make_recipe(text, task, model or "klue/roberta-base", recipe.parent)
     shown = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, default_flow_style=None, width=110)
     recipe.write_text(f"# Written by `malmoi init`; the other settings have their defaults.\n{shown}", "utf-8")
@@ -115,10 +113,8 @@ def find_texts_and_keys(text: str, folder: Path) -> tuple[dict[str, Any], int]:
     from corpus.reading.inputs import Input
     from launch.recipe import UNSAFE_IN_NAMES
 
-    by_key: dict[str, list[Path]] = {}
     paths = find_texts([text])
-    for path in paths:
-        by_key.setdefault(_text_key(Input(path, path.name, encoding="auto").inspected()), []).append(path)
+    by_key = group_by(paths, lambda path: _text_key(Input(path, path.name, encoding="auto").inspected()))
     size, plain = sum(path.stat().st_size for path in paths), by_key.pop("", [])
     if len(by_key) < 2:
         field = {"text_field": key} if (key := next(iter(by_key), "text")) != "text" else {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from finetune.task_names import TASK_NAMES, full_name
-from launch.console import PlainConsole, Table, ToolsOrDefault, print_table, set_up_console
+from launch.console import PlainConsole, Table, ToolsOrDefault, print_table
 from launch.errors import LaunchError, require
 
 if TYPE_CHECKING:
@@ -78,16 +78,14 @@ def ask_tasks(
     runs: Annotated[Path, typer.Option(help="Directory for run outputs, if a recipe is given.")] = Path("runs"),
 ) -> None:
     """Ask a generative model the KLUE tasks."""
-    set_up(model)
-    from finetune.generative.client.ask import Client
+    client = make_client(model, connections, attempts, method == "likelihood", thinking_tokens)
     from finetune.generative.klue.run import run
     from launch.report.scores import results_table
 
     prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
     prompted_tasks, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
-    client = Client(model, connections, attempts, method == "likelihood", thinking_tokens)
     results = run(prompted_tasks, client, folder, seed=seed, prices=prices, max_tokens=max_tokens)
-    print_table(results_table(results), PlainConsole())
+    print_table(results_table(results))
     PlainConsole().print(f"results: {folder / 'finetune'}", soft_wrap=True)
 
 
@@ -115,8 +113,7 @@ def run_kr_eval(
 
     Example:  malmoi llm run kornli.json korsts.json --model openai-api/local/my-model --out results
     """
-    set_up(model, *(judge or ()))
-    from finetune.generative.client.ask import Client
+    client = make_client(model, connections, thinking_tokens=thinking_tokens)
     from finetune.generative.kr_eval.run import run_files
     from finetune.generative.tables import kr_eval_table
 
@@ -125,7 +122,6 @@ def run_kr_eval(
     if len(questions) > bool(judge) or not tasks:
         expected = "llm-kr-eval files (.json), and with --judge at most one file of MT-Bench questions (.jsonl)"
         raise LaunchError(f"{', '.join(map(str, questions or files))}: expected {expected}")
-    client = Client(model, connections, thinking_tokens=thinking_tokens)
     bench = load_judged(questions[0] if questions else None, judge, connections) if judge else None
     results = run_files(tasks, client, out, shots=shots, samples=samples, max_tokens=max_tokens)
     show(kr_eval_table(results))
@@ -157,11 +153,8 @@ def mt_bench(
 
     Example:  malmoi llm mt-bench --model openai-api/local/mine --judge openai-api/judge/large --out results/mt-bench
     """
-    set_up(model, *judge)
-    from finetune.generative.client.ask import Client
-
-    bench = load_judged(questions, judge, connections, references, against)
-    judge_and_show(*bench, Client(model, connections), out)
+    client = make_client(model, connections)
+    judge_and_show(*load_judged(questions, judge, connections, references, against), client, out)
 
 
 def load_judged(
@@ -172,7 +165,6 @@ def load_judged(
     against: Path | None = None,
 ) -> tuple[Bench, list[Client]]:
     """The questions of MT-Bench and its judges."""
-    from finetune.generative.client.ask import Client
     from finetune.generative.client.models import check_name
     from finetune.generative.mt_bench.run import load_bench
 
@@ -180,7 +172,7 @@ def load_judged(
         raise LaunchError(f"--judge {judge[0]}: named twice; their agreement needs two different judges")
     for name in judge:
         check_name(name)
-    return load_bench(questions, references, against), [Client(name, connections) for name in judge]
+    return load_bench(questions, references, against), [make_client(name, connections) for name in judge]
 
 
 def judge_and_show(bench: Bench, judges: list[Client], client: Client, out: Path) -> dict[str, Any]:
@@ -203,7 +195,6 @@ def total(
 
     Example:  malmoi llm total results/kr-eval results/mt-bench
     """
-    set_up_console()
     from finetune.generative.horangi import total_of, total_table
 
     show(total_table(total_of(understanding, conversation)))
@@ -224,7 +215,6 @@ def export_lm_eval(
 
     Example:  malmoi llm export lm-eval klue-tasks ynat nli --data klue
     """
-    set_up_console()
     from finetune.generative.exports import export_lm_eval, lm_eval_command
 
     written = export_lm_eval(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
@@ -244,7 +234,6 @@ def export_kr_eval(
 
     Example:  malmoi llm export llm-kr-eval ner re --data klue_benchmark --out kr-eval
     """
-    set_up_console()
     from finetune.generative import exports
 
     names = TASK_NAMES if tasks == ["all"] else dict.fromkeys(full_name(task) for task in tasks)
@@ -269,23 +258,24 @@ def prepare(
 
     Example:  malmoi llm prepare kornli xnli.dev.ko.tsv --train multinli.train.ko.tsv --samples 100 --out kr-eval
     """
-    set_up_console()
     from finetune.generative.exports import kr_eval_export_table, prepare_kr_eval
 
     show(kr_eval_export_table({name: prepare_kr_eval(name, files, train or (), out, samples, seed)}, out))
 
 
-def set_up(*models: str) -> None:
-    """Configure the console, and check that Inspect AI is installed, and what ``hf/`` models need."""
-    set_up_console()
-    needed = ["torch", "transformers", "accelerate"] if any(name.startswith("hf/") for name in models) else []
+def make_client(model: str, *settings: Any, **more: Any) -> Client:
+    """The client of a model, after a check that Inspect AI is installed, and what ``hf/`` models need."""
+    needed = ["torch", "transformers", "accelerate"] if model.startswith("hf/") else []
     require("malmoi llm", ["inspect_ai", *needed])
+    from finetune.generative.client.ask import Client
+
+    return Client(model, *settings, **more)
 
 
 def show(table: ResultTable) -> None:
     """Print a table."""
     numbers = range(table.first_number, len(table.heads))
-    print_table(Table(table.heads, table.rows, numbers, title=table.title, note=table.note), PlainConsole())
+    print_table(Table(table.heads, table.rows, numbers, title=table.title, note=table.note))
 
 
 def load_tasks(

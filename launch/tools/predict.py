@@ -24,7 +24,6 @@ from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
 from corpus.reading.files import file_format
-from launch.console import set_up_console
 from launch.tools.score import TaskName
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ def predict(
         raise BadInput(f"{source}: a folder; give a file, or - for standard input")
     if path is not None:
         path.open("rb").close()
-    set_up_console()
     from finetune.inference.predict import check_task
     from finetune.saved_models.load import load_model
 

@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from launch.console import set_up_console
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, read_manifest
 
@@ -53,7 +52,6 @@ def push(
 
     Example:  malmoi push runs/smoke/finetune/ynat/model/seed-1/model my-team/korean-topics --private
     """
-    set_up_console()
     typer.echo(upload(find_repository(folder, with_personal_data=with_personal_data), repository, private=private))
 
 

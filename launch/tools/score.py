@@ -13,7 +13,7 @@ import typer
 
 from corpus.documents.escaping import escape_controls
 from finetune.task_names import SHORT_NAMES, TASK_NAMES
-from launch.console import print_json, set_up_console
+from launch.console import print_json
 from launch.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
 
 
-def _task_names() -> list[str]:
-    return list(TASK_NAMES)
-
-
 TaskName = Annotated[
-    str, typer.Argument(help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=_task_names)
+    str,
+    typer.Argument(
+        help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=lambda: list(TASK_NAMES)
+    ),
 ]
 
 
@@ -37,7 +36,7 @@ def score_predictions(
         typer.Argument(
             metavar="TASK|RUN",
             help="A name from `malmoi tasks`, or a run, whose results are all scored again.",
-            autocompletion=_task_names,
+            autocompletion=lambda: list(TASK_NAMES),
         ),
     ],
     gold: Annotated[
@@ -141,7 +140,6 @@ def export_task_predictions(
 
     Example:  malmoi finetune export ynat ynat-v1.1_test.json predictions.jsonl ynat-predicted.json
     """
-    set_up_console()
     from finetune.score.scores import export_predictions
 
     typer.echo(f"{output}: {export_predictions(task, official, predictions, output):,} predictions")
@@ -166,7 +164,6 @@ def export_model(
 
     Example:  malmoi model export runs/smoke/finetune/ynat/model/seed-1/model topics-onnx --int8 dynamic
     """
-    set_up_console()
     if (Path(folder) / "modules.json").is_file():
         from finetune.embed.export import export_embedder as export
     else:

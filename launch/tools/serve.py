@@ -28,7 +28,6 @@ from pydantic import BaseModel, Field, field_validator
 
 from corpus.documents.errors import BadInput
 from corpus.documents.section import problem_text
-from launch.console import set_up_console
 from launch.errors import LaunchError, require
 
 log = logging.getLogger(__name__)
@@ -83,7 +82,6 @@ def serve(
     Example:  malmoi serve runs/smoke/finetune/ynat/model/seed-1/model
     """
     require("serve", ("fastapi", "uvicorn", "torch", "transformers"))
-    set_up_console()
     listener = listen(host, port)
     from uvicorn import Config, Server
 

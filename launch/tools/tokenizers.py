@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpus.documents.atomic_files import atomic_dir
-from launch.console import PlainConsole, Table, number_table, print_json, print_table, set_up_console
+from launch.console import PlainConsole, Table, number_table, print_json, print_table
 from launch.errors import LaunchError
 from launch.numbers import count, number, share
 
@@ -29,9 +29,16 @@ if TYPE_CHECKING:
     from tokenizer.measuring.compare import Comparison, OnText
     from tokenizer.measuring.samples import Interval
 
-FIT_HEADS = (
-    "pieces\nper word", "words in\nseveral", "[UNK]\nper\npiece", "over\nHangul", "pieces\nper\ncharacter", "Rényi",
-)  # fmt: skip
+SEVERAL = "words in\nseveral"
+FIT: dict[str, Callable[[OnText], str]] = {  # columns of the fit to a text
+    "pieces\nper word": lambda on: _with_interval(on.fit.fertility, on.fertility_interval),
+    SEVERAL: lambda on: number(on.fit.continued_words, 3),
+    "[UNK]\nper\npiece": lambda on: _rare(on.fit.unknown_ratio, 4),
+    "over\nHangul": lambda on: _rare(on.fit.unknown_hangul_ratio, 5),
+    "pieces\nper\ncharacter": lambda on: number(on.fit.tokens_per_character, 3),
+    "Rényi": lambda on: number(on.fit.renyi_efficiency, 3),
+}
+FIT_BY_TEXT = {head: cell for head, cell in FIT.items() if head != SEVERAL}
 
 
 def measure_tokenizers(
@@ -47,7 +54,6 @@ def measure_tokenizers(
 
     Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt
     """
-    set_up_console()
     from tokenizer.measuring.compare import compare, name_files
 
     named = {name: _read_texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
@@ -66,8 +72,8 @@ def comparison_tables(comparisons: Sequence[Comparison]) -> list[Table]:
     tables = [
         number_table(
             f"Fit to {largest.text} ({count(largest.fit.eojeols)} words, {count(largest.fit.characters)} characters)",
-            ("tokenizer", *FIT_HEADS),
-            paper + [_fit_row(c.name, c.whole) for c in comparisons],
+            ("tokenizer", *FIT),
+            paper + [[c.name, *(cell(c.whole) for cell in FIT.values())] for c in comparisons],
         ),
         number_table(
             "Entries and their use",
@@ -86,19 +92,6 @@ def comparison_tables(comparisons: Sequence[Comparison]) -> list[Table]:
     return tables
 
 
-def _fit_row(name: str, on: OnText) -> list[str]:
-    fit = on.fit
-    return [
-        name,
-        _with_interval(fit.fertility, on.fertility_interval),
-        number(fit.continued_words, 3),
-        _rare(fit.unknown_ratio, 4),
-        _rare(fit.unknown_hangul_ratio, 5),
-        number(fit.tokens_per_character, 3),
-        number(fit.renyi_efficiency, 3),
-    ]
-
-
 def _rare(value: float, digits: int) -> str:
     """A small share: ``<0.0001`` for a positive value that would be rounded to 0."""
     smallest = 10**-digits
@@ -115,10 +108,10 @@ def _by_text(comparisons: Sequence[Comparison]) -> Table:
         for c in comparisons:
             on = c.texts[place]
             f1 = _with_interval(on.silver.f1, on.silver.intervals.get("f1"))
-            name, fertility, _, *rest = _fit_row(f"  {c.name}" if len(comparisons) > 1 else head, on)
-            measured.append([name, fertility, *rest, f1])
+            name = f"  {c.name}" if len(comparisons) > 1 else head
+            measured.append([name, *(cell(on) for cell in FIT_BY_TEXT.values()), f1])
         rows += [[head, *[""] * 6], *measured] if len(comparisons) > 1 else measured
-    heads = ("text (words)", FIT_HEADS[0], *FIT_HEADS[2:], "F1 by\nmecab-ko")
+    heads = ("text (words)", *FIT_BY_TEXT, "F1 by\nmecab-ko")
     return number_table("By text", heads, rows)
 
 
@@ -168,7 +161,6 @@ def extend_tokenizer(
 
     Example:  malmoi tokenizer extend klue/bert-base contracts/*.txt --pieces 768 --out contracts-tokenizer
     """
-    set_up_console()
     from corpus.documents.shards import Document, write_shard
     from launch.report.stages import extension_tables
     from tokenizer.extend import extend_vocabulary, read_base
@@ -191,7 +183,7 @@ def extend_tokenizer(
             write_shard(corpus / "documents" / "shard-00000.parquet", documents)
         record = extend_vocabulary(base, corpus, folder, pieces, workers=workers)
     for table in extension_tables(record):
-        print_table(table, PlainConsole())
+        print_table(table)
 
 
 def _read_texts(file: Path) -> Iterator[str]:

@@ -22,9 +22,8 @@ from rich.table import Table as RichTable
 from corpus.documents.escaping import ESCAPED_CATEGORIES
 from launch.console import PlainConsole, PlainFormatter, set_up_console
 from launch.report.blocks import Pictures, Section, Table, Text
-from launch.report.charts import Line, line_chart
 from launch.report.run import render
-from launch.report.stages import corpus_section
+from launch.report.stages import Line, corpus_section, line_chart
 from tests.command import run_command
 
 TEXT = (

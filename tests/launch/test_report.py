@@ -17,10 +17,10 @@ from finetune.queue.fingerprint import digest
 from launch.config import LaunchConfig
 from launch.report import scores, stages, trainings
 from launch.report.blocks import NOTES, Block, Section, Table, Text
-from launch.report.charts import Line, line_chart, ticks
 from launch.report.results import Results, read_results, read_scores
 from launch.report.run import render, result_sections
 from launch.report.scores import verdict
+from launch.report.stages import Line, line_chart, ticks
 
 
 def result(

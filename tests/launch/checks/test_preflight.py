@@ -292,7 +292,7 @@ def test_unusable_devices_are_reported_before_the_run(tmp_path: Path, monkeypatc
 
 def test_emulated_bf16_is_estimated_at_its_real_speed(monkeypatch) -> None:
     rates = {"fp32": 100e9, "bf16": 5e9}
-    monkeypatch.setattr("corpus.documents.accelerator.matmul_flops_per_second", lambda kind, name: rates[name])
+    monkeypatch.setattr("launch.checks.estimate.matmul_flops_per_second", lambda kind, name: rates[name])
     monkeypatch.setattr("launch.checks.estimate.cpu_speed", lambda config, _: Speed(rates[config.engine.precision]))
     seconds = {
         name: estimate("pretrain", recipe, this_machine(recipe)).seconds or 0

@@ -25,7 +25,6 @@ def malmoi(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
         patch.setattr(sys, "argv", ["malmoi", *arguments])
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
-        patch.setattr("launch.tools.score.set_up_console", lambda **options: None)
         with pytest.raises(SystemExit) as ended:
             main()
     root.handlers[:] = handlers  # the commands of other modules set up the console
