@@ -75,7 +75,7 @@ def show_status(
 
     Example:  malmoi status smoke
     """
-    from launch.cluster.run_state import find_run, read_run, run_lines, runs_in, runs_table
+    from launch.cluster.status import find_run, read_run, run_lines, runs_in, runs_table
 
     if run is not None:
         state = read_run(find_run(run, runs))

@@ -19,7 +19,7 @@ from finetune.annotation.settle import settle
 from finetune.annotation.split import split
 from finetune.annotation.tools import TOOLS, hand_out
 from launch.sample.unpack import read_archive
-from launch.tools.check_benchmark import render_page
+from launch.tools.benchmark import render_page
 from tests.finetune.annotation.folders import add_votes, make_folder
 from tests.same_results.recording import check_recorded
 from tests.same_results.test_corpus import varied_texts

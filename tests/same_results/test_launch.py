@@ -15,8 +15,7 @@ import yaml
 
 from launch.checks.estimate import Machine
 from launch.cluster.node_checks import find_problems
-from launch.cluster.run_state import read_run, read_training
-from launch.cluster.status import run_lines, runs_table
+from launch.cluster.status import read_run, read_training, run_lines, runs_table
 from launch.recipe import load_recipe, shipped_recipes
 from launch.report.run import run
 from launch.report.scores import printed_table

@@ -17,7 +17,7 @@ import pytest
 from corpus.documents.atomic_files import file_digest, with_digest
 from corpus.documents.errors import BadInput
 from launch.cluster.events import EVENTS_NAME, read_events, record_events
-from launch.cluster.run_state import _progress, last_checkpoint, read_run, read_training
+from launch.cluster.status import _progress, last_checkpoint, read_run, read_training
 from pretrain.checkpoint.find_checkpoint import LOOP_NAME, STATE_NAMES
 from tests.command import run_command
 
