@@ -16,7 +16,7 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer, BertConfig, BertForMaskedLM
 
 from corpus.documents.errors import BadInput
-from corpus.pii.detect import Span, find_pii
+from corpus.pii.detect import Span, _add_names, find_pii
 from corpus.pii.extra import person_by_model as tagged
 from corpus.pii.extra.person_by_model import NameSpan, NameTagger, _before_particle, load_tagger
 from corpus.pii.extra.person_by_rules import fake_name
@@ -327,3 +327,9 @@ def test_names_are_extended_to_the_start_of_their_word_by_two_syllables() -> Non
     assert found("A나루토", (1, 4)) == ["나루토"]
     assert found("나루토", (0, 1)) == []  # one syllable
     assert found("나루토 왔다", (0, 2), (2, 3)) == ["나루토"]
+
+
+def test_a_longer_name_of_the_model_replaces_one_that_ends_with_it() -> None:
+    names = [NameSpan(0, 4, 0.9)]
+    assert _add_names([Span(2, 4, "PERSON")], names) == [Span(0, 4, "PERSON")]
+    assert _add_names([Span(2, 5, "PERSON")], names) == [Span(2, 5, "PERSON")]

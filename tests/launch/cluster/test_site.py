@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from launch.cluster.jobs import render
-from launch.cluster.site import Site, load_site
+from launch.cluster.site import PretrainTask, Site, load_site
 
 
 def test_a_new_site_file_holds_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,3 +21,8 @@ def test_a_new_site_file_holds_the_defaults(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_new_site_file_shows_every_section() -> None:
     assert yaml.safe_load(render("site.yaml.j2", shared=str(Path.cwd()))).keys() == Site.model_fields.keys() - {"port"}
+
+
+@pytest.mark.parametrize(("given", "threads"), [({"cpus": 8, "gpus": 4}, 2), ({"cpus": 3, "processes": 8}, 1), ({}, 8)])
+def test_processes_share_the_cores_of_a_machine(given: dict[str, int], threads: int) -> None:
+    assert PretrainTask(**given).threads == threads

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
-from finetune.annotation.check.cells import check_texts
+from finetune.annotation.check.cells import check_ids, check_texts
 from finetune.annotation.check.copies import check_sets, near_pairs
 from finetune.annotation.check.files import read_datasets
 from finetune.annotation.check.items import Item
@@ -297,3 +297,10 @@ def test_similarity_follows_from_the_votes(change: dict[str, Any], problem: str 
 def test_empty_texts_are_not_also_equal_texts() -> None:
     item = Item("1", "dev", {"a": "", "b": " ", "c": "가"})
     assert {finding.check for finding in check_texts([item])} == {"empty", "characters"}
+
+
+@pytest.mark.parametrize(("count", "first", "lost"), [(40, 1, ["7"]), (40, 5000, []), (3, 1, [])])
+def test_numbers_without_their_leading_zeros_are_found(count: int, first: int, lost: list[str]) -> None:
+    guids = [*(f"{number:04}" for number in range(first, first + count)), "7"]
+    items = [Item(guid, "train", {"text": "글"}) for guid in guids]
+    assert [finding.guid for finding in check_ids(items) if finding.check == "spreadsheet"] == lost
