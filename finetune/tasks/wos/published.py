@@ -91,5 +91,5 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
 QUIRKS = {
     "featurize": featurize,
     "model": build,
-    **state_fields("none", lambda _, __, raw, slot: str(raw["values"][slot])),
+    **state_fields(lambda _, __, raw, slot: str(raw["values"][slot]), "none"),
 }

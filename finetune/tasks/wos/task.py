@@ -137,7 +137,7 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
 
 
 WOS = Task(
-    **state_fields("", value_of),  # an empty value is left out
+    **state_fields(value_of, ""),  # an empty value is left out
     name="wos",
     predicts="dialogue state after each user turn, 45 slots",
     files=Files(FOLDER, "json"),

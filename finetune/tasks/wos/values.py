@@ -164,16 +164,16 @@ def _latest(pattern: re.Pattern[str], turns: Sequence[str]) -> re.Match[str] | N
     return next((match for turn in reversed(turns) if (match := pattern.search(turn))), None)
 
 
-def state_fields(left_out: str, value_of: ValueOf) -> dict[str, Any]:
+def state_fields(value_of: ValueOf, left_out: str) -> dict[str, Any]:
     """The fields of a task whose values come from ``value_of``; a value equal to ``left_out`` is dropped."""
     return {
-        "decode": partial(decode, left_out, value_of),
+        "decode": partial(decode, value_of, left_out),
         "ensembling": Ensembling(partial(merge, left_out), partial(to_records, value_of)),
     }
 
 
 def decode(
-    left_out: str, value_of: ValueOf, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
+    value_of: ValueOf, left_out: str, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
 ) -> list[Prediction]:
     """State of each turn as ``domain-slot-value``, in the slots' order."""
     predictions: list[Prediction] = [Prediction([])] * len(examples)
