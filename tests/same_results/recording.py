@@ -25,6 +25,7 @@ import pytest
 
 HOME = Path(__file__).resolve().parents[1] / "fixtures" / "same_results"
 DIGITS = 6
+AGAIN = "MALMOI_RECORD=1 python -m pytest tests/same_results"
 
 
 def check_recorded(name: str, results: Mapping[str, Any], folder: Path) -> None:
@@ -39,7 +40,8 @@ def check_recorded(name: str, results: Mapping[str, Any], folder: Path) -> None:
     for number, key in enumerate(sorted(changed)):
         (folder / f"changed-{number}.json").write_text(f"{key}\n{plain.get(key)}", "utf-8")
     if changed:
-        pytest.fail(f"{len(changed)} results changed (now: {folder}/changed-*.json): {', '.join(sorted(changed)[:20])}")
+        names = ", ".join(sorted(changed)[:20])
+        pytest.fail(f"{len(changed)} results changed: {names}; now: {folder}/changed-*.json; on purpose: {AGAIN}")
 
 
 def check_close(name: str, numbers: Mapping[str, float], tolerance: float = 1e-3) -> None:

@@ -22,7 +22,8 @@ from finetune.score.scores import find_errors, remarks
 from finetune.score.significance import differ, estimate, holm
 from finetune.task import Task
 from finetune.train.batched_prediction import predict, to_tensors
-from launch.sample.unpack import read_archive
+from launch.recipe import SAMPLE
+from launch.sample.unpack import find_klue
 from tests.finetune.conftest import build_tiny_encoder
 from tests.same_results.recording import check_close, check_recorded, numbers_in
 
@@ -34,11 +35,7 @@ TEXTS = [bytes((row, cell)).decode("euc-kr") for row in range(0xB0, 0xC9, 2) for
 
 @pytest.fixture(scope="module")
 def klue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("klue")
-    for name, content in read_archive("klue.tar.zst").items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    return folder / "klue"
+    return find_klue(SAMPLE, tmp_path_factory.mktemp("klue"))
 
 
 def task_of(name: str, protocol: str) -> Task:
