@@ -1,8 +1,8 @@
 """Which tests may notice a change of a source line, for ``tests.mutants``.
 
-With the data of a run under coverage, these are the tests that execute the line. A line that runs once, at import,
-gives a value its name: then they are the tests that execute a line with this name. Without data they are the mirrored
-test file and further test files of the module, nearest first.
+With the data of a run under coverage, these are the tests that execute the line, those first that share rare words
+with it. A line that runs once, at import, gives a value its name: then they are the tests that execute a line with
+this name. Without data they are the mirrored test file and further test files of the module, nearest first.
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
+from math import log
 from pathlib import Path
 
 from tests.source_graph import PACKAGES, ROOT, imports, module_name, source_files
 
 MAX_TEST_FILES = 8  # of a module, without coverage data
-MAX_FILES_OF_A_LINE = 20
-MAX_SECONDS_OF_A_LINE = 20.0
+MAX_FILES_OF_A_LINE = 30
+MAX_SECONDS_OF_A_LINE = 40.0
+FIRST_CASES = 3  # of a test with parameters; its further cases run after the other tests
 NEAR_FILES = 4  # run as well if the line runs only at import
 FIRST_SECONDS = 3.0  # the fastest tests run first; most mutants end there
 READERS = ["tests/test_untrusted.py", "tests/test_settings.py"]  # of sources, and of all defaults
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +(tests/.*)$", re.MULTILINE)
 TEST_ID = re.compile(r"^(?P<test>tests/.*?)(?: \((?P<part>setup|call|teardown)\))?(?:\|(?P<step>\w*))?$", re.DOTALL)
+WORD = re.compile(r"[A-Za-z]\w\w+")
 MODULE_NAME = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
 
 
@@ -53,8 +56,9 @@ class LineTests:
         return [*filter(None, (fast, slow)), READERS, *near]
 
     def tests_of(self, module: str, first: int, line: int) -> list[str]:
-        """Ids of the tests that execute a line, those of the mirrored file first, then the fastest first.
+        """Ids of the tests that execute a line.
 
+        Those of the mirrored file first, then those that share rare words with the statement, then the fastest.
         A file means all of its tests: one of its fixtures executes the line.
         """
         lines = self._of_file(module)
@@ -62,8 +66,22 @@ class LineTests:
         if not _is_in_function(module, line):
             tests = tests.union(*(self._of_file(name).get(at, ()) for name, at in uses(module, first)))
         tests = {test for test in tests if (ROOT / _file_of(test)).is_file()}  # the data may be older than the tests
+        return self._in_order(tests, module, _words_of_code(module, first, line))
+
+    def _in_order(self, tests: set[str], module: str, words: frozenset[str]) -> list[str]:
+        """Tests in the order of ``tests_of``, but further cases of a test with parameters last."""
         mirrored = "tests/{}/test_{}".format(*module.rsplit("/", 1)) if "/" in module else ""
-        return sorted(tests, key=lambda test: (not test.startswith(mirrored), self.seconds[test], test))
+        shared = {test: _words_of_test(test) & words for test in tests}
+        counts = Counter(word for found in shared.values() for word in found)
+        rarity = {test: sum(log(len(tests) / counts[word]) for word in found) for test, found in shared.items()}
+        ranked = sorted(
+            tests, key=lambda test: (not test.startswith(mirrored), -rarity[test], self.seconds[test], test)
+        )
+        cases, first, later = Counter[str](), list[str](), list[str]()
+        for test in ranked:
+            cases[_function_of(test)] += 1
+            (first if cases[_function_of(test)] <= FIRST_CASES else later).append(test)
+        return first + later
 
     def _of_file(self, name: str) -> Mapping[int, set[str]]:
         if name not in self._lines:
@@ -86,6 +104,29 @@ class LineTests:
 
 def _file_of(test: str) -> str:
     return test.partition("::")[0]
+
+
+def _function_of(test: str) -> str:
+    return test.partition("[")[0]
+
+
+@cache
+def _words_of_test(test: str) -> frozenset[str]:
+    return frozenset(_words_by_function(_file_of(test)).get(_function_of(test).rpartition("::")[2], ()))
+
+
+@cache
+def _words_by_function(file: str) -> Mapping[str, set[str]]:
+    functions = [n for n in ast.walk(_tree(file)) if isinstance(n, ast.FunctionDef)] if (ROOT / file).is_file() else []
+    return {function.name: set(WORD.findall(ast.unparse(function))) for function in functions}
+
+
+def _words_of_code(module: str, first: int, line: int) -> frozenset[str]:
+    """Words of some lines, and the names of the functions and classes around them."""
+    around = [n for n in ast.walk(_tree(module)) if getattr(n, "lineno", line + 1) <= line <= n.end_lineno]
+    names = [n.name for n in around if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    texts = (ROOT / module).read_text("utf-8").splitlines()[first - 1 : line]
+    return frozenset(WORD.findall(" ".join((*texts, *names))))
 
 
 @cache

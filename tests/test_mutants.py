@@ -83,42 +83,46 @@ def test_mutants_listed_as_without_effect_give_a_reason() -> None:
         assert "→" in change and "    in: " in change and why, change
 
 
+SCHEDULE = "def rate():\n    step = (\n        1\n        + 2\n    ) * warmup_share\n    return step\n"
+
+
 @pytest.fixture
-def lines(tmp_path: Path) -> LineTests:
-    """Coverage data in which three tests and a fixture execute lines 3 and 5 of ``pretrain/schedule.py``."""
+def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LineTests:
+    """Coverage data in which tests and a fixture execute the statement at line 2 of ``pretrain/made.py``."""
+    monkeypatch.setattr("tests.mutant_tests.ROOT", tmp_path)
+    (tmp_path / "pretrain").mkdir()
+    (tmp_path / "pretrain" / "made.py").write_text(SCHEDULE)
+    (tmp_path / "tests").mkdir()
+    for name in "abcd":
+        uses = "warmup_share" if name == "c" else "other_word"
+        (tmp_path / "tests" / f"{name}.py").write_text(f"def test_{name}(): assert {uses}\n")
+    tests = ["a.py::test_a[x|y]", *(f"a.py::test_a[{n}]" for n in range(3)), "b.py::test_b", "c.py::test_c"]
+    contexts = ["tests/e.py::gone|run", "", "|run", "tests/d.py::test_d|setup", "tests/c.py::in_a_process (call)"]
     data, log = tmp_path / "coverage", tmp_path / "log"
     with sqlite3.connect(data) as tables:
         tables.execute("create table file (id, path)")
         tables.execute("create table context (id, context)")
         tables.execute("create table line_bits (file_id, context_id, numbits)")
-        tables.execute("insert into file values (1, '/anywhere/pretrain/schedule.py')")
-        contexts = (
-            "tests/e.py::gone|run",
-            "tests/a.py::slow[x|y]|run",
-            "tests/b.py::fast|run",
-            "tests/c.py::in_a_process (call)",
-            "",
-            "|run",
-        )
-        for number, context in enumerate((*contexts, "tests/d.py::first|setup")):
+        tables.execute("insert into file values (1, '/anywhere/pretrain/made.py')")
+        for number, context in enumerate([*contexts, *(f"tests/{test}|run" for test in tests)]):
             tables.execute("insert into context values (?, ?)", (number, context))
-            bits = bytes([1 << 3 | 1 << 5]) if number != 2 else bytes([1 << 5])
-            tables.execute("insert into line_bits values (1, ?, ?)", (number, bits))
-    log.write_text(
-        "2.50s call     tests/a.py::slow[x|y]\n0.20s setup    tests/a.py::slow[x|y]\n9.00s call     tests/d.py::z\n"
-    )
+            tables.execute("insert into line_bits values (1, ?, ?)", (number, bytes([1 << 2])))
+    times = {
+        "call     tests/a.py::test_a[x|y]": 2.5,
+        "setup    tests/a.py::test_a[x|y]": 0.2,
+        "call     tests/d.py::z": 9,
+    }
+    log.write_text("".join(f"{seconds:.2f}s {test}\n" for test, seconds in times.items()))
     return LineTests(data, log)
 
 
-def test_a_changed_line_is_checked_by_the_tests_that_execute_it_fastest_first(
-    lines: LineTests, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pathlib.Path.is_file", lambda path: path.name != "e.py")
-    assert lines.tests_of("pretrain/schedule.py", 5, 5) == [
-        "tests/b.py::fast", "tests/c.py::in_a_process", "tests/d.py::first", "tests/a.py::slow[x|y]", "tests/d.py"
+def test_a_changed_line_is_checked_by_the_tests_that_execute_its_statement(lines: LineTests) -> None:
+    """First the test that names what the statement names, then the fastest; of a test with parameters three cases."""
+    assert lines.tests_of("pretrain/made.py", 2, 5) == [
+        "tests/c.py::test_c", "tests/a.py::test_a[0]", "tests/a.py::test_a[1]", "tests/a.py::test_a[2]",
+        "tests/b.py::test_b", "tests/c.py::in_a_process", "tests/d.py::test_d", "tests/d.py", "tests/a.py::test_a[x|y]"
     ]  # fmt: skip
-    assert "tests/b.py::fast" not in lines.tests_of("pretrain/schedule.py", 3, 4)  # line 4 belongs to a statement at 3
-    assert lines.tests_of("pretrain/loop.py", 5, 5) == []
+    assert lines.tests_of("pretrain/made.py", 6, 6) == []
 
 
 def test_a_changed_constant_is_checked_where_it_is_used() -> None:
