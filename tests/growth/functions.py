@@ -10,7 +10,7 @@ import ast
 import importlib
 import json
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, partial
@@ -110,13 +110,12 @@ def _blocks(text: str) -> Iterable[bytes]:
     return (raw[start : start + BLOCK_BYTES] for start in range(0, len(raw), BLOCK_BYTES))
 
 
-def _scan(kind: str, opening: str, text: str) -> None:
-    for _ in SCANNERS[kind](iter(_blocks(opening + text)), None):
-        pass
+def _scan(kind: str, opening: str, text: str) -> Any:
+    return list(SCANNERS[kind](iter(_blocks(opening + text)), None))
 
 
-def _hide(mode: Any, text: str) -> None:
-    PiiHider(mode, SECRET).hide(text, "document")
+def _hide(mode: Any, text: str) -> Any:
+    return PiiHider(mode, SECRET).hide(text, "document")
 
 
 def _raw(text: str) -> bytes:
@@ -136,12 +135,8 @@ def _called(place: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
 
 
-def _wrapping(name: str, text: Any) -> None:
-    _called(f"corpus.sentences.wrapping.{name}")(text)
-
-
-def _hide_in_sentences(mode: Any, text: str) -> None:
-    PiiHider(mode, SECRET, types=ALL_TYPES).hide_in_sentences(_pieces(text), "document")
+def _hide_in_sentences(mode: Any, text: str) -> Any:
+    return PiiHider(mode, SECRET, types=ALL_TYPES).hide_in_sentences(_pieces(text), "document")
 
 
 def _pieces(text: str) -> list[str]:
@@ -152,26 +147,27 @@ def _record(text: str, second: str = "") -> str:
     return json.dumps({"id": "1", "text": text, "more": {second or "전화": [text]}}, ensure_ascii=False)
 
 
-def _walk(path: str, text: str) -> None:
+def _walk(path: str, text: str) -> Any:
     """Change the strings of a record as the ``pii`` commands do."""
-    change_record(_record(text), Walker(paths_of([path])), HIDING, 0)
+    return change_record(_record(text), Walker(paths_of([path])), HIDING, 0)
 
 
-def _walk_broken(text: str) -> None:
+def _walk_broken(text: str) -> Any:
     """A document that need not be JSON, in pieces."""
+    changed = []
     for work in (HIDING, FINDING):
         with suppress(UnreadableRecord):
-            deque(change_document(_parts(text), EVERYTHING, work, True, _meet), maxlen=0)
+            changed += change_document(_parts(text), EVERYTHING, work, True, _meet)
+    return changed
 
 
-def _change_table(delimiter: str, text: str) -> None:
-    for work in (HIDING, FINDING):
-        deque(change_rows(_parts(text), delimiter, EVERYTHING, work, _meet), maxlen=0)
+def _change_table(delimiter: str, text: str) -> Any:
+    return [list(change_rows(_parts(text), delimiter, EVERYTHING, work, _meet)) for work in (HIDING, FINDING)]
 
 
-def _change_plain(text: str) -> None:
-    for work in (HIDING, FINDING):
-        deque(change_blocks(chain.from_iterable(line_blocks(_parts(text))), work, _meet, refuses_json=False), maxlen=0)
+def _change_plain(text: str) -> Any:
+    lines = list(chain.from_iterable(line_blocks(_parts(text))))
+    return [list(change_blocks(iter(lines), work, _meet, refuses_json=False)) for work in (HIDING, FINDING)]
 
 
 def _meet(place: str, reason: str, raw: str) -> None:
@@ -188,18 +184,18 @@ def _index() -> ContaminationIndex:
     return build_index(items, MatchRule(min_item_words=1))[0]
 
 
-def _unless(errors: type[Exception], call: str, text: str, *further: str) -> None:
+def _unless(errors: type[Exception], call: str, text: str, *further: Any) -> Any:
     """Call a function that refuses most texts."""
     with suppress(errors):
-        _called(call)(text, *further)
+        return _called(call)(text, *further)
 
 
 ASKED = {"text": "윤슬 가 1.", "words": ["가", "1."], "context": "윤슬 가 1.", "turns": ["", "가 1."], "ontology": {}}
 
 
-def _answer(task: str, text: str) -> None:
+def _answer(task: str, text: str) -> Any:
     """A model's answer is read."""
-    PROMPTS[task].parse(
+    return PROMPTS[task].parse(
         text, Example("a", None, ASKED | {"title": "은행 금리 오른다", "sentence1": "가", "sentence2": "나"})
     )
 

@@ -31,14 +31,14 @@ AGAIN = "MALMOI_RECORD=1 python -m pytest tests/same_results"
 def check_recorded(name: str, results: Mapping[str, Any], folder: Path) -> None:
     """Compare the results with those recorded under ``name``; new values that differ are written below ``folder``."""
     plain = {key: json.dumps(_plain(value), ensure_ascii=False, indent=1) for key, value in results.items()}
-    digests = {key: sha256(text.encode()).hexdigest()[:12] for key, text in plain.items()}
+    digests = {key: sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12] for key, text in plain.items()}
     path = HOME / f"{name}.json"
     if os.environ.get("MALMOI_RECORD"):
         path.write_text(json.dumps(digests, ensure_ascii=False, indent=0) + "\n", "utf-8")
     recorded = json.loads(path.read_text("utf-8"))
     changed = [key for key in digests.keys() | recorded if digests.get(key) != recorded.get(key)]
     for number, key in enumerate(sorted(changed)):
-        (folder / f"changed-{number}.json").write_text(f"{key}\n{plain.get(key)}", "utf-8")
+        (folder / f"changed-{number}.json").write_text(f"{key}\n{plain.get(key)}", "utf-8", "surrogatepass")
     if changed:
         names = ", ".join(sorted(changed)[:20])
         pytest.fail(f"{len(changed)} results changed: {names}; now: {folder}/changed-*.json; on purpose: {AGAIN}")

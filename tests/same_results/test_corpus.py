@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from corpus.config import CorpusConfig
 from corpus.decontamination.benchmarks import find_benchmarks
@@ -19,8 +21,18 @@ from corpus.decontamination.index import build_index
 from corpus.noise.remove import remove_noise, rules_except
 from corpus.noise.rules import NOISE_RULES
 from corpus.pii.detect import find_pii
+from corpus.pii.formats.shapes import (
+    business_check_digit,
+    digits_of,
+    draw_digits,
+    is_birth_date,
+    looks_typed,
+    luhn_check_digit,
+)
+from corpus.pii.formats.table import BY_NAME
 from corpus.pii.hide import PiiHider
-from corpus.pii.types import ALL_TYPES
+from corpus.pii.replace import Pseudonymizer
+from corpus.pii.types import ALL_TYPES, LABEL_WORDS
 from corpus.quality import fineweb2
 from corpus.quality.characters import read_characters
 from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_kana
@@ -82,6 +94,59 @@ def test_personal_data(tmp_path: Path) -> None:
     texts = [*varied_texts(), *register_texts(), *(draw_case(Random(number)).text for number in range(1000))]
     found = [find_pii(text, frozenset(ALL_TYPES)) for text in texts]
     check_recorded("pii_found", groups(found, 20), tmp_path)
+
+
+def numbers_of(rng: Random) -> dict[str, list[str]]:
+    """Numbers over the ranges that their kinds allow, and just outside of them."""
+    digits = partial(draw_digits, rng)
+    dates = [
+        f"{yy:02}{month:02}{day:02}"
+        for yy in (0, 4, 21, 99)
+        for month in range(14)
+        for day in (0, 1, 28, 29, 30, 31, 32)
+    ]
+    cards = [f"{first}{digits(11)}" for first in range(1000, 10000, 7)] + [f"3{n}{digits(12)}" for n in range(30, 80)]
+    letters = "가나하허호배바국합육해공조도보주수부구모자대사각"
+    return {
+        "dates": [f"{date}-{century}{digits(6)}" for date in dates for century in rng.sample("0123456789", 2)],
+        "tel": [f"{first:03}-{digits(n)}-{digits(4)}" for first in range(100) for n in (2, 3, 4, 5)]
+        + [f"{first}-{digits(4)}" for first in range(1400, 2000, 2)],
+        "plate": [f"{n}{rng.choice(letters)}{digits(4)}" for n in range(1000)],
+        "card": [f"{one}{luhn_check_digit(one)}" for one in cards] + cards[::9],
+        "ip": [f"{a}.{rng.randrange(300)}.{rng.randrange(300)}.{rng.randrange(300)}" for a in range(300)],
+        "brn": [f"{one}{business_check_digit(one)}" for one in (f"{n:03}{digits(6)}" for n in range(90, 999, 2))],
+        "account": ["-".join(map(digits, rng.choices(range(1, 9), k=rng.randrange(2, 5)))) for _ in range(1200)],
+        "any": [digits(rng.randrange(5, 18)) for _ in range(1200)],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["dates", "tel", "plate", "card", "ip", "brn", "account", "any"])
+def test_numbers(kind: str, tmp_path: Path) -> None:
+    rng, found = Random(kind), []
+    labels = [word for of_type in LABEL_WORDS.values() for word in of_type]
+    for number in numbers_of(rng)[kind]:
+        grouped = re.sub(r"(?<=\d{4})(?=\d{4})", "-", number)
+        before = rng.choice(
+            ("", "", f"{rng.choice(labels)} ", f"{rng.choice(labels)}: ", "약 ", "제", "2020-", "신한 ")
+        )
+        after = rng.choice(("", "", "원", " 명", "개", "으로", ", 끝", "-3", "호", "년", " 억", "번", "%"))
+        texts = (number, f"{before}{number}{after}", f"{before}{grouped}{after}", number.replace("-", ""))
+        found.append([find_pii(text, frozenset(ALL_TYPES)) for text in texts])
+        found[-1].append([looks_typed(digits_of(number)), is_birth_date(f"{digits_of(number):0>6}"[:6], number[-1])])
+    check_recorded(f"numbers_{kind}", groups(found, 50), tmp_path)
+
+
+def test_replacements(tmp_path: Path) -> None:
+    """Of the example of each type, and of the values in the labelled texts."""
+    values = {(name, kind.example) for name, kind in BY_NAME.items()}
+    for text in register_texts():
+        values |= {(span.type, text[span.start : span.end]) for span in find_pii(text, frozenset(ALL_TYPES))}
+    results: dict[str, list[Any]] = {}
+    for name, value in sorted(values):
+        count = 40 if value == BY_NAME[name].example else 1
+        drawn = [Pseudonymizer(SECRET, f"d{number}").replacement(name, value) for number in range(count)]
+        results.setdefault(name, []).append((value, drawn))
+    check_recorded("replacements", results, tmp_path)
 
 
 def test_hidden_personal_data(tmp_path: Path) -> None:
