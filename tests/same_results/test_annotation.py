@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from corpus.documents.errors import BadInput
 from finetune.annotation.agree import agree
 from finetune.annotation.card import write_card
 from finetune.annotation.check.run import check
@@ -23,6 +24,7 @@ from launch.tools.benchmark import render_page
 from tests.finetune.annotation.folders import add_votes, make_folder
 from tests.same_results.recording import check_recorded
 from tests.same_results.test_corpus import varied_texts
+from tests.same_results.test_custom_files import COLUMNS, rows_of
 from tests.same_results.test_tokenizer import sample_documents, write_corpus
 
 LABELS = {"tc": ("정치", "경제", "사회"), "nli": (), "re": ("no_relation", "per:title"), "ner": ("PS", "LC")}
@@ -122,6 +124,80 @@ def test_drawn_items(task: str, tmp_path: Path) -> None:
     check_recorded(
         f"drawn_{task}", results | {"items": (tmp_path / "own" / "items.jsonl").read_text("utf-8")}, tmp_path
     )
+
+
+def damaged(value: Any, rng: Random) -> Any:
+    """A JSON value in which one part is missing, repeated, of another type or slightly different."""
+    if isinstance(value, dict | list) and value and rng.random() < 0.8:
+        keys = [*value] if isinstance(value, dict) else [*range(len(value))]
+        key = rng.choice(keys)
+        if rng.random() < 0.15:
+            left = {k: v for k, v in value.items() if k != key} if isinstance(value, dict) else [*value]
+            return left if isinstance(left, dict) else [*left[:key], *left[key + 1 :]]
+        if rng.random() < 0.1 and isinstance(value, list):
+            return [*value, value[key]]
+        copy = {**value} if isinstance(value, dict) else [*value]
+        copy[key] = damaged(value[key], rng)
+        return copy
+    others: tuple[Any, ...] = (None, "", " ", 7, [], {}, "가")
+    if isinstance(value, str):
+        others = (
+            *others,
+            value + " ",
+            " " + value,
+            value[:-1],
+            value[::-1],
+            value.upper(),
+            value * 2,
+            "B-PS",
+            "neutral",
+        )
+    elif isinstance(value, int | float):
+        others = (*others, value + 1, value - 1, value + 0.05, -value, str(value), 5 - value)
+    return rng.choice(others)
+
+
+def damaged_rows(rows: list[Any], rng: Random) -> list[Any]:
+    """Rows of which most are damaged, some are repeated, with another text or label."""
+    repeated = [{**row, **{key: rng.choice(rows).get(key) for key in rng.sample([*row], 1)}} for row in rows[::4]]
+    return [damaged(row, rng) if rng.random() < 0.5 else row for row in [*rows, *repeated]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_checks_of_damaged_records(seed: int, tmp_path: Path) -> None:
+    """Of KLUE's JSON files, and of tables of all kinds."""
+    rng, files = Random(seed), dict[str, list[Any]]()
+    for name, content in read_archive("klue.tar.zst").items():
+        if name.endswith("train.json"):
+            parsed = json.loads(content)
+            rows = parsed["data"] if isinstance(parsed, dict) else parsed
+            for paragraph in [one for row in rows for one in row.get("paragraphs", ())]:
+                paragraph["qas"] = damaged_rows(paragraph["qas"], rng)
+            damage = (lambda rows, rng: rows) if "mrc" in name else damaged_rows
+            files[Path(name).name] = [row for row in damage(rows[:80], rng) if isinstance(row, dict)]
+    for names in COLUMNS:
+        rows = [{name: row[name] for name in names} for row in rows_of(5)]
+        files["-".join(names) + "-dev.jsonl"] = rows[:2] + [
+            row for row in damaged_rows(rows, rng) if isinstance(row, dict)
+        ]
+    results: dict[str, Any] = {}
+    for name, rows in files.items():
+        path = tmp_path / name.removesuffix(".json") / name
+        path.parent.mkdir()
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        is_mrc, is_table = name.startswith("klue-mrc"), name.endswith(".jsonl")
+        text = (
+            "\n".join(lines) if is_table else f'{{"data": [{",".join(lines)}]}}' if is_mrc else f"[{','.join(lines)}]"
+        )
+        path.write_text(text, "utf-8")
+        try:
+            found = check([path], None)
+        except BadInput as error:
+            results[name] = str(error).replace(str(tmp_path), "")
+            continue
+        results[name] = json.loads(json.dumps(found, ensure_ascii=False, default=str).replace(str(tmp_path), ""))
+        results[f"{name} page"] = render_page(found).replace(str(tmp_path), "")
+    check_recorded(f"damaged_records_{seed}", results, tmp_path)
 
 
 def test_checks_of_damaged_files(tmp_path: Path) -> None:

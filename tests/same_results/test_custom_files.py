@@ -29,6 +29,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "spans": {"kind": "tagging", "text": "text", "spans": "spans"},
     "span": {"kind": "span", "start": "start"},
 }  # fmt: skip
+COLUMNS = (
+    ("text", "label"), ("id", "본문", "분류"), ("q1", "q2", "label"), ("q1", "q2", "score"),
+    ("id", "q1", "a", "b", "right"),
+    ("tokens", "tags"), ("text", "spans"), ("question", "context", "answer"), ("id", "score"), ("text",),
+    ("label", "score"),
+)  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json")
 
 
@@ -98,13 +104,7 @@ def result_of(settings: dict[str, Any], suffix: str, folder: Path) -> Any:
 
 def test_guessed_columns(tmp_path: Path) -> None:
     rows, results = rows_of(3), dict[str, Any]()
-    chosen = (
-        ("text", "label"), ("id", "본문", "분류"), ("q1", "q2", "label"), ("q1", "q2", "score"),
-        ("id", "q1", "a", "b", "right"),
-        ("tokens", "tags"), ("text", "spans"), ("question", "context", "answer"), ("id", "score"), ("text",),
-        ("label", "score"),
-    )  # fmt: skip
-    for names in chosen:
+    for names in COLUMNS:
         for suffix in SUFFIXES:
             path = tmp_path / f"{'-'.join(names)}{suffix}"
             write_table(path, [{name: row[name] for name in names} for row in rows])

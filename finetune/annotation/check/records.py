@@ -196,7 +196,7 @@ def read_row(columns: CustomColumns, record: Row, split: str) -> Item:
         gold, problems = check_spans(texts[names[0]], value)
         return item._replace(gold=gold, problems=problems)
     if columns.kind == "tagging":
-        return _read_tokens(item._replace(texts={}), names[0], _parsed(values[names[0]]), value)
+        return _read_tokens(item._replace(texts={}), names[0], _parsed(values.get(names[0])), value)
     if columns.choices and len({texts[name] for name in columns.choices}) < len(columns.choices):
         problems.append(("label", "two choices are equal"))
     label = text_in(values[key]).strip()
@@ -216,7 +216,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _read_tokens(item: Item, name: str, tokens: Any, tags: Any) -> Item:
-    words, found = (part.split() if isinstance(part, str) else [*map(str, part or ())] for part in (tokens, tags))
+    words, found = (part.split() if isinstance(part, str) else [*map(str, list_in(part))] for part in (tokens, tags))
     problems = list(check_tags(found))
     if len(words) != len(found):
         problems.append(("tags", f"{len(words)} tokens, but {len(found)} tags"))
