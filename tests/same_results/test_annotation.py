@@ -18,6 +18,7 @@ from finetune.annotation.draw import Models, draw
 from finetune.annotation.folder import Item
 from finetune.annotation.settle import settle
 from finetune.annotation.split import split
+from finetune.annotation.take_in import value_problem
 from finetune.annotation.tools import TOOLS, hand_out
 from launch.sample.unpack import read_archive
 from launch.tools.benchmark import render_page
@@ -97,6 +98,43 @@ def test_steps_of_a_benchmark(task: str, tmp_path: Path, monkeypatch: pytest.Mon
     names = ("gold.jsonl", "data/train.jsonl", "data/dev.jsonl", "data/test.jsonl", "README.md", "dropped.jsonl")
     results |= {name: (folder / name).read_text("utf-8") for name in names if (folder / name).is_file()}
     check_recorded(f"benchmark_{task}", results, tmp_path)
+
+
+@pytest.mark.parametrize("task", TASK_FORMS)
+def test_values_of_votes(task: str, tmp_path: Path) -> None:
+    spans: list[Any] = [[[0, 1]], [[0, 4], [1, 2]], [[0, 5]], [[1, 1]], [[-1, 2]], [[0]], [0], [[0, 1.0]], [[True, 2]]]
+    spans += [
+        [[0, 1, "PS"]],
+        [[3, 4, "LC"]],
+        [[0, 1, "XX"]],
+        [[0, 1, "PS", 1]],
+        [["0", 1, "PS"]],
+        ["1:NP"],
+        ["1:NP", 2],
+    ]
+    values = [
+        -0.1,
+        0,
+        2.5,
+        5,
+        5.1,
+        6,
+        True,
+        False,
+        None,
+        "",
+        "정치",
+        "없는 것",
+        "5",
+        [],
+        {},
+        {"관광-이름": "가"},
+        *spans,
+    ]
+    benchmark = make_folder(tmp_path, [], task=task, labels=list(LABELS.get(task, ())))
+    items = [Item("a", "news", dict.fromkeys(benchmark.form.texts, "가나다라")), Item("b", "news", {"other": "가"})]
+    found = [value_problem(benchmark, item, value) for item in items for value in values]
+    check_recorded(f"votes_{task}", {"problems": found}, tmp_path)
 
 
 @pytest.mark.parametrize("task", ["tc", "sts", "nli", "ner", "mrc", "re"])

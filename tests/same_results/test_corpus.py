@@ -113,7 +113,9 @@ def numbers_of(rng: Random) -> dict[str, list[str]]:
         + [f"{first}-{digits(4)}" for first in range(1400, 2000, 2)],
         "plate": [f"{n}{rng.choice(letters)}{digits(4)}" for n in range(1000)],
         "card": [f"{one}{luhn_check_digit(one)}" for one in cards] + cards[::9],
-        "ip": [f"{a}.{rng.randrange(300)}.{rng.randrange(300)}.{rng.randrange(300)}" for a in range(300)],
+        "ip": [f"{a}.{b}.7.9" for a in (9, 10, 11, 100, 126, 127, 128, 168, 169, 171, 172, 173, 191, 192, 193, 240, 255)
+               for b in (0, 15, 16, 31, 32, 63, 64, 127, 128, 167, 168, 169, 253, 254, 255)]
+        + [f"{a}.{rng.randrange(300)}.{rng.randrange(300)}.{rng.randrange(300)}" for a in range(300)],
         "brn": [f"{one}{business_check_digit(one)}" for one in (f"{n:03}{digits(6)}" for n in range(90, 999, 2))],
         "account": ["-".join(map(digits, rng.choices(range(1, 9), k=rng.randrange(2, 5)))) for _ in range(1200)],
         "any": [digits(rng.randrange(5, 18)) for _ in range(1200)],

@@ -186,7 +186,7 @@ class Reader:
             ]
             for place in range(len(statuses) - 1, -1, -1):
                 if statuses[place] == "same":  # "함의도 모순도 아닌": what is said of the last is said of all
-                    statuses[place] = statuses[place + 1] if place + 1 < len(statuses) else "mentioned"
+                    statuses[place] = statuses[place + 1]
             for match, status in zip(matches, statuses, strict=True):
                 said: Status = "claimed" if is_stated and status in ("mentioned", "marked") else status
                 found.append(Named(self.choice(match[1]), said, concludes))

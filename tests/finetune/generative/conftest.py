@@ -16,7 +16,9 @@ KEY = "sk-planted-0123456789"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Inspect's cache of this test; no wait is long."""
+    """Inspect's cache of this test; no wait is long, and no client loads certificates, 0.1 s each."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "inspect"))
     monkeypatch.setattr(models, "FIRST_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(models, "MAX_WAIT_SECONDS", 0.5)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tokenizers.processors import TemplateProcessing
 
 from finetune.generative.client import likelihood
 from finetune.generative.client.ask import Answer, Client
@@ -41,6 +42,17 @@ def test_a_chat_template_opens_the_turn_of_the_model(tiny):
     assert scorer.render_context([("user", "하나"), ("assistant", "둘"), ("user", "셋")]) == (
         "<user>하나<assistant>둘<user>셋<assistant>"
     )
+
+
+def test_a_tokenizer_that_adds_special_tokens_adds_none_to_an_answer(tiny):
+    scorer = load_scorer(f"hf/{tiny}")
+    plain = scorer.encode("전제 함의")
+    first, last = plain[0], plain[-1]
+    scorer.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        "<a> $A <b>", None, [("<a>", first), ("<b>", last)]
+    )
+    assert scorer.tokenizer.encode("전제 함의") == [first, *plain, last]
+    assert scorer.encode("전제 함의") == plain
 
 
 def test_a_sum_is_the_chain_of_next_token_probabilities(tiny):
