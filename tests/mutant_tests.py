@@ -24,6 +24,7 @@ MAX_SECONDS_OF_A_LINE = 40.0
 FIRST_CASES = 3  # of a test with parameters; its further cases run after the other tests
 NEAR_FILES = 4  # run as well if the line runs only at import
 FIRST_SECONDS = 3.0  # the fastest tests run first; most mutants end there
+RECORDED = "tests/same_results/"  # they notice most changes
 READERS = ["tests/test_untrusted.py", "tests/test_settings.py"]  # of sources, and of all defaults
 DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +(tests/.*)$", re.MULTILINE)
 TEST_ID = re.compile(r"^(?P<test>tests/.*?)(?: \((?P<part>setup|call|teardown)\))?(?:\|(?P<step>\w*))?$", re.DOTALL)
@@ -58,7 +59,8 @@ class LineTests:
     def tests_of(self, module: str, first: int, line: int) -> list[str]:
         """Ids of the tests that execute a line.
 
-        Those of the mirrored file first, then those that share rare words with the statement, then the fastest.
+        Those of the mirrored file and of recorded results first, then those that share rare words with the statement,
+        then the fastest.
         A file means all of its tests: one of its fixtures executes the line.
         """
         lines = self._of_file(module)
@@ -70,13 +72,12 @@ class LineTests:
 
     def _in_order(self, tests: set[str], module: str, words: frozenset[str]) -> list[str]:
         """Tests in the order of ``tests_of``, but further cases of a test with parameters last."""
-        mirrored = "tests/{}/test_{}".format(*module.rsplit("/", 1)) if "/" in module else ""
+        folder, _, name = module.rpartition("/")
+        strong = (RECORDED, f"tests/{folder}/test_{name}")
         shared = {test: _words_of_test(test) & words for test in tests}
         counts = Counter(word for found in shared.values() for word in found)
         rarity = {test: sum(log(len(tests) / counts[word]) for word in found) for test, found in shared.items()}
-        ranked = sorted(
-            tests, key=lambda test: (not test.startswith(mirrored), -rarity[test], self.seconds[test], test)
-        )
+        ranked = sorted(tests, key=lambda test: (not test.startswith(strong), -rarity[test], self.seconds[test], test))
         cases, first, later = Counter[str](), list[str](), list[str]()
         for test in ranked:
             cases[_function_of(test)] += 1
