@@ -68,14 +68,10 @@ GENERIC = (*(Attack(unit) for unit in UNITS), *(Attack(unit) for unit in NUMBERE
 
 def attacks_on(pattern: re.Pattern[Any], rng: Random, walks: int) -> list[Attack]:
     """Attacks taken from the parse tree of ``pattern``, each once, in the order they were met."""
-    source = pattern.pattern
-    source = source.decode("latin-1") if isinstance(source, bytes) else source
-    flags = pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags
-    tree = parser.parse(source, flags & ~re.DEBUG)
+    tree = parse(pattern)
     found: dict[Attack, None] = {}
     for _ in range(walks):
-        walk = _Walk(rng)
-        walk.read(tree)
+        walk = Walk(tree, rng)
         for prefix in walk.prefixes:
             found[Attack(prefix)] = None
         for prefix, body in walk.repeats:
@@ -83,17 +79,25 @@ def attacks_on(pattern: re.Pattern[Any], rng: Random, walks: int) -> list[Attack
     return [attack for attack in found if attack.unit and "{}" not in attack.unit]
 
 
-class _Walk:
-    """One random way through a parse tree."""
+def parse(pattern: re.Pattern[Any]) -> Any:
+    """The parse tree of a pattern."""
+    is_bytes = isinstance(pattern.pattern, bytes)
+    source = pattern.pattern.decode("latin-1") if is_bytes else pattern.pattern
+    return parser.parse(source, pattern.flags & ~re.DEBUG & ~(re.UNICODE if is_bytes else 0))
 
-    def __init__(self, rng: Random) -> None:
+
+class Walk:
+    """One random way through a parse tree; ``prefixes`` are the texts that match so far, the last one to the end."""
+
+    def __init__(self, tree: Any, rng: Random) -> None:
         self._rng = rng
         self._so_far = ""
         self._groups: dict[int, str] = {}
         self.prefixes: list[str] = []
         self.repeats: list[tuple[str, str]] = []
+        self._read_all(tree)
 
-    def read(self, tree: Iterable[tuple[Any, Any]]) -> None:
+    def _read_all(self, tree: Iterable[tuple[Any, Any]]) -> None:
         for kind, argument in tree:
             self._read(str(kind), argument)
 
@@ -102,17 +106,17 @@ class _Walk:
             self._so_far += _character(kind, argument, self._rng)
             self.prefixes.append(self._so_far)
         elif kind == "BRANCH":
-            self.read(self._rng.choice(argument[1]))
+            self._read_all(self._rng.choice(argument[1]))
         elif kind == "SUBPATTERN":
             start = len(self._so_far)
-            self.read(argument[3])
+            self._read_all(argument[3])
             self._groups[argument[0]] = self._so_far[start:]
         elif kind == "ATOMIC_GROUP":
-            self.read(argument)
+            self._read_all(argument)
         elif kind == "GROUPREF":
             self._so_far += self._groups.get(argument, "")
         elif kind == "GROUPREF_EXISTS":
-            self.read(argument[1])
+            self._read_all(argument[1])
         elif kind.endswith("_REPEAT"):
             self._repeat(*argument)
 
@@ -120,11 +124,11 @@ class _Walk:
         start = len(self._so_far)
         count = max(int(low), self._rng.randrange(3) if int(high) > int(low) else 0)
         if int(high) > 8:  # short ones do no harm
-            self.read(body)
+            self._read_all(body)
             self.repeats.append((self._so_far[:start], self._so_far[start:]))
             count -= 1
         for _ in range(min(count, 8)):
-            self.read(body)
+            self._read_all(body)
 
 
 _CATEGORIES = {"DIGIT": "1", "SPACE": " ", "WORD": "a"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.growth.attacks import _Walk, parser
+from tests.growth.attacks import Walk, parse
 from tests.growth.functions import calls
 from tests.growth.patterns import all_patterns
 from tests.same_results.mangling import WORDS, mangle
@@ -22,7 +22,7 @@ from tests.same_results.test_corpus import varied_texts
 
 WALKS = 5
 MAX_TEXTS = 500
-found_calls, found_patterns = cache(calls), cache(all_patterns)
+found_patterns = cache(all_patterns)
 
 
 def area_of(place: str) -> str:
@@ -47,10 +47,7 @@ def matching_texts(area: str) -> list[str]:
 
 def matching_text(pattern: re.Pattern[Any], rng: Random) -> str:
     """A text from one random way through the parse tree of a pattern, with other digits."""
-    source = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
-    flags = pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags
-    walk = _Walk(rng)
-    walk.read(parser.parse(source, flags))
+    walk = Walk(parse(pattern), rng)
     text = walk.prefixes[-1] if walk.prefixes else ""
     return re.sub("[01]", lambda match: str(rng.randrange(10)) if rng.random() < 0.7 else match[0], text)
 
@@ -65,9 +62,9 @@ def result_of(run: Callable[[str], object], text: str) -> object:
     """The result, with all values of an iterator; the name of the error if it refuses the text."""
     try:
         found = run(text)
-        return (
-            list(found) if isinstance(found, Iterator) else found.__name__ if isinstance(found, FunctionType) else found
-        )
+        if isinstance(found, FunctionType):
+            return found.__name__
+        return list(found) if isinstance(found, Iterator) else found
     except (ValueError, LookupError) as error:
         return type(error).__name__
 
@@ -75,11 +72,9 @@ def result_of(run: Callable[[str], object], text: str) -> object:
 @pytest.mark.skipif(
     sys.version_info[:2] != (3, 11), reason="recorded with Python 3.11, whose parse trees make the texts"
 )
-@pytest.mark.parametrize("area", sorted({area_of(place) for place in found_calls()}))
-def test_functions_of_text(area: str, tmp_path: Path) -> None:
+def test_functions_of_text(tmp_path: Path) -> None:
     results: dict[str, Any] = {}
-    for place, run in found_calls().items():
-        if area_of(place) == area:
-            found = [result_of(run, text) for text in [*matching_texts(area), *plain_texts()]]
-            results |= {f"{place} {key}": part for key, part in groups(found, 100).items()}
-    check_recorded(f"functions_{area}", results, tmp_path)
+    for place, run in calls().items():
+        found = [result_of(run, text) for text in [*matching_texts(area_of(place)), *plain_texts()]]
+        results |= {f"{place} {key}": part for key, part in groups(found, 100).items()}
+    check_recorded("text_functions", results, tmp_path)
