@@ -160,6 +160,21 @@ def test_words_and_tags_of_a_table_are_compared(tags: Any, problems: set[str], t
     assert (benchmark["splits"][0]["items"], benchmark["splits"][0]["labelled"]) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"tags": ["O", "O"]}, "0 tokens, but 2 tags"),
+        ({"tokens": 7, "tags": ["O", "O"]}, "0 tokens, but 2 tags"),
+        ({"tokens": ["가"], "tags": 7}, "1 tokens, but 0 tags"),
+    ],
+)
+def test_a_row_without_tokens_or_tags_is_reported(row: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    rows = [{"tokens": ["윤슬이", "갔다"], "tags": ["B-PS", "O"]}, row]
+    path = write(tmp_path / "dev.jsonl", "".join(json.dumps(one) + "\n" for one in rows))
+    (benchmark,) = check([path])["benchmarks"]
+    assert problem in [finding["message"] for finding in benchmark["findings"]]
+
+
 @pytest.mark.parametrize(("count", "is_searched"), [(100, True), (101, False)])
 def test_more_than_100_labels_are_no_classes(tmp_path: Path, count: int, is_searched: bool) -> None:
     rows = [f"{chr(ord('가') + n % count) * 3} {n},{n % count}\n" for n in range(4 * count)]
