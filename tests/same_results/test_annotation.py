@@ -167,31 +167,19 @@ def test_drawn_items(task: str, tmp_path: Path) -> None:
 def damaged(value: Any, rng: Random) -> Any:
     """A JSON value in which one part is missing, repeated, of another type or slightly different."""
     if isinstance(value, dict | list) and value and rng.random() < 0.8:
-        keys = [*value] if isinstance(value, dict) else [*range(len(value))]
-        key = rng.choice(keys)
+        key, copy = rng.choice([*value] if isinstance(value, dict) else range(len(value))), value.copy()
         if rng.random() < 0.15:
-            left = {k: v for k, v in value.items() if k != key} if isinstance(value, dict) else [*value]
-            return left if isinstance(left, dict) else [*left[:key], *left[key + 1 :]]
-        if rng.random() < 0.1 and isinstance(value, list):
-            return [*value, value[key]]
-        copy = {**value} if isinstance(value, dict) else [*value]
-        copy[key] = damaged(value[key], rng)
+            del copy[key]
+        elif rng.random() < 0.1 and isinstance(copy, list):
+            copy.append(copy[key])
+        else:
+            copy[key] = damaged(copy[key], rng)
         return copy
     others: tuple[Any, ...] = (None, "", " ", 7, [], {}, "가")
     if isinstance(value, str):
-        others = (
-            *others,
-            value + " ",
-            " " + value,
-            value[:-1],
-            value[::-1],
-            value.upper(),
-            value * 2,
-            "B-PS",
-            "neutral",
-        )
+        others += value + " ", " " + value, value[:-1], value[::-1], value.upper(), value * 2, "B-PS", "neutral"
     elif isinstance(value, int | float):
-        others = (*others, value + 1, value - 1, value + 0.05, -value, str(value), 5 - value)
+        others += value + 1, value - 1, value + 0.05, -value, str(value), 5 - value
     return rng.choice(others)
 
 
@@ -201,32 +189,31 @@ def damaged_rows(rows: list[Any], rng: Random) -> list[Any]:
     return [damaged(row, rng) if rng.random() < 0.5 else row for row in [*rows, *repeated]]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_checks_of_damaged_records(seed: int, tmp_path: Path) -> None:
-    """Of KLUE's JSON files, and of tables of all kinds."""
-    rng, files = Random(seed), dict[str, list[Any]]()
+def damaged_files(rng: Random) -> dict[str, str]:
+    """KLUE's JSON files and tables of all kinds by name, with damaged records."""
+    files = dict[str, str]()
     for name, content in read_archive("klue.tar.zst").items():
         if name.endswith("train.json"):
             parsed = json.loads(content)
-            rows = parsed["data"] if isinstance(parsed, dict) else parsed
-            for paragraph in [one for row in rows for one in row.get("paragraphs", ())]:
-                paragraph["qas"] = damaged_rows(paragraph["qas"], rng)
-            damage = (lambda rows, rng: rows) if "mrc" in name else damaged_rows
-            files[Path(name).name] = [row for row in damage(rows[:80], rng) if isinstance(row, dict)]
+            if isinstance(parsed, dict):
+                for paragraph in [paragraph for article in parsed["data"] for paragraph in article["paragraphs"]]:
+                    paragraph["qas"] = damaged_rows(paragraph["qas"], rng)
+            else:
+                parsed = [row for row in damaged_rows(parsed[:80], rng) if isinstance(row, dict)]
+            files[Path(name).name] = json.dumps(parsed, ensure_ascii=False)
     for names in COLUMNS:
         rows = [{name: row[name] for name in names} for row in rows_of(5)]
-        files["-".join(names) + "-dev.jsonl"] = rows[:2] + [
-            row for row in damaged_rows(rows, rng) if isinstance(row, dict)
-        ]
+        rows[2:] = [row for row in damaged_rows(rows, rng) if isinstance(row, dict)]
+        files["-".join(names) + "-dev.jsonl"] = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    return files
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_checks_of_damaged_records(seed: int, tmp_path: Path) -> None:
     results: dict[str, Any] = {}
-    for name, rows in files.items():
+    for name, text in damaged_files(Random(seed)).items():
         path = tmp_path / name.removesuffix(".json") / name
         path.parent.mkdir()
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-        is_mrc, is_table = name.startswith("klue-mrc"), name.endswith(".jsonl")
-        text = (
-            "\n".join(lines) if is_table else f'{{"data": [{",".join(lines)}]}}' if is_mrc else f"[{','.join(lines)}]"
-        )
         path.write_text(text, "utf-8")
         try:
             found = check([path], None)
