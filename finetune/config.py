@@ -159,9 +159,7 @@ class SearchConfig(Section):
     @classmethod
     def _tpe_was_removed(cls, method: object) -> object:
         if method == "tpe":
-            raise ValueError(
-                "tpe was removed: use random, whose best of 10 to 30 trials scored within 0.1 points of it"
-            )
+            raise ValueError("tpe was removed: use random, whose best of 10 to 30 trials was within 0.1 points of it")
         return method
 
     @field_validator("space", mode="before")

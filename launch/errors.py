@@ -12,7 +12,7 @@ EXTRAS = {  # optional modules, each with the extra of our distribution that ins
     "torch": "train", "transformers": "train", "accelerate": "train", "deepspeed": "deepspeed", "datasets": "hub",
     "kiwipiepy": "kiwi", "ray": "ray", "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
     "sentence_transformers": "embed", "bm25s": "embed", "krippendorff": "benchmark", "crowdkit": "benchmark",
-    "cleanlab": "benchmark", "rapidfuzz": "benchmark", "sklearn": "benchmark", "scipy": "benchmark",
+    "cleanlab": "benchmark", "rapidfuzz": "llm", "sklearn": "benchmark", "scipy": "benchmark",
     "gradio": "demo", "fastapi": "serve", "uvicorn": "serve", "seqeval": "dev",
 }  # fmt: skip
 NEEDED_BY_STAGE = {

@@ -223,9 +223,7 @@ def read_argilla(path: Path, items: Items) -> Answers:
     if unsubmitted := counts.total() - counts["submitted"] - counts[UNKNOWN]:
         log.warning("%s: drafts and discarded responses, which are no votes: %d", path, unsubmitted)
     if counts[UNKNOWN]:
-        log.warning(
-            "%s: no status in this export, so drafts count as votes; take in records.to_list(flatten=True)", path
-        )
+        log.warning("%s: no status here, so drafts count as votes; take in records.to_list(flatten=True)", path)
 
 
 def _responses(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any]]:

@@ -111,9 +111,7 @@ def _example(guid: str, record: Record, name: str, rng: Random) -> Example:
         value = cells.get(column.casefold())
         if value is None:
             shown = ", ".join(list(record.values)[:12])
-            raise BadInput(
-                f"{record.where}: no column '{column}'; there are {shown}; expected the files of {entry.source}"
-            )
+            raise BadInput(f"{record.where}: no column '{column}'; there are {shown}; expected files of {entry.source}")
         return str(value[0] if isinstance(value, list) and value else value).strip()  # the first of several references
 
     inputs, letters = dict[str, str](), dict[str, str]()

@@ -109,18 +109,14 @@ def _remark_on_doubles(path: Path, examples: Sequence[Example]) -> None:
         doubles += texts in golds
         others += golds.setdefault(texts, example.gold) != example.gold
     if doubles:
-        warn_once(
-            f"{path}: {doubles:,} of {len(examples):,} examples repeat the texts of an earlier one, {others:,} with "
-            "another label"
-        )
+        warn_once(f"{path}: {doubles:,} of {len(examples):,} texts repeat earlier ones, {others:,} with another label")
 
 
 def _refuse_shared(training: Sequence[Example], scored: Sequence[Example], train_file: Path, dev_file: Path) -> None:
     shared = {example.guid for example in training} & {example.guid for example in scored}
     if shared:
         raise BadInput(
-            f"{train_file}: {len(shared):,} examples (for example {min(shared)}) are in {dev_file} too; scores on "
-            "training examples mean nothing, so remove them from one of the files"
+            f"{train_file}: {len(shared):,} examples, such as {min(shared)}, are in {dev_file} too; remove them"
         )
 
 
@@ -129,10 +125,7 @@ def _warn_of_shared(training: Sequence[Example], scored: Sequence[Example], trai
     known = {json.dumps(example.inputs, sort_keys=True) for example in training}
     shared = sum(json.dumps(example.inputs, sort_keys=True) in known for example in scored)
     if shared == len(scored):
-        raise BadInput(
-            f"{train_file}: contains all examples of {dev_file}; scores on training examples mean nothing, so give "
-            "other examples"
-        )
+        raise BadInput(f"{train_file}: has all examples of {dev_file}, so scores mean nothing; give other examples")
     if shared:
         warn_once(f"{dev_file}: {shared:,} of {len(scored):,} examples are in {train_file} too")
 

@@ -24,8 +24,7 @@ from finetune.data.custom_files import Record, read_table
 from finetune.data.files import find_file
 from finetune.embed.config import EmbedConfig
 from finetune.registry import TASKS
-from finetune.tasks.custom.reader import text_in
-from finetune.tasks.labels import is_finite_number
+from finetune.tasks.custom.reader import number_in, text_in
 
 LAYOUTS: tuple[tuple[tuple[str, ...], str], ...] = (  # columns of a file and what they are; the first that fits counts
     (("anchor", "positive", "negative"), "texts"),
@@ -167,7 +166,7 @@ def read_file(path: Path) -> list[Item]:
         return _triplets(path.name, ((text_in(r, "sentence1"), text_in(r, "sentence2"), text_in(r, "gold_label"))
                                      for r in records))  # fmt: skip
     if kind == "graded":
-        grades = [_number(record, columns[2]) for record in records]
+        grades = [number_in(record, columns[2]) for record in records]
         scale = max(map(abs, grades)) or 1.0
         return [
             Item(path.name, (text_in(record, "sentence1"), text_in(record, "sentence2")), grade / scale)
@@ -193,16 +192,6 @@ def _is_right(record: Record) -> bool:
     return str(record.values.get("label", 1)).strip() not in ("0", "0.0", "false", "False")
 
 
-def _number(record: Record, column: str) -> float:
-    try:
-        number = float(record.values[column])
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not is_finite_number(number):
-        raise BadInput(f"{record.where}: column {column!r} should hold a number, found {record.values[column]!r:.60}")
-    return number
-
-
 def first_paragraph(text: str) -> str:
     return next((part.strip() for part in text.split("\n") if len(part.strip()) >= MIN_PARAGRAPH), "")
 
@@ -218,10 +207,8 @@ def read_evaluation(config: EmbedConfig, documents: Path | None, klue: Path | No
     found += [read_evaluation_file(Path(file)) for file in config.evaluate]
     if len({part.name for part in found}) < len(found):
         raise BadInput("embed.evaluate: two files of one name; rename one, since results are kept by it")
-    return [
-        with_distractors(part, documents, config.distractors) if part.kind == "ranking" and documents else part
-        for part in found
-    ]
+    most = config.distractors
+    return [with_distractors(p, documents, most) if p.kind == "ranking" and documents else p for p in found]
 
 
 def _sts_dev(path: Path) -> EvaluationSet:
@@ -243,9 +230,7 @@ def _nli_dev(path: Path) -> EvaluationSet:
 def _mrc_dev(path: Path) -> EvaluationSet:
     """Answerable questions; the passages of all questions are searched."""
     examples = TASKS["klue-mrc"].read(path)
-    names = {
-        text: f"passage-{number}" for number, text in enumerate(dict.fromkeys(e.inputs["context"] for e in examples))
-    }
+    names = {text: f"passage-{n}" for n, text in enumerate(dict.fromkeys(e.inputs["context"] for e in examples))}
     asked = [e for e in examples if e.gold and e.gold["answers"]]
     return EvaluationSet(
         "klue-mrc", "ranking", tuple(e.guid for e in asked), tuple([names[e.inputs["context"]]] for e in asked),
@@ -262,7 +247,7 @@ def read_evaluation_file(path: Path) -> EvaluationSet:
     firsts, seconds = (tuple(text_in(record, column) for record in records) for column in columns[:2])
     if kind == "graded":
         guids = tuple(f"{path.name}:{record.line}" for record in records)
-        golds = tuple(_number(record, columns[2]) for record in records)
+        golds = tuple(number_in(record, columns[2]) for record in records)
         return EvaluationSet(name, "graded", guids, golds, firsts, seconds)
     names = {text: f"passage-{number}" for number, text in enumerate(dict.fromkeys(seconds))}
     right: dict[str, list[str]] = {}

@@ -15,7 +15,6 @@ Legend: ``N`` texts, ``B`` texts of a batch, ``L`` tokens, ``H`` width.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -31,13 +30,14 @@ from corpus.documents.accelerator import DeviceName, PrecisionName, find_device
 from corpus.documents.atomic_files import atomic_dir, read_json, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls, escape_markdown
-from corpus.documents.model_files import CONFIG_NAME, quiet_transformers, refuse_links
+from corpus.documents.model_files import quiet_transformers, refuse_links
 from corpus.documents.templates import load_templates
 from finetune.embed.config import PoolingName
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens, read_weights, reads_one_way
 from finetune.encoder.module import Encoder, load_encoder
 from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
 from finetune.examples import Feature, pad_inputs
+from finetune.saved_models.save import save_network
 from finetune.train.batched_prediction import autocast, batches_by_length, to_tensors
 
 MODULES_NAME, LENGTH_NAME, POOLING_NAME = "modules.json", "sentence_bert_config.json", "1_Pooling/config.json"
@@ -161,13 +161,8 @@ def save_embedder(target: Path, embedder: Embedder, info: Mapping[str, Any], car
     assert isinstance(net, EmbeddingNet)
     encoder: Any = net.encoder.encoder
     with atomic_dir(target) as folder, quiet_transformers():
-        encoder.save_pretrained(folder)
-        for weights in folder.glob("*.safetensors"):
-            shutil.copymode(folder / CONFIG_NAME, weights)  # safetensors writes for the owner alone
-        tokenizer.backend_tokenizer.no_truncation()
-        tokenizer.backend_tokenizer.no_padding()
         tokenizer.model_max_length = embedder.max_tokens
-        tokenizer.save_pretrained(folder)
+        save_network(folder, encoder, tokenizer)
         modules = [
             {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
             for number, (path, kind) in enumerate(TYPES.items())

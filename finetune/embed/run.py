@@ -207,9 +207,7 @@ def check_widths(config: EmbedConfig, width: int) -> None:
 def with_prompts(items: Sequence[Item], config: EmbedConfig) -> list[Item]:
     """The examples with ``config.prompts`` before the first text and before the others."""
     query, passage = config.prompts.get("query", ""), config.prompts.get("passage", "")
-    return [
-        item._replace(texts=(query + item.texts[0], *(passage + text for text in item.texts[1:]))) for item in items
-    ]
+    return [i._replace(texts=(query + i.texts[0], *(passage + text for text in i.texts[1:]))) for i in items]
 
 
 def score_trained(

@@ -234,9 +234,7 @@ def _result(task: Task, plan: EnsemblePlan, rows: Sequence[Row], groups: Sequenc
     results = [member.result for member in plan.members]
     first = results[0]
     scores = task.score(rows)
-    recipe = {
-        key: value for key, value in first["recipe"].items() if all(r["recipe"].get(key) == value for r in results)
-    }
+    recipe = {k: v for k, v in first["recipe"].items() if all(r["recipe"].get(k) == v for r in results)}
     several = len({member.out for member in plan.members}) > 1
     return {
         "model": plan.name, "settings": plan.settings, "seed": plan.seed,

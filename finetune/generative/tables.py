@@ -40,7 +40,7 @@ def kr_eval_table(results: Sequence[Summary]) -> ResultTable:
             rows.append([result["task"], metric, number(measured["value"]), reach, published, *shares])
         if result.get("named"):
             notes.append(
-                f"{result['task']}: {result['named']:,} entities named, {result['right_of_named']:.1f} % are right."
+                f"{result['task']}: {result['named']:,} entities, {result['right_of_named']:.1f} % of them right."
             )
     notes += dict.fromkeys(f"BLEU: {result['bleu']}" for result in results if "bleu" in result)
     title = f"{results[0]['model']}, {results[0]['shots']} examples shown"

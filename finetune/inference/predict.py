@@ -48,10 +48,7 @@ def predict_texts(
         guid = raw.get("guid", "") if isinstance(raw, Mapping) else ""
         examples.append(None if parsed is None else Example(str(guid), None, parsed))
     predictions = iter(predict_examples(model, [e for e in examples if e is not None]))
-    return [
-        {"prediction": None} if example is None else make_result(inference, example, next(predictions))
-        for example in examples
-    ]
+    return [{"prediction": None} if e is None else make_result(inference, e, next(predictions)) for e in examples]
 
 
 def predict_official(model: SavedModel, path: Path) -> list[Result]:

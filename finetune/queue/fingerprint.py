@@ -41,9 +41,7 @@ def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files:
     overridden. ``files``: by task."""
     own = files.get(task, {})
     changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION | WHOLE, exclude_defaults=True)
-    kept = {
-        RECORDED_AS.get(key, key): _for_task(task, value) for key, value in changed.items() if _counts(key, task, own)
-    }
+    kept = {RECORDED_AS.get(k, k): _for_task(task, v) for k, v in changed.items() if _counts(k, task, own)}
     override = config.overrides.get(task)
     parts: dict[str, Any] = {
         **kept,

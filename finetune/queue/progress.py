@@ -98,12 +98,10 @@ def describe(result: Mapping[str, Any]) -> str:
     who = ", ".join(part for part in (result["task"], result["model"], result["settings"]) if part)
     counts = result.get("parameters", {"trained": 0, "all": 0})
     is_partial = counts["trained"] < counts["all"]  # as with LoRA
-    trained = (
-        f", {counts['trained']:,} of {counts['all']:,} parameters, {result['peak_mib']:,} MiB" if is_partial else ""
-    )
+    part = f", {counts['trained']:,} of {counts['all']:,} parameters, {result['peak_mib']:,} MiB" if is_partial else ""
     return (
         f"{who}, seed {result['seed']}: {name} {value} (constant {constant}, counting {counting}), "
-        f"{result['n']:,} examples, {result['seconds']} s{trained}"
+        f"{result['n']:,} examples, {result['seconds']} s{part}"
     )
 
 

@@ -75,9 +75,7 @@ def load_model(name: str | Path, device: str = "auto") -> SavedModel:
         check_model_files(folder, str(name))
     for file, digest in settings["files"].items():  # that predictions depend on; a stock model lists none
         if file_digest(folder / Path(file).name) != digest:
-            raise BadInput(
-                f"{folder / file}: changed since it was saved (see {MODEL_INFO_NAME}); copy the folder again"
-            )
+            raise BadInput(f"{folder / file}: changed since it was saved (see {MODEL_INFO_NAME}); copy it again")
     tokenizer = load_tokenizer(str(folder), task.special_tokens)
     model = _load_model(folder, settings, tokenizer)
     place = find_device("cpu" if device == "cpu" or is_onnx else "auto", "device")
@@ -119,9 +117,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
             "that wrote it, or train again"
         )
     if type(settings.get("max_tokens")) is not int or not 8 <= settings["max_tokens"] <= 1 << 20:
-        raise BadInput(
-            f"{path}: max_tokens is {settings.get('max_tokens')!r:.40}, expected tokens of the longest input"
-        )
+        raise BadInput(f"{path}: max_tokens is {settings.get('max_tokens')!r:.40}, expected a number of tokens")
     for key, kinds in (("files", dict), ("own", dict | None), ("learned", dict | None)):
         if not isinstance(settings[key], kinds):
             raise BadInput(f"{path}: {key} is {settings[key]!r:.40}, expected an object; {SAVE_AGAIN}")
@@ -149,9 +145,7 @@ def _load_model(folder: Path, settings: Mapping[str, Any], tokenizer: Tokenizer)
     config = read_json_object(folder / CONFIG_NAME, SAVE_AGAIN)
     known = config.get("encoder", config).get("vocab_size")
     if len(tokenizer) > known:
-        raise BadInput(
-            f"{folder}: its tokenizer has {len(tokenizer):,} pieces, its model {known:,} embeddings; {SAVE_AGAIN}"
-        )
+        raise BadInput(f"{folder}: {len(tokenizer):,} pieces in its tokenizer, {known:,} embeddings; {SAVE_AGAIN}")
     if config.get("model_type") not in MODEL_TYPES:
         return load_trained_labeller(str(folder), load_config(str(folder)))
     model = read_weights(AutoModel, str(folder), is_whole=True)

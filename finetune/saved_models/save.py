@@ -68,13 +68,7 @@ def save_model(target: Path, trained: Trained, result: Mapping[str, Any], pos_ta
     """Write a saved model to the folder ``target``, replacing an older one."""
     model, tokenizer = trained
     with atomic_dir(target) as folder, quiet_transformers():
-        network: Any = model.net if isinstance(model, Labeller) else as_pretrained(model)
-        network.save_pretrained(folder)
-        for weights in folder.glob("*.safetensors"):
-            shutil.copymode(folder / CONFIG_NAME, weights)  # safetensors writes for the owner alone
-        tokenizer.backend_tokenizer.no_truncation()  # what the last call set
-        tokenizer.backend_tokenizer.no_padding()
-        tokenizer.save_pretrained(folder)
+        save_network(folder, model.net if isinstance(model, Labeller) else as_pretrained(model), tokenizer)
         settings = {
             "format": FORMAT,
             **{name: result[name] for name in RESULTS},
@@ -89,6 +83,16 @@ def save_model(target: Path, trained: Trained, result: Mapping[str, Any], pos_ta
         }
         (folder / MODEL_INFO_NAME).write_text(json.dumps(settings, ensure_ascii=False, indent=1) + "\n", "utf-8")
         _write_card(folder, {result["seed"]: result["scores"][result["headline"]]})
+
+
+def save_network(folder: Path, network: Any, tokenizer: Tokenizer) -> None:
+    """Write what transformers reads, for all who can read its configuration: safetensors writes for the owner alone."""
+    network.save_pretrained(folder)
+    for weights in folder.glob("*.safetensors"):
+        shutil.copymode(folder / CONFIG_NAME, weights)
+    tokenizer.backend_tokenizer.no_truncation()  # what the last call set
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.save_pretrained(folder)
 
 
 def _write_card(folder: Path, seeds: Mapping[int, float | None]) -> None:

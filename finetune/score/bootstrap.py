@@ -116,10 +116,8 @@ def _re(rows: Sequence[Row]) -> ScoreDrawn:
         often_NB = np.ascontiguousarray(often_BN.T)
         areas_KB = [list(map(area, curve(often_NB))) for curve in curves]
         micro_B = [micro_f1(*sides_3) for sides_3 in (often_BN @ sides_N3).tolist()]
-        return [
-            {"micro_f1": micro, "auprc": mean_area([areas_B[b] for areas_B in areas_KB])}
-            for b, micro in enumerate(micro_B)
-        ]
+        auprc_B = [mean_area([areas_B[b] for areas_B in areas_KB]) for b in range(len(drawn))]
+        return [{"micro_f1": micro, "auprc": auprc} for micro, auprc in zip(micro_B, auprc_B, strict=True)]
 
     return score_drawn
 

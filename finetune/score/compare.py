@@ -94,9 +94,7 @@ def _refuse_mixed(one: Trained) -> None:
     for key in ("seed", "protocol", "split", "encoder", "recipe", "revision"):
         values = [result.get(key, DEFAULTS.get(key)) for _, result in one.results]
         if key == "seed" and len(set(map(str, values))) < len(values):
-            raise BadInput(
-                f"{one.results[0][0]}: {one.task} of {one.name} has a seed twice; give one folder of results"
-            )
+            raise BadInput(f"{one.results[0][0]}: {one.task} of {one.name} has a seed twice; give one folder")
         if key != "seed" and any(value != values[0] for value in values):
             raise BadInput(
                 f"{one.results[0][0].parent}: the seeds of {one.name} on {one.task} differ in {key}; fine-tune all of "

@@ -109,9 +109,7 @@ def find_depths(model: nn.Module) -> tuple[dict[nn.Parameter, int], int]:
     # the lowest layer first; ALBERT has one group, whose layers share their weights
     layers = next((part for part in lists if len(part) == encoder.config.num_hidden_layers), lists[0])
     depths = {weight: number for number, layer in enumerate(layers, 1) for weight in layer.parameters()}
-    embeddings = {
-        weight for part in encoder.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()
-    }
+    embeddings = {w for part in encoder.modules() if isinstance(part, nn.Embedding) for w in part.parameters()}
     depth = 0
     for weight in encoder.parameters():
         depth = max(depth, depths.get(weight, 0))

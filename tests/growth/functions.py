@@ -90,7 +90,7 @@ LEFT_OUT: dict[str, str] = {
     r"finetune\.generative\.klue\..*|finetune\.generative\.(?:exports|kr_eval\.run)\..*": NAMES,
     r"finetune\.generative\.kr_eval\.metrics\.(?:measure\w*|count_ngrams)": "names and lists of answers",
     r"finetune\.generative\.kr_eval\.metrics\.(?:score_as_published|published_bleu)": NAMES,
-    r"finetune\.generative\.kr_eval\.metrics\.(?:published_char_f1|indel_similarity)": "as published: quadratic",
+    r"finetune\.generative\.kr_eval\.metrics\.published_char_f1": "as published: quadratic",
     r"finetune\.generative\.mt_bench\.judge\.fence": NAMES,
     r"finetune\.queue\..*": "names, settings and processes",
     r"finetune\.score\.bootstrap\.(?:draw|number_groups)": "names of groups, a look-up each",

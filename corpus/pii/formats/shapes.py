@@ -1,7 +1,7 @@
 """Helpers of formats: replace the content of a value and keep its shape, draw names, check digits and dates.
 
 Resident and foreigner registration numbers issued since October 2020 end in random digits, so the old check digit is
-only used for replacements, never to reject a match. Business numbers and cards must have a valid check digit.
+used for replacements and against serial numbers only. Business numbers and cards must have a valid check digit.
 """
 
 from __future__ import annotations

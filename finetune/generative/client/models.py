@@ -69,9 +69,7 @@ def local_folder(name: str) -> Path | None:
 def require_hf(name: str) -> None:
     """``BadInput`` for a provider that does not return probabilities of given texts."""
     if not name.startswith("hf/"):
-        raise BadInput(
-            f"--method likelihood: --model {name} does not return probabilities; use hf/FOLDER, or leave --method out"
-        )
+        raise BadInput(f"--method likelihood: --model {name} gives no probabilities; use hf/FOLDER, or another method")
 
 
 def read_version(name: str) -> str:
@@ -138,9 +136,7 @@ def plain_turns(tokenizer: Any) -> dict[str, Any]:
     """Arguments of Inspect's provider for a model without a chat template: plain text, as for likelihoods."""
     if tokenizer.chat_template:
         return {}
-    before = "".join(
-        tokenizer.convert_ids_to_tokens(prefix_ids(tokenizer))
-    )  # as text: none is added after the question
+    before = "".join(tokenizer.convert_ids_to_tokens(prefix_ids(tokenizer)))  # as text, with none after the question
     return {"chat_template": f"{before}{TEMPLATE}", "tokenizer_call_args": {"add_special_tokens": False}}
 
 

@@ -86,10 +86,7 @@ def load_prompted_task(
         raise BadInput(f"{name}: no prompt for this task; choose from {', '.join(PROMPTS)}")
     task, prompt, needs_train = TASKS[name], PROMPTS[name], config is not None
     if shots and config is None and find(task, folder, "train") is None:
-        raise BadInput(
-            f"{folder}: {task.files.train} (or .zst) is missing; few-shot examples come from it, so add it, or leave "
-            "--shots out"
-        )
+        raise BadInput(f"{folder}: {task.files.train} (or .zst) is missing; add it, or leave --shots out")
     chosen = config or FinetuneConfig()
     if limit is not None:
         chosen = chosen.model_copy(update={"max_dev_examples": limit})
@@ -127,10 +124,7 @@ def run(
     if client.is_likelihood:
         require_hf(client.model)
         if unfit := [prompted.task.name for prompted in tasks if not prompted.prompt.choices]:
-            raise BadInput(
-                f"{unfit[0]} --method likelihood: the task has no fixed set of answers; leave the task out, or use "
-                "--method generation"
-            )
+            raise BadInput(f"{unfit[0]}: no fixed set of answers to compare; use --method generation")
     results = []
     for prompted in tasks:
         prompt, shots = prompted.prompt, f"{len(prompted.shots)}-shot"
@@ -180,9 +174,7 @@ def write_result(
     (folder / "scores.json").unlink(missing_ok=True)
     rows = [Row(e.guid, e.gold, *one.prediction) for e, one in zip(data.scored, parsed, strict=True)]
     write_json_lines(folder / "predictions.jsonl", (row._asdict() for row in rows))
-    outcomes = Counter(
-        outcome(one.answer.text, is_parsed=one.is_parsed) for one in parsed if one.answer.text is not None
-    )
+    outcomes = Counter(outcome(p.answer.text, is_parsed=p.is_parsed) for p in parsed if p.answer.text is not None)
     wrong = sum(task.inspection.differs(row) for row, one in zip(rows, parsed, strict=True) if one.is_parsed)
     answers = (
         {"guid": a.id, "answer": a.text, "is_parsed": is_parsed, "stop": a.stop, "error": a.error}

@@ -186,9 +186,7 @@ def measure_bias(rows: Sequence[tuple[str, str, str, str]], resamples: int = RES
     is_unknown_N = np.array([gold == unknown for gold, _, _, unknown in rows])
     is_right_N = np.array([answer == gold for gold, answer, *_ in rows])
     is_biased_N = np.array([gold == biased for gold, _, biased, _ in rows])
-    lean_N = np.array(
-        [(answer == biased) - (answer not in (biased, unknown, "")) for _, answer, biased, unknown in rows]
-    )
+    lean_N = np.array([(a == biased) - (a not in (biased, unknown, "")) for _, a, biased, unknown in rows])
 
     def mean(values_N: NDArray[Any], where_N: NDArray[Any]) -> ScoreRows:
         return lambda drawn: 100 * float(values_N[drawn][where_N[drawn]].mean()) if where_N[drawn].any() else math.nan
@@ -217,10 +215,8 @@ METRICS: Mapping[str, Prepare] = {
 
 def score_as_published(metric: str, golds: Sequence[str], answers: Sequence[str], name: str = "") -> float:
     """A metric, 0..100, of raw answers to the file ``name`` (``kmmlu_Law``)."""
-    pairs = [
-        (clean_as_published(answer, name), normalize("NFKC", gold)) for gold, answer in zip(golds, answers, strict=True)
-    ]
-    return 100 * fmean(PUBLISHED[metric](answer, gold) for answer, gold in pairs)
+    cleaned = (clean_as_published(answer, name) for answer in answers)
+    return 100 * fmean(PUBLISHED[metric](a, normalize("NFKC", gold)) for gold, a in zip(golds, cleaned, strict=True))
 
 
 def clean_as_published(answer: str, name: str) -> str:
@@ -241,24 +237,14 @@ def published_set_f1(answer: str, gold: str) -> float:
 
 def published_char_f1(answer: str, gold: str) -> float:
     """``fuzzywuzzy.fuzz.token_sort_ratio``: similarity of both strings with their words sorted, in whole percent."""
+    from rapidfuzz.distance import LCSseq
+
     first, second = (
         " ".join(sorted(re.sub(r"\W", " ", text.translate(DELETED)).lower().split())) for text in (answer, gold)
     )
     if first == second:
         return 1.0
-    return round(100 * indel_similarity(first, second)) / 100 if first and second else 0.0
-
-
-def indel_similarity(first: str, second: str) -> float:
-    """Twice the longest common subsequence over both lengths, by the bit-parallel algorithm of Hyyrö (2004)."""
-    places: dict[str, int] = {}
-    for place, character in enumerate(first):
-        places[character] = places.get(character, 0) | 1 << place
-    row = ones = (1 << len(first)) - 1
-    for character in second:
-        matches = row & places.get(character, 0)
-        row = (row + matches) | (row - matches)
-    return 2 * (~row & ones).bit_count() / (len(first) + len(second))
+    return round(100 * (2 * LCSseq.similarity(first, second) / (len(first) + len(second)))) / 100
 
 
 def published_bleu(answer: str, gold: str) -> float:

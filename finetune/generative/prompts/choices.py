@@ -181,9 +181,7 @@ class Reader:
             matches = self.matches(sentence)
             ends = [*(match.start() for match in matches[1:]), len(sentence)][: len(matches)]
             is_question = sentence.rstrip(" )\"'”’*").endswith("?")
-            statuses = [
-                "void" if is_question else _status(sentence, m, end) for m, end in zip(matches, ends, strict=True)
-            ]
+            statuses = ["void" if is_question else _status(sentence, *pair) for pair in zip(matches, ends, strict=True)]
             for place in range(len(statuses) - 1, -1, -1):
                 if statuses[place] == "same":  # "함의도 모순도 아닌": what is said of the last is said of all
                     statuses[place] = statuses[place + 1]

@@ -24,9 +24,7 @@ from finetune.tasks.ner.task import OUTSIDE, find_entities
 KINDS = {"PS": "사람", "LC": "장소", "OG": "기관", "DT": "날짜", "TI": "시간", "QT": "수량"}
 NONE = "없음"
 NONE_TOO = {NONE, "없습니다", "개체 없음", "개체가 없습니다", "해당 없음", "none"}
-BY_WORD = (
-    {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS} | korean_texts("names")["klue-ner"]
-)
+BY_WORD = {w: kind for kind, w in KINDS.items()} | {k: k for k in KINDS} | korean_texts("names")["klue-ner"]
 _WORDS = "|".join(BY_WORD)
 _TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$")
 _QUOTED = re.compile(rf"^[\"'“‘](.+)[\"'”’]\s{{0,3}}:\s{{0,3}}[\"'“‘]({_WORDS})[\"'”’],?$")
@@ -112,13 +110,9 @@ def _find_all(part: str, text: str, start: int = 0) -> Iterator[int]:
 
 def _fold(text: str) -> tuple[str, list[int]]:
     """The text in NFKC without spaces, and the original position of each character."""
-    pairs = [
-        (plain, place)
-        for place, character in enumerate(text)
-        for plain in unicodedata.normalize("NFKC", character)
-        if not plain.isspace()
-    ]
-    return "".join(plain for plain, _ in pairs), [place for _, place in pairs]
+    pairs = [(plain, place) for place, one in enumerate(text) for plain in unicodedata.normalize("NFKC", one)]
+    kept = [pair for pair in pairs if not pair[0].isspace()]
+    return "".join(plain for plain, _ in kept), [place for _, place in kept]
 
 
 KLUE_NER = TaskPrompt(

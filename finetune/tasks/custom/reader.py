@@ -37,14 +37,7 @@ def class_of(known: Sequence[str] | None, columns: CustomColumns, record: Record
 
 def number_of(columns: CustomColumns, record: Record) -> float:
     """The number of a row."""
-    value = record.values[columns.gold_field]
-    try:
-        number = float(value) if isinstance(value, str) else value
-    except ValueError:
-        number = None
-    if not is_finite_number(number):
-        raise BadInput(f"{record.where}: column {columns.gold_field!r} should hold a number, found {value!r:.60}")
-    return float(number)
+    return number_in(record, columns.gold_field)
 
 
 def read_texts(columns: CustomColumns, gold_of: Callable[[CustomColumns, Record], Any], path: Path) -> list[Example]:
@@ -75,6 +68,18 @@ def guid_of(columns: CustomColumns, record: Record | Words, path: Path) -> str:
     if columns.guid is not None and isinstance(record, Record):
         return text_in(record, columns.guid, may_be_number=True)
     return (isinstance(record, Words) and record.name) or f"{path.name}:{record.line}"
+
+
+def number_in(record: Record, column: str) -> float:
+    """The number of a column, which may be written as text; ``BadInput`` if it is none, or not finite."""
+    value = record.values[column]
+    try:
+        number = float(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if not is_finite_number(number):
+        raise BadInput(f"{record.where}: column {column!r} should hold a number, found {value!r:.60}")
+    return float(number)
 
 
 def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
@@ -136,11 +141,9 @@ def _json_in(record: Record, column: str) -> Any:
 
 
 def _from_words(
-    columns: CustomColumns,
-    sentences: Sequence[tuple[Record | Words, list[str], list[str]]],
-    known: Sequence[str] | None,
-    path: Path,
-) -> list[Example]:
+    columns: CustomColumns, sentences: Sequence[tuple[Record | Words, list[str], list[str]]],
+    known: Sequence[str] | None, path: Path,
+) -> list[Example]:  # fmt: skip
     """Words are joined by a space, unless all words of the file are single characters, spaces included (KLUE-NER)."""
     is_spelt = all(len(word) == 1 for _, words, _ in sentences for word in words)
     has_tags = any(any(tags) for _, _, tags in sentences)
@@ -196,10 +199,7 @@ def _tags_of_spans(record: Record, text: str, raw: str, column: str) -> list[str
         is_inside = end <= len(raw)
         begin, end = (len(normalize("NFC", raw[:place])) for place in (begin, end))
         if not is_inside or not 0 <= begin < end <= len(text) or any(tag != OUTSIDE for tag in tags[begin:end]):
-            raise BadInput(
-                f"{record.where}: span {span!r:.60} is empty, overlaps another, or ends after the {len(text)} "
-                "characters of its text"
-            )
+            raise BadInput(f"{record.where}: span {span!r:.60} is empty, overlaps another, or ends after its text")
         tags[begin:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - begin - 1)]
         first = next((place for place in range(begin, end) if not text[place].isspace()), None)
         if first is not None:
@@ -232,9 +232,7 @@ def read_answers(columns: CustomColumns, path: Path) -> list[Example]:
         gold = {"answers": texts, "question_type": None} if labelled else None
         examples.append(Example(guid_of(columns, record, path), gold, inputs))
     if moved:
-        warn_once(
-            f"{path}: {moved:,} of {len(records):,} answers are not at their start; moved to their place in the passage"
-        )
+        warn_once(f"{path}: {moved:,} of {len(records):,} answers are not at their start; moved to their place")
     return examples
 
 

@@ -60,9 +60,7 @@ def parse_word(line: str, place: str, index: int, words: int) -> tuple[str, str,
     if len(columns) == len(COLUMNS) - 2:  # a test file without the last two
         columns += ["", ""]
     if len(columns) != len(COLUMNS):
-        raise BadInput(
-            f"{place}: expected {len(COLUMNS)} columns {', '.join(COLUMNS)}; found {len(columns)}; {CUSTOM_HINT}"
-        )
+        raise BadInput(f"{place}: expected columns {', '.join(COLUMNS)}; found {len(columns)}; {CUSTOM_HINT}")
     number, form, _, pos, head, relation = columns
     if number != str(index):
         raise BadInput(f"{place}: expected INDEX {index}, found {number!r}; words count from 1 without gaps")

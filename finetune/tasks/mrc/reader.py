@@ -65,10 +65,7 @@ def parse_question(record: Any, context: str, file: str) -> Example:
         has_no_place = "answer_start" in answer and answer["answer_start"] is None  # a prediction that is no quotation
         start = 0 if has_no_place else get_field(answer, "answer_start", int, place)
         if not text.strip() or start < 0 or (start + len(text) > len(context) and not has_no_place):
-            raise BadInput(
-                f"{place}: answer {text!r} at 'answer_start' {start} is empty or outside its context of "
-                f"{len(context)} characters"
-            )
+            raise BadInput(f"{place}: answer {text!r} at 'answer_start' {start} is empty or outside its context")
     gold = {"answers": [answer["text"] for answer in answers], "question_type": record.get("question_type")}
     return Example(record["guid"], gold, {**inputs, "start": answers[0]["answer_start"] if answers else None})
 

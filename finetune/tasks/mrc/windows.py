@@ -198,9 +198,7 @@ def keep_trainable(
             raise BadInput(f"{example.guid}: no 'answers' and no 'is_impossible', so nothing can be learned from it")
     misplaced = {number for number, example in enumerate(examples) if is_misplaced(example)}
     if misplaced:
-        log.warning(
-            "klue-mrc: %d questions are left out of training, their answer is not at answer_start", len(misplaced)
-        )
+        log.warning("klue-mrc: %d questions not used in training: their answer is not at answer_start", len(misplaced))
     return [feature for feature in features if feature["example"] not in misplaced]
 
 

@@ -150,13 +150,9 @@ def read_markers(text: str, where: str) -> dict[str, Any]:
             raise BadInput(f"{where}: {piece} occurs twice; mark one subject and one object")
         else:
             places[piece] = length
-    spans = [
-        (places.get(begin, 0), places.get(end, 0)) for begin, end in ((SUBJECT, SUBJECT_END), (OBJECT, OBJECT_END))
-    ]
+    spans = [(places.get(a, 0), places.get(b, 0)) for a, b in ((SUBJECT, SUBJECT_END), (OBJECT, OBJECT_END))]
     if len(places) < len(MARKERS) or any(begin >= end for begin, end in spans):
-        raise BadInput(
-            f"{where}: expected two marked entities, {SUBJECT}…{SUBJECT_END} and {OBJECT}…{OBJECT_END}, each with text"
-        )
+        raise BadInput(f"{where}: expected two entities, {SUBJECT}…{SUBJECT_END} and {OBJECT}…{OBJECT_END}, with text")
     sentence = "".join(piece for piece in pieces if piece not in MARKERS)
     return {"sentence": sentence, **dict(zip(SIDES, spans, strict=True))}
 

@@ -62,9 +62,7 @@ def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
             f"{len(sentence)}, the length of the sentence"
         )
     if "word" in entity and entity["word"] != sentence[start : last + 1]:
-        raise BadInput(
-            f"{where}: '{key}' names {entity['word']!r}, but its characters are {sentence[start : last + 1]!r}"
-        )
+        raise BadInput(f"{where}: '{key}' is {entity['word']!r}, but its characters are {sentence[start : last + 1]!r}")
     return start, last + 1
 
 

@@ -57,7 +57,5 @@ def split_state(entry: Any, place: str) -> tuple[str, str]:
     """``find_slot``; ``BadInput`` if there is no known slot."""
     found = find_slot(entry)
     if found is None:
-        raise BadInput(
-            f"{place}: state {entry!r} is not domain-slot-value with one of the {len(SLOTS)} slots of WoS v1.1"
-        )
+        raise BadInput(f"{place}: state {entry!r} is not domain-slot-value with one of the {len(SLOTS)} slots of WoS")
     return found

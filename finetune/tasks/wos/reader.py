@@ -46,9 +46,7 @@ def read(path: Path) -> list[Example]:
     if not examples:
         raise BadInput(f"{path}: no user turn found; expected the WoS v1.1 format")
     if count := sum(entry.endswith("-none") for example in examples for entry in example.gold or ()):
-        warn_once(
-            f"{path}: {count:,} state values are 'none', which is scored as a value; leave out slots without a value"
-        )
+        warn_once(f"{path}: {count:,} state values are 'none', which is scored as a value; leave out such slots")
     return examples
 
 

@@ -106,9 +106,7 @@ def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
             raise BadInput(f"{where}: 'dialogue' should be a list of turns, user and system alternating")
     else:
         turns = raw.split("\t") if isinstance(raw, str) else list(raw)
-    texts = [
-        _text_of(turn, ("user", "sys")[number % 2], f"{where}, turn {number + 1}") for number, turn in enumerate(turns)
-    ]
+    texts = [_text_of(turn, ("sys", "user")[n % 2], f"{where}, turn {n}") for n, turn in enumerate(turns, 1)]
     if not any(map(str.strip, texts)):
         return None
     if blank := [number for number, text in enumerate(texts, start=1) if not text.strip()]:

@@ -218,7 +218,7 @@ RESPONSES = [("kim", "submitted", "a"), ("lee", "draft", "b"), ("park", "discard
 
 @pytest.mark.parametrize(("tool", "write", "votes", "warning"), [
     ("argilla", flat_argilla, ["a"], "drafts and discarded responses, which are no votes: 3"),
-    ("argilla", nested_argilla, ["a", "b", "b", "b"], "no status in this export, so drafts count as votes"),
+    ("argilla", nested_argilla, ["a", "b", "b", "b"], "no status here, so drafts count as votes"),
     ("label-studio", label_studio_tasks, ["a"], "annotations that workers skipped, which are no votes: 1"),
 ])  # fmt: skip
 def test_only_submitted_answers_are_votes(

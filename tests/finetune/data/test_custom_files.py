@@ -190,8 +190,8 @@ def test_texts_that_repeat_are_counted(tmp_path: Path, caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         load_data(task_of("mine", config), tmp_path, config)
     assert [line.partition(": ")[2] for line in caplog.messages] == [
-        "1 of 2 examples repeat the texts of an earlier one, 1 with another label",
-        "2 of 4 examples repeat the texts of an earlier one, 1 with another label",
+        "1 of 2 texts repeat earlier ones, 1 with another label",
+        "2 of 4 texts repeat earlier ones, 1 with another label",
     ]
 
 

@@ -166,7 +166,7 @@ def test_tags_follow_their_words_through_odd_text() -> None:
         ("klue-nli", "비가 온다.", ["premise, a tab, hypothesis", "texts found: 1"]),
         ("klue-re", "<subj>가람</subj>은 대표다.", ["<obj>…</obj>"]),
         ("klue-re", "<subj>가</subj> <subj>나</subj> <obj>다</obj>", ["<subj> occurs twice"]),
-        ("klue-re", "</subj>가<subj> <obj>다</obj>", ["two marked entities"]),
+        ("klue-re", "</subj>가<subj> <obj>다</obj>", ["two entities"]),
         ("klue-re", {"sentence": "가람", "subject_entity": {}, "object_entity": {}}, ["subject_entity", "start_idx"]),
         ("klue-dp", {"words": ["가 나"]}, ["words without spaces"]),
         ("klue-dp", {"words": ["가"], "pos": []}, ["'pos'", "1 words"]),

@@ -233,7 +233,7 @@ def test_the_key_is_in_no_file_and_on_no_screen(klue, point, tmp_path, caplog, c
     [
         (
             ["nli", "--model", MODEL, "--data", "malmoi:sample", "--method", "likelihood"],
-            "does not return probabilities",
+            "gives no probabilities",
         ),
         (["ynat", "--model", MODEL], "--data"),
         (["ynat", "--model", MODEL, "--data", "nowhere"], "no such folder"),

@@ -98,7 +98,7 @@ def test_no_marker_is_lost_to_truncation(positions: list[int], room: int) -> Non
         ({"object_entity": {"start_idx": 5, "end_idx": 99}}, "spans characters 5 to 99"),
         (
             {"object_entity": {"word": "행장", "start_idx": 5, "end_idx": 6}},
-            "names '행장', but its characters are '한빛'",
+            "is '행장', but its characters are '한빛'",
         ),
         ({"sentence": "김하늘은 한빛은행의 <obj>행장이다"}, "'sentence' holds '<obj>', which marks entities"),
     ],
