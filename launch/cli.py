@@ -77,10 +77,8 @@ class StageOrTools(ToolsOrDefault):
         tools = [name for name in self.commands if name != self.default]
         close = difflib.get_close_matches(args[0], tools, n=1, cutoff=0.7)
         if close and args[0] not in (*self.commands, *_recipe_names()):
-            raise LaunchError(
-                f"{ctx.info_name} {args[0]}: no tool and no recipe of that name; did you mean "
-                f"`malmoi {ctx.info_name} {close[0]}`?"
-            )
+            meant = f"`malmoi {ctx.info_name} {close[0]}`"
+            raise LaunchError(f"{ctx.info_name} {args[0]}: no tool and no recipe of that name; did you mean {meant}?")
         return super().resolve_command(ctx, args)
 
 
@@ -105,9 +103,7 @@ def _require_file_system(runs: Path) -> Path:
 
 RUNS_HELP = "Directory for run outputs; each run gets a subdirectory."
 Runs = Annotated[Path, typer.Option("--runs", help=RUNS_HELP, callback=_require_file_system)]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print the plan and any problem, then exit. No files are written.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and any problem. No files are written.")]
 
 app = typer.Typer(cls=Verbs, help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -193,9 +189,8 @@ def recipes(
         return typer.echo(locate_recipe(name).read_text("utf-8"), nl=False)
     found = {shipped: load_recipe(shipped) for shipped in _recipe_names()}
     if as_json:
-        return print_json(
-            {"recipes": [{"name": n, **r.model_dump(include={"about", "cost", "needs"})} for n, r in found.items()]}
-        )
+        facts = {"about", "cost", "needs"}
+        return print_json({"recipes": [{"name": n, **r.model_dump(include=facts)} for n, r in found.items()]})
     table = Table(Column("recipe", no_wrap=True), Column("purpose", overflow="fold"), "cost", "needs")
     for shipped, recipe in found.items():
         table.add_row(shipped, recipe.about, recipe.cost, ", ".join(NEEDS[need] for need in recipe.needs) or "–")

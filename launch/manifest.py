@@ -180,8 +180,5 @@ def lock_stage(run: Path, stage: str, *, waits: bool = False) -> Iterator[None]:
     run.mkdir(parents=True, exist_ok=True)
     with hold_lock(run / f".{stage}.lock", waits=waits) as is_ours:
         if not is_ours:
-            raise LaunchError(
-                f"{run / stage}: another malmoi process works in this folder; wait for it, or give this run another "
-                "name with name=…"
-            )
+            raise LaunchError(f"{run / stage}: another malmoi process works here; wait for it, or add name=OTHER_NAME")
         yield

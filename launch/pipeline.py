@@ -347,7 +347,5 @@ def can_continue(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     for later in STAGES:
         dependent |= {later.name} if dependent.intersection(later.depends_on(recipe)) else set()
     if made := [str(run / name) for name in sorted(dependent - {stage.name}) if manifest.read_head(run / name)]:
-        raise LaunchError(
-            f"{', '.join(made)}: made from {stage.name} before this change; delete or move it to extend {stage.name}"
-        )
+        raise LaunchError(f"{', '.join(made)}: made from {stage.name} before; delete or move it to extend {stage.name}")
     return True

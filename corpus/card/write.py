@@ -32,7 +32,7 @@ IN_BENCHMARK = "in_benchmark"
 UNITS = ("documents", "sentences", "characters")
 FIRST_RULES = ("is_too_short", "has_too_many_han_or_kana")
 LAST_RULES = (
-    IN_BENCHMARK, "has_personal_data", "duplicate_document", "near_duplicate", "toxic", "is_boilerplate",
+    IN_BENCHMARK, "has_personal_data", "duplicate_document", "toxic", "is_boilerplate",
     "duplicate_sentence", "no_sentence_left",
 )  # fmt: skip
 """Rules before and after the quality rules of raw web text, in the order of the stage."""

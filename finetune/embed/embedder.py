@@ -35,7 +35,7 @@ from corpus.documents.templates import load_templates
 from finetune.embed.config import PoolingName
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens, read_weights, reads_one_way
 from finetune.encoder.module import Encoder, load_encoder
-from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
+from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork
 from finetune.examples import Feature, pad_inputs
 from finetune.saved_models.save import save_network
 from finetune.train.batched_prediction import autocast, batches_by_length, to_tensors

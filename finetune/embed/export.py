@@ -13,7 +13,7 @@ from corpus.documents.errors import BadInput
 from finetune.embed.data import read_evaluation_file
 from finetune.embed.embedder import FILE_NAMES, load_embedder
 from finetune.embed.evaluate import cosines, rows_of_pairs
-from finetune.inference.export import SAMPLES, SEED, Int8, Measured, Source, check_target, write_onnx
+from finetune.inference.onnx_export import SAMPLES, SEED, Int8, Measured, Source, check_target, write_onnx
 from finetune.score.bootstrap import bootstrap
 from finetune.tasks.similarity import similarity_task
 

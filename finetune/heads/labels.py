@@ -25,7 +25,7 @@ from transformers import (
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import has_segments, load_config, load_pretrained, read_weights, reads_one_way
 from finetune.encoder.module import Encoder, load_encoder
-from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
+from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork
 from finetune.examples import IGNORED
 
 OutputKind = Literal["label", "number", "tags", "choice"]

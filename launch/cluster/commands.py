@@ -10,9 +10,7 @@ import typer
 from launch.console import PlainConsole, print_json, print_table
 from launch.errors import LaunchError
 
-Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
-]
+Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="As in pretrain.steps=500.")]
 
 
 def launch_on_cluster(

@@ -62,9 +62,8 @@ def _pods(launch: Launch, verb: str) -> dict[str, Any]:
     site, task = launch.site, launch.task(verb)
     words = launch.arguments(verb, task)
     pods = task.nodes if isinstance(task, PretrainTask) else task.tasks if isinstance(task, FinetuneTask) else 1
-    own = {
-        name: f"{CACHES}/{name.lower()}" for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")
-    }
+    caches = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")
+    own = {name: f"{CACHES}/{name.lower()}" for name in caches}
     if verb == "pretrain":
         first = f"{dns_name(launch.recipe.name)}-pretrain-0-0.{dns_name(launch.recipe.name)}"
         own["OMP_NUM_THREADS"] = str(site.pretrain.threads)

@@ -32,10 +32,7 @@ STORE_SECONDS = 60.0
 VISIBLE_SECONDS = 30.0  # until all must see a file that one has written; NFS caches names for that long
 COLLECTIVE_SECONDS = 60.0
 REDUCE_BYTES, REPEATS = 1 << 26, 5
-HOW_TO_START = (
-    "start doctor --cluster on every node, like training: torchrun --nnodes N --nproc-per-node M … -m launch doctor "
-    "--cluster"
-)
+HOW_TO_START = "start it on every node: torchrun --nnodes N --nproc-per-node M … -m launch doctor --cluster"
 Record = dict[str, Any]
 
 

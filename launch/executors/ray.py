@@ -88,11 +88,8 @@ def _run_tasks(config: LaunchConfig, home: Path, tasks: int) -> dict[int, str]:
                 is_last = losses[attempt.rank] == MAX_ATTEMPTS
                 waiting.extend([] if is_last else [attempt.rank])
                 log.warning("task %d %s (%s)%s", attempt.rank, loss, MEMORY_ADVICE, "" if is_last else "; trying again")
-    return {
-        rank: f"its process was killed {count} times ({MEMORY_ADVICE})"
-        for rank, count in losses.items()
-        if count == MAX_ATTEMPTS
-    }
+    reason = f"its process was killed {MAX_ATTEMPTS} times ({MEMORY_ADVICE})"
+    return {rank: reason for rank, count in losses.items() if count == MAX_ATTEMPTS}
 
 
 def _look_at(attempt: Attempt) -> tuple[bool, str]:
@@ -123,9 +120,7 @@ def _connect() -> None:
             socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     except (OSError, ValueError):  # Ray's ConnectionError included
-        raise LaunchError(
-            f"no Ray cluster at {address}; start one with `ray start --head`, or set RAY_ADDRESS=HOST:PORT"
-        ) from None
+        raise LaunchError(f"no Ray cluster at {address}; run `ray start --head`, or set RAY_ADDRESS") from None
 
 
 def check_resources(config: LaunchConfig, nodes: list[dict[str, Any]]) -> None:

@@ -63,9 +63,7 @@ def execute_on_slurm(config: LaunchConfig, plan: Plan, home: Path) -> dict[int, 
     try:
         return wait(name, lambda: finished_units(plan.folder).issuperset(plan.missing))
     except KeyboardInterrupt:
-        log.warning(
-            "job %s keeps running; the same command waits for it again, `scancel --name=%s` cancels it", name, name
-        )
+        log.warning("job %s keeps running; the same command waits for it, `scancel --name=%s` cancels it", name, name)
         raise
 
 

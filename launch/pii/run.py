@@ -71,9 +71,7 @@ def read_choices(
             encoding = codecs.lookup(encoding).name
             b"a".decode(encoding, "replace")  # fails for codecs that are no text encodings
         except LookupError:
-            raise BadInput(
-                f"--encoding {encoding}: unknown text encoding; expected auto, utf-8, cp949, utf-16 …"
-            ) from None
+            raise BadInput(f"--encoding {encoding}: unknown; expected auto, utf-8, cp949, utf-16 …") from None
     return Choices(names, all_fields, format_, encoding, on_error == "skip", skipped)
 
 
@@ -202,9 +200,7 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
         if job.target and job.target.resolve() in inputs:
             raise BadInput(f"{job.target} is also an input; choose another output")
     if to and path.is_dir() and path.resolve() in (to.resolve(), *to.resolve().parents):
-        raise BadInput(
-            f"{to} is in the input folder {path}, so it would be read by the next run; choose another output"
-        )
+        raise BadInput(f"{to} is in the input folder {path}, so the next run would read it; choose another output")
     return jobs
 
 
@@ -215,10 +211,7 @@ def check_kind(job: Job, kind: str) -> None:
     one_object = job.source is None and (kind, named) == ("jsonl", "json")  # one line may be a JSON document
     if named and named != kind and not alike and not one_object:
         suffixes = " or ".join(suffix for suffix, its in KINDS.items() if its == kind)
-        raise BadInput(
-            f"{job.target}: {job.name} is read as {kind}, so the output has the same kind; name it {suffixes}, or set "
-            "--format"
-        )
+        raise BadInput(f"{job.target}: {job.name} is read as {kind}; name the output {suffixes}, or set --format")
 
 
 def _output_name(name: Path, finds: bool) -> Path:

@@ -103,11 +103,8 @@ def _counts_table(benchmark: dict[str, Any]) -> Table:
 
 def _facts(benchmark: dict[str, Any]) -> Iterator[str]:
     yield from benchmark["facts"]
-    for side in benchmark["one_side"]:
-        yield (
-            f"{side['split']}: {side['text']} alone predicts {side['accuracy']:.1f} % of the labels, the best constant "
-            f"{side['constant']:.1f} %"
-        )
+    form = "{split}: {text} alone predicts {accuracy:.1f} % of the labels, the best constant {constant:.1f} %"
+    yield from (form.format(**side) for side in benchmark["one_side"])
 
 
 def _baselines(benchmark: dict[str, Any]) -> Iterator[Table]:
@@ -156,10 +153,7 @@ def _section(benchmark: dict[str, Any]) -> Any:
         blocks += [table, *([Text(f"{table.note}.", "note")] if table.note else [])]
     for count in benchmark["counts"]:
         found = [finding for finding in benchmark["findings"] if finding["check"] == count["check"]]
-        rows = [
-            [f["message"], " ".join([f["split"], f["guid"], *(["as", f["other"]] if f["other"] else [])])]
-            for f in found
-        ]
+        rows = [[f["message"], f"{f['split']} {f['guid']}" + f" as {f['other']}" * bool(f["other"])] for f in found]
         more = f", the first {SHOWN}" if len(rows) > SHOWN else ""
         title = f"{count['check']} ({count['level']}): {len(rows):,}{more}"
         blocks.append(Table(["problem", "item"], rows[:SHOWN], title=title, folded=True, is_text=True))
@@ -261,9 +255,8 @@ def show_agreement(folder: Folder, as_json: AsJson = False) -> None:
     heads = ["worker", "votes", "shared", "pearson", "alpha", "pilot"]
     workers = [[*map(_cell, w.values()), result["excluded"].get(w["worker"], "")] for w in result["workers"]]
     if workers:
-        print_table(
-            Table([*heads, "excluded because"], workers, numbers=range(1, len(heads)), title="workers and the others")
-        )
+        numbers = range(1, len(heads))
+        print_table(Table([*heads, "excluded because"], workers, numbers, title="workers and the others"))
 
 
 @benchmark_app.command("settle")

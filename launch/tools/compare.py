@@ -83,9 +83,7 @@ def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
     place = next((place for place in (runs / name, Path(name)) if place.exists()), runs / name)
     if place.is_file():
         if len(tasks) != 1:
-            raise LaunchError(
-                f"{place}: a predictions file does not name its task; add --task, for example --task klue-ner"
-            )
+            raise LaunchError(f"{place}: predictions do not name their task; add --task, for example --task klue-ner")
         return [trained_of_file(place, tasks[0])]
     if not place.is_dir():
         raise LaunchError(f"{name}: no such run, folder or file (also not {place}); give a run that was fine-tuned")
@@ -120,13 +118,9 @@ def ensemble(
     plans = [plan for settings, alike in by_settings for plan in plan_ensembles(alike, name, settings)]
     if not plans:
         results = "; ".join(f"{m.result['model']}, seed {m.seed}" for m in members[:8]) or "no results"
-        raise LaunchError(
-            f"{name}: nothing to average (found: {results}); an ensemble needs two models, or two seeds of a model"
-        )
-    scores = [
-        {**m.result, "model": f"{m.out.parent.name}: {m.result['model']}" if len(outs) > 1 else m.result["model"]}
-        for m in members
-    ]
+        raise LaunchError(f"{name}: nothing to average (found: {results}); an ensemble needs two models or seeds")
+    runs = [f"{m.out.parent.name}: " if len(outs) > 1 else "" for m in members]
+    scores = [{**m.result, "model": run + m.result["model"]} for run, m in zip(runs, members, strict=True)]
     scores += [make_ensemble(plan, outs[0]) for plan in plans]
     for table in (printed_table(scores), main_table(Results(scores))):
         print_table(table)

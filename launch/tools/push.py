@@ -187,10 +187,7 @@ def _explain(error: Exception) -> str:
         return f"the Hub answered {reason}; check the name of the repository"
     if isinstance(error, ValueError):  # raised if the Hub rejects the metadata of the card
         return f"the Hub rejects README.md ({_without_tokens(error)}); correct the metadata between the --- lines"
-    return (
-        f"the Hub cannot be reached ({type(error).__name__}); check the network, HF_ENDPOINT and HF_HUB_OFFLINE, then "
-        "push again"
-    )
+    return f"the Hub cannot be reached ({type(error).__name__}); check the network, HF_ENDPOINT and HF_HUB_OFFLINE"
 
 
 def _without_tokens(message: object) -> str:

@@ -167,7 +167,7 @@ def export_model(
     if (Path(folder) / "modules.json").is_file():
         from finetune.embed.export import export_embedder as export
     else:
-        from finetune.inference.export import export_onnx as export
+        from finetune.inference.onnx_export import export_onnx as export
 
     difference = export(folder, out, int8, dev)
     typer.echo(f"{out}: outputs differ by {difference:.1e} at most{'' if int8 == 'no' else ', before INT8'}")

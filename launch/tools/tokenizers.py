@@ -118,12 +118,10 @@ def _by_text(comparisons: Sequence[Comparison]) -> Table:
 def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Table:
     rows = []
     for name, s in scores:
-        f1, kept, crossing = (
-            _with_interval(getattr(s, figure), s.intervals.get(figure)) for figure in ("f1", "keeps_all", "crossing")
-        )
-        rows.append(
-            [name, number(s.precision, 3), number(s.recall, 3), f1, number(s.f1_within_words, 3), kept, crossing]
-        )
+        figures = ("f1", "keeps_all", "crossing")
+        f1, kept, crossing = (_with_interval(getattr(s, name), s.intervals.get(name)) for name in figures)
+        precision, recall, within = (number(value, 3) for value in (s.precision, s.recall, s.f1_within_words))
+        rows.append([name, precision, recall, f1, within, kept, crossing])
     first = scores[0][1]
     left_out = share(first.skipped, first.eojeols + first.skipped)
     title += f" ({count(first.boundaries)} in {count(first.eojeols)} words; {left_out} of the words left out)"

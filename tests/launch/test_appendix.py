@@ -68,6 +68,16 @@ def test_other_settings_are_shown_with_their_difference_from_the_recipe() -> Non
     assert table.rows == [["ynat", "macro_f1", "71.00 ± 1.41", "73.50 ± 0.71\n+2.50"]]
 
 
+def test_only_differences_are_green_or_red() -> None:
+    table = Table(
+        ("task", "score"), [["sts", "4.0\n-5.0 to 12.0"], ["nli", "61.0\n-0.50"], ["re", "50.0\n+0.00"]], (1,)
+    )
+    page = {"title": "", "about": "", "verdict": [], "stages": [], "links": []}
+    html = render("page.html.j2", page | {"sections": [Section("Scores", [table])]})
+    assert "<small>-5.0 to 12.0</small>" in html and "<small>+0.00</small>" in html
+    assert '<small class="down">-0.50</small>' in html
+
+
 def test_a_model_with_only_named_settings_is_in_the_main_table() -> None:
     results = [fake_result("ynat", "model", "", 1), fake_result("ynat", "large", "lr-1e-05", 1)]
     assert list(table_of(results, "Tasks by models").heads[2:4]) == ["model", "large, lr-1e-05"]

@@ -101,6 +101,6 @@ def test_training_past_the_stable_rate_is_refused_and_stays_complete(run: Path) 
 def test_stages_made_from_the_shorter_run_block_the_extension(run: Path) -> None:
     for name in ("model", "report"):
         manifest.start(run / name, manifest.Head(name, {}, {}))
-    with pytest.raises(LaunchError, match=r"model, .*report: made from pretrain before this change; delete or move it"):
+    with pytest.raises(LaunchError, match=r"model, .*report: made from pretrain before; delete or move it"):
         train(recipe_of("pretrain.steps=6400"), run)
     assert not train(recipe_of(), run)

@@ -31,7 +31,7 @@ with lock_stage(Path(sys.argv[1]), "pretrain"):
 def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     first = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert first.stdout and first.stdout.readline() == "held\n"
-    refusal = pytest.raises(LaunchError, match="pretrain: another malmoi process works in this folder; wait")
+    refusal = pytest.raises(LaunchError, match="pretrain: another malmoi process works here; wait")
     with refusal, lock_stage(tmp_path, "pretrain"):
         pass
     with lock_stage(tmp_path, "finetune"):

@@ -21,14 +21,8 @@ from corpus.decontamination.index import build_index
 from corpus.noise.remove import remove_noise, rules_except
 from corpus.noise.rules import NOISE_RULES
 from corpus.pii.detect import find_pii
-from corpus.pii.formats.shapes import (
-    business_check_digit,
-    digits_of,
-    draw_digits,
-    is_birth_date,
-    looks_typed,
-    luhn_check_digit,
-)
+from corpus.pii.formats.check_digits import business_check_digit, luhn_check_digit
+from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed
 from corpus.pii.formats.table import BY_NAME
 from corpus.pii.hide import PiiHider
 from corpus.pii.replace import Pseudonymizer

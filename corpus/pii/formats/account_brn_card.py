@@ -9,14 +9,8 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.shapes import (
-    business_check_digit,
-    digits_of,
-    draw_digits,
-    looks_typed,
-    luhn_check_digit,
-    refill,
-)
+from corpus.pii.formats.check_digits import business_check_digit, luhn_check_digit
+from corpus.pii.formats.shapes import digits_of, draw_digits, looks_typed, refill
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType
 

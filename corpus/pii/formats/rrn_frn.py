@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill, resident_check_digit
+from corpus.pii.formats.check_digits import resident_check_digit
+from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
 from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LIKELY, OTHER, WEAK, Format, PiiType
 

@@ -97,9 +97,7 @@ def test_training_on_what_is_scored_is_refused(tmp_path: Path) -> None:
     write_ynat(tmp_path, "dev", 10)
     train = tmp_path / TASKS["ynat"].files.train
     train.write_bytes((tmp_path / TASKS["ynat"].files.dev).read_bytes())
-    with pytest.raises(
-        BadInput, match=r"_train.json: 10 examples, such as ynat-v1_dev_00000, are in .*_dev.json"
-    ):
+    with pytest.raises(BadInput, match=r"_train.json: 10 examples, such as ynat-v1_dev_00000, are in .*_dev.json"):
         load_data(TASKS["ynat"], tmp_path, FinetuneConfig())
 
 

@@ -21,7 +21,7 @@ from finetune.embed.data import Item, read_items
 from finetune.embed.embedder import build_net, load_embedder, tokenize
 from finetune.embed.run import EmbedInputs, prepare, run
 from finetune.examples import pad_inputs
-from finetune.inference.export import PACKAGES
+from finetune.inference.onnx_export import PACKAGES
 from finetune.score.compare import compare, find_trained, pair_up
 from finetune.train.batched_prediction import to_tensors
 from launch.pipeline import find_contaminated

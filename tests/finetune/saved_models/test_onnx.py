@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.inference import export
+from finetune.inference import onnx_export as export
 from finetune.run import FinetuneInputs, run
 from finetune.saved_models.load import load_model
 from tests.finetune.saved_models.conftest import configure

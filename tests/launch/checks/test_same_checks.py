@@ -27,7 +27,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str | bytes], str]] = {
         {"train.csv": ROWS.encode() + "café,1\n".encode("latin-1"), "dev.csv": OTHER},
         "not UTF-8",
     ),
-    "dev is train": (LABEL, {"train.csv": ROWS, "dev.csv": ROWS}, "contains all examples"),
+    "dev is train": (LABEL, {"train.csv": ROWS, "dev.csv": ROWS}, "has all examples"),
     "unseen label": (LABEL, {"train.csv": ROWS, "dev.csv": OTHER + "해,3\n"}, "no label '3' in training"),
     "no label": (LABEL, {"train.csv": ROWS, "dev.csv": "text\n비\n"}, "no column 'label'"),
     "one class": (LABEL, {"train.csv": "text,label\n비,1\n눈,1\n", "dev.csv": OTHER}, "1 different labels"),

@@ -31,7 +31,7 @@ from finetune.config import MODEL_INFO_NAME
 from finetune.data.files import write_json
 from finetune.encoder.loading import has_segments, load_tokenizer
 from finetune.encoder.module import load_encoder
-from finetune.encoder.onnx import ONNX_NAME, OnnxNetwork
+from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork
 from finetune.examples import to_rows
 from finetune.heads.labels import Labeller
 from finetune.inference.predict import predict_examples
