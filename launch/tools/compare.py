@@ -119,8 +119,8 @@ def ensemble(
     if not plans:
         results = "; ".join(f"{m.result['model']}, seed {m.seed}" for m in members[:8]) or "no results"
         raise LaunchError(f"{name}: nothing to average (found: {results}); an ensemble needs two models or seeds")
-    runs = [f"{m.out.parent.name}: " if len(outs) > 1 else "" for m in members]
-    scores = [{**m.result, "model": run + m.result["model"]} for run, m in zip(runs, members, strict=True)]
+    folders = [f"{m.out.parent.name}: " if len(outs) > 1 else "" for m in members]
+    scores = [{**m.result, "model": name + m.result["model"]} for name, m in zip(folders, members, strict=True)]
     scores += [make_ensemble(plan, outs[0]) for plan in plans]
     for table in (printed_table(scores), main_table(Results(scores))):
         print_table(table)

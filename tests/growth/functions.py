@@ -95,7 +95,7 @@ LEFT_OUT: dict[str, str] = {
     r"finetune\.queue\..*": "names, settings and processes",
     r"finetune\.score\.bootstrap\.(?:draw|number_groups)": "names of groups, a look-up each",
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
-    r"finetune\.score\.scores\.export_predictions|finetune\.inference\.export\..*": MODEL,
+    r"finetune\.score\.scores\.export_predictions|finetune\.inference\.onnx_export\..*": MODEL,
     r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",
     r"finetune\.tasks\.(?:labels|\w+\.task|\w+\.reader|re\.markers|wos\.ontology)\b.*": MODEL,
     r"finetune\.tasks\.(?:mrc\.windows\.tokenize|ner\.metrics\.score_entities)": MODEL,
