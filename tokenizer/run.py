@@ -84,7 +84,7 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, do: MapUnits
     vocabulary = build_vocabulary(pieces, config)
     if len(vocabulary) < config.vocab_size:
         log.warning(
-            "the corpus fills only %d of %d vocabulary entries: no other pair occurs %d times",
+            "only %d of %d vocabulary entries: no other pair occurs %d times; add text for more",
             len(vocabulary), config.vocab_size, config.min_frequency,
         )  # fmt: skip
     return vocabulary, {

@@ -116,7 +116,7 @@ def find_benchmarks(patterns: Sequence[str]) -> list[Path]:
     def accepts(path: Path) -> bool:
         return _klue_file(path) is not None or (path in named and file_format(path).kind in (".txt", ".jsonl"))
 
-    return find_files(patterns, accepts, "benchmark file (a KLUE v1.1 file, or a .txt or .jsonl file named itself)")
+    return find_files(patterns, accepts, "benchmark file (a KLUE v1.1 file, or a .txt or .jsonl file named directly)")
 
 
 def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) -> list[BenchmarkText]:

@@ -142,7 +142,7 @@ class Benchmark(Section):
     @model_validator(mode="after")
     def _is_complete(self) -> Benchmark:
         if len(set(self.labels)) < len(self.labels):
-            raise ValueError("labels: a label is listed twice")
+            raise ValueError(f"labels: {max(self.labels, key=self.labels.count)} is listed twice")
         if self.form.vote in ("label", "spans") and not self.labels:
             raise ValueError(f"labels: task {self.task} needs a list of labels")
         if self.settle.rule not in (None, "majority") and self.form.vote != (

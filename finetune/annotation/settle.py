@@ -46,8 +46,8 @@ def settle(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
                 values = [vote.value for vote in given if vote.value is not None]
                 adjudicate.append({"item": item.id, "reason": str(error), **item.texts, "values": values})
     if not gold:
-        counts = dict(Counter(reasons.values()))
-        raise BadInput(f"{folder}: no item gets a gold label ({counts}); take in more votes or change settle")
+        counts = ", ".join(f"{reason}: {n:,}" for reason, n in Counter(reasons.values()).items())
+        raise BadInput(f"{folder}: no item gets a gold label ({counts}); take in more votes or relax the rules")
     write_json_lines(folder / GOLD, gold)
     write_json_lines(folder / ADJUDICATE, adjudicate)
     write_json_lines(folder / DROPPED, [{"item": item, "reason": reason} for item, reason in reasons.items()])

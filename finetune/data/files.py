@@ -227,7 +227,7 @@ def format_blocks(rows: Sequence[Mapping[str, Any]], guid: str, columns: Mapping
         lines.append(f"## {here}\t{' '.join(row['sentence'].splitlines())}")
         values = [row[column] for column in columns]
         if len({len(value) for value in values}) != 1:
-            raise BadInput(f"{here}: columns {', '.join(columns)} differ in length")
+            raise BadInput(f"{here}: columns {', '.join(columns)} must have equal lengths")
         for line in zip(*values, strict=True):
             if any(mark in str(value) for value in line[1:] for mark in "\t\n\r") or str(line[0]) in "\n\r":
                 raise BadInput(f"{here}: {line!r} has a tab, a line break or no token; no tsv file can hold it")

@@ -37,7 +37,7 @@ class Reranker:
     def __init__(self, folder: str, device: DeviceName = "auto") -> None:
         saved = load_model(folder, device)
         if not isinstance(saved.model, Labeller) or saved.model.kind != "choice":
-            raise BadInput(f"{folder}: a model for {saved.task.name}; a reranker is a custom task of kind choice")
+            raise BadInput(f"{folder}: a model for {saved.task.name}; give one of a custom task of kind choice")
         self.model, self.tokenizer, self.max_tokens = saved.model, saved.tokenizer, int(saved.settings["max_tokens"])
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:

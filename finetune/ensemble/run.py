@@ -98,7 +98,7 @@ def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) ->
     there = sorted({str(one.result["model"]) for one in found})
     for model in models:
         if model not in there:
-            raise BadInput(f"{task}: no result of {model}; there are some of {', '.join(there) or 'none'}")
+            raise BadInput(f"{task}: no result of {model}; results here: {', '.join(there) or 'none'}")
     return [one for one in found if not models or one.result["model"] in models]
 
 

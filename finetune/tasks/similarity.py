@@ -78,7 +78,7 @@ def similarity_task(definition: Mapping[str, Any], place: str = "own task") -> T
     """The task of a definition ``{"name", "kind"}``; it can be scored, not trained."""
     name, kind = definition.get("name"), str(definition.get("kind"))
     if not isinstance(name, str) or kind not in KINDS:
-        raise BadInput(f"{place}: own has no name, or not a kind of {', '.join(KINDS)}; run `malmoi embed` again")
+        raise BadInput(f"{place}: 'own' needs a name and a kind ({', '.join(KINDS)}); run `malmoi embed` again")
     predicts, score = KINDS[kind]
     inspection = KLUE_STS.inspection
     if kind == "ranking":

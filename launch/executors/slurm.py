@@ -103,7 +103,7 @@ def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
 def directives(options: Mapping[str, object]) -> list[str]:
     """Options of sbatch; true: without a value. One that a setting has emptied is left out, and the log names it."""
     if dropped := [name for name, value in options.items() if value == ""]:
-        log.info("sbatch options left out, because a setting is empty: %s", ", ".join(dropped))
+        log.info("sbatch options left out, because they are empty: %s", ", ".join(dropped))
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items() if value != ""]
 
 

@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 def compare_results(
     run: Annotated[str, typer.Argument(help="Run, folder of results, or predictions.jsonl (with --task).")],
     other: Annotated[str | None, typer.Argument(help="Second run. Default: compare the models of RUN.")] = None,
-    a: Annotated[
-        str | None, typer.Option("--a", help="Model, settings, or 'model, settings' of the first run.")
-    ] = None,
-    b: Annotated[
-        str | None, typer.Option("--b", help="Model, settings, or 'model, settings' of the second run.")
-    ] = None,
+    a: Annotated[str | None, typer.Option("--a", help="First one: model, settings, or 'model, settings'.")] = None,
+    b: Annotated[str | None, typer.Option("--b", help="Second one: model, settings, or 'model, settings'.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only this task; repeatable.")] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder of the KLUE files; KLUE-MRC needs it to group questions by passage.")

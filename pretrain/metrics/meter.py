@@ -278,7 +278,7 @@ def _cut_lines(path: Path, last_step: int) -> None:
             kept.append(line)
     if damaged:
         aside = path.with_name(path.name + ".damaged")
-        log.warning("%s: damaged lines (%d) are in %s now", path, len(damaged), aside.name)
+        log.warning("%s: moved %d damaged lines to %s", path, len(damaged), aside.name)
         atomic_write(aside, (aside.read_bytes() if aside.is_file() else b"") + b"".join(damaged))
     atomic_write(path, b"".join(kept))
 

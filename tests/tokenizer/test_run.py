@@ -182,7 +182,7 @@ def test_short_text_gives_a_smaller_vocabulary_and_says_so(
 
     size = files["vocab.txt"].count(b"\n")
     assert 200 < size < 1_000
-    assert f"the corpus fills only {size} of 5000 vocabulary entries" in caplog.text
+    assert f"only {size} of 5000 vocabulary entries" in caplog.text
     assert files["vocab.txt"].decode().splitlines()[-1] == "[unused99]"
 
 

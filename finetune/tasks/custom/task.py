@@ -68,8 +68,8 @@ def _column_of(columns: CustomColumns, record: Record) -> str:
     same = [name for name in names if text_in(record, name, may_be_number=True) == label]
     if len(same) != 1:
         raise BadInput(
-            f"{record.where}: {column!r} is {label!r:.60}, the text of {len(same)} of {', '.join(names)}; give a "
-            "number, or the name of the answer's column"
+            f"{record.where}: {column!r} is {label!r:.60}, which matches {len(same)} of {', '.join(names)}; give a "
+            "number or the answer's column"
         )
     return same[0]
 

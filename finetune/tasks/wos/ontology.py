@@ -36,7 +36,7 @@ def read_ontology(path: Path) -> Ontology:
     values = read_json(path)
     if not isinstance(values, dict) or set(values) != set(SLOTS):
         odd = sorted(set(values) ^ set(SLOTS))[:3] if isinstance(values, dict) else type(values).__name__
-        raise BadInput(f"{path}: expected a map with the {len(SLOTS)} slots of WoS v1.1; differs in {odd}")
+        raise BadInput(f"{path}: not the {len(SLOTS)} slots of WoS v1.1 ({odd}); copy the file again")
     ontology: dict[str, dict[str, list[str]]] = {slot: {} for slot in SLOTS}
     for slot, texts in values.items():
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):

@@ -122,7 +122,7 @@ def test_names_that_are_taken_and_models_that_are_not_there_are_refused(out: Pat
     found = find_results([out], "ynat")
     with pytest.raises(BadInput, match="one: a member is called so"):
         plan_ensembles(found, "one")
-    with pytest.raises(BadInput, match=r"ynat: no result of three; there are some of one, two"):
+    with pytest.raises(BadInput, match=r"ynat: no result of three; results here: one, two"):
         find_results([out], "ynat", ["three"])
     plans = plan_ensembles([f for f in found if f.result["model"] == "two"], "one")
     shutil.move(out / "ynat" / "one", out / "ynat" / "one-all-seeds")

@@ -163,7 +163,7 @@ def test_options_that_are_not_used_are_named(tmp_path: Path, caplog: pytest.LogC
     directives_of(tmp_path, {"finetune": {"options": {"mem": "", "nice": "5"}}}, one_job=True)
     assert "not used: finetune.options.mem, finetune.options.nice (--one-job uses those of pretrain)" in caplog.messages
     directives_of(tmp_path, {"pretrain": {"options": {"mem": ""}}})
-    assert "sbatch options left out, because a setting is empty: mem" in caplog.messages
+    assert "sbatch options left out, because they are empty: mem" in caplog.messages
 
 
 @pytest.mark.parametrize(

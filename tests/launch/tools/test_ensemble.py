@@ -42,7 +42,7 @@ def test_a_table_shows_members_and_ensembles_by_seed_and_their_means(
 def test_impossible_ensembles_are_explained(run_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
         (["mine", "--task", "ner"], "nothing to average (found: no results)"),
-        (["mine", "--task", "ynat", "--model", "three"], "no result of three; there are some of one, two"),
+        (["mine", "--task", "ynat", "--model", "three"], "no result of three; results here: one, two"),
         (["yours", "--task", "ynat"], "no finetune folder"),
     ):
         assert words in run_command(capfd, "ensemble", *arguments).refused()

@@ -126,7 +126,7 @@ def test_bad_lines_are_set_aside_and_good_ones_stay(
     open_meter(tmp_path, config, state)
     assert path.read_bytes() == good
     assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == b"earlier\n" + bad
-    assert "metrics.jsonl: damaged lines (1) are in metrics.jsonl.damaged now" in caplog.text
+    assert "metrics.jsonl: moved 1 damaged lines to metrics.jsonl.damaged" in caplog.text
     open_meter(tmp_path, config, state)
     assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == b"earlier\n" + bad
 
