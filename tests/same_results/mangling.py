@@ -1,4 +1,4 @@
-"""Variations of Korean text as web pages, messages and forms write it, drawn by seed."""
+"""Variations of Korean text as web pages, messages and forms write it, and damaged records, drawn by seed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 DIGITS = str.maketrans("0123456789", "０１２３４５６７８９")
 WORDS = (
@@ -80,3 +81,28 @@ CHANGES: tuple[Callable[[str, Random], str], ...] = (
     lambda text, rng: re.sub(r" ", lambda _: "" if rng.random() < 0.1 else " ", text),
     lambda text, rng: text.upper() if rng.random() < 0.3 else f"“{text}”",
 )  # fmt: skip
+
+
+def damaged(value: Any, rng: Random) -> Any:
+    """A JSON value in which one part is missing, repeated, of another type or slightly different."""
+    if isinstance(value, dict | list) and value and rng.random() < 0.8:
+        key, copy = rng.choice([*value] if isinstance(value, dict) else range(len(value))), value.copy()
+        if rng.random() < 0.15:
+            del copy[key]
+        elif rng.random() < 0.1 and isinstance(copy, list):
+            copy.append(copy[key])
+        else:
+            copy[key] = damaged(copy[key], rng)
+        return copy
+    others: tuple[Any, ...] = (None, "", " ", 7, [], {}, "가")
+    if isinstance(value, str):
+        others += value + " ", " " + value, value[:-1], value[::-1], value.upper(), value * 2, "B-PS", "neutral"
+    elif isinstance(value, int | float):
+        others += value + 1, value - 1, value + 0.05, -value, str(value), 5 - value
+    return rng.choice(others)
+
+
+def damaged_rows(rows: list[Any], rng: Random) -> list[Any]:
+    """Rows of which most are damaged, some are repeated, with another text or label."""
+    repeated = [{**row, **{key: rng.choice(rows).get(key) for key in rng.sample([*row], 1)}} for row in rows[::4]]
+    return [damaged(row, rng) if rng.random() < 0.5 else row for row in [*rows, *repeated]]

@@ -23,6 +23,7 @@ from finetune.annotation.tools import TOOLS, hand_out
 from launch.sample.unpack import read_archive
 from launch.tools.benchmark import render_page
 from tests.finetune.annotation.folders import add_votes, make_folder
+from tests.same_results.mangling import damaged_rows
 from tests.same_results.recording import check_recorded
 from tests.same_results.test_corpus import varied_texts
 from tests.same_results.test_custom_files import COLUMNS, rows_of
@@ -162,31 +163,6 @@ def test_drawn_items(task: str, tmp_path: Path) -> None:
     check_recorded(
         f"drawn_{task}", results | {"items": (tmp_path / "own" / "items.jsonl").read_text("utf-8")}, tmp_path
     )
-
-
-def damaged(value: Any, rng: Random) -> Any:
-    """A JSON value in which one part is missing, repeated, of another type or slightly different."""
-    if isinstance(value, dict | list) and value and rng.random() < 0.8:
-        key, copy = rng.choice([*value] if isinstance(value, dict) else range(len(value))), value.copy()
-        if rng.random() < 0.15:
-            del copy[key]
-        elif rng.random() < 0.1 and isinstance(copy, list):
-            copy.append(copy[key])
-        else:
-            copy[key] = damaged(copy[key], rng)
-        return copy
-    others: tuple[Any, ...] = (None, "", " ", 7, [], {}, "가")
-    if isinstance(value, str):
-        others += value + " ", " " + value, value[:-1], value[::-1], value.upper(), value * 2, "B-PS", "neutral"
-    elif isinstance(value, int | float):
-        others += value + 1, value - 1, value + 0.05, -value, str(value), 5 - value
-    return rng.choice(others)
-
-
-def damaged_rows(rows: list[Any], rng: Random) -> list[Any]:
-    """Rows of which most are damaged, some are repeated, with another text or label."""
-    repeated = [{**row, **{key: rng.choice(rows).get(key) for key in rng.sample([*row], 1)}} for row in rows[::4]]
-    return [damaged(row, rng) if rng.random() < 0.5 else row for row in [*rows, *repeated]]
 
 
 def damaged_files(rng: Random) -> dict[str, str]:
