@@ -34,7 +34,7 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.examples import Example, Row
 from finetune.metrics import figure
-from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job, folder_name, read_results
+from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job, folder_name, iter_results
 from finetune.registry import find_task
 from finetune.score.bootstrap import bootstrap
 from finetune.score.scores import defined, defined_tables, read_rows
@@ -92,7 +92,7 @@ def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) ->
     found = [
         MemberResult(path.parent, result, out)
         for out in dict.fromkeys(map(Path.resolve, outs))
-        for path, result in read_results(out)
+        for path, result in iter_results(out)
         if result["task"] == task and "members" not in result
     ]
     there = sorted({str(one.result["model"]) for one in found})

@@ -99,7 +99,7 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     return jobs
 
 
-def read_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def iter_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Every result below ``out`` with its file; results of older releases are skipped."""
     for path in sorted(path for pattern in RESULTS for path in out.glob(pattern)):
         result = read_json(path)
@@ -116,7 +116,7 @@ def name_settings(
     ``finetune.settings`` uses a name that is taken.
     """
     known: dict[str, dict[str, Recipe]] = {}
-    single = (result for _, result in read_results(out) if "members" not in result)  # ensembles have no settings
+    single = (result for _, result in iter_results(out) if "members" not in result)  # ensembles have no settings
     there = (NamedRecipe(result["task"], result["settings"], result["recipe"]) for result in single)
     for task, name, recipe in chain(there, given):
         known.setdefault(task, {}).setdefault(name, recipe)

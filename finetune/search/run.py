@@ -29,7 +29,7 @@ from finetune.data.files import read_json, write_json, write_json_lines
 from finetune.data.split import load_data
 from finetune.job import Hide, finetune_one, origin_of, settings_of
 from finetune.queue.fingerprint import Files, deciding
-from finetune.queue.jobs import CLAIM_NAME, SCORES_NAME, Job, folder_name, read_results
+from finetune.queue.jobs import CLAIM_NAME, SCORES_NAME, Job, folder_name, iter_results
 from finetune.queue.progress import failures
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs, Prepared, finish_jobs, finish_trainings, prepare
@@ -197,7 +197,7 @@ def train_best(
 def _best_jobs(config: FinetuneConfig, inputs: FinetuneInputs, searched: Path, ready: Prepared, out: Path) -> list[Job]:
     """A job for each study and seed. If the name is taken by other settings (of another encoder, or of a shorter
     search), it is numbered, so no result is overwritten."""
-    taken = {(str(found["task"]), str(found["settings"])): found["recipe"] for _, found in read_results(out)}
+    taken = {(str(found["task"]), str(found["settings"])): found["recipe"] for _, found in iter_results(out)}
     jobs = []
     for task in config.tasks:
         for model in config.models:

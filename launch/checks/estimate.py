@@ -26,7 +26,7 @@ from corpus.documents.accelerator import choose_precision, matmul_flops_per_seco
 from corpus.documents.model_files import check_sizes
 from finetune.config import FRESH
 from finetune.queue.fingerprint import deciding, digest
-from finetune.queue.jobs import Job, plan, read_results
+from finetune.queue.jobs import Job, iter_results, plan
 from finetune.registry import task_of
 from finetune.search.grid import trial_count
 from launch.console import PlainConsole, Table, print_table, world_size
@@ -251,7 +251,7 @@ class Jobs:
 
 def jobs_left(recipe: Recipe, run: Path, rate: float, has_gpus: bool) -> Jobs:
     """The jobs of the recipe; ``rate``: operations per second of one device."""
-    recipe, results = with_local_sizes(recipe), list(read_results(run / "finetune"))
+    recipe, results = with_local_sizes(recipe), list(iter_results(run / "finetune"))
     jobs = {_identity(job): job for job in reversed(plan(recipe.finetune, finetune_models(recipe, run)))}
     planned_jobs = []
     for job in reversed(jobs.values()):
