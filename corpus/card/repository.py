@@ -36,9 +36,7 @@ def check_repository(folder: Path) -> tuple[int, list[str]]:
         raise BadInput(f"{folder / COUNTS}: not the statistics of a corpus; run `malmoi corpus` again") from None
     shards = shard_paths(folder / "documents")
     if strange := sorted({path.name for path in (folder / "documents").iterdir()} - {path.name for path in shards}):
-        raise BadInput(
-            f"{folder / 'documents' / strange[0]}: not a file of malmoi; remove it so that it is not published"
-        )
+        raise BadInput(f"{folder / 'documents' / strange[0]}: not a file of malmoi; remove it before you publish")
     for path in [*(folder / name for name in (CARD_NAME, COUNTS, REPORT)), folder / "documents", *shards]:
         if path.is_symlink():
             raise BadInput(f"{path}: is a link; replace it with a copy of the file")

@@ -83,9 +83,7 @@ def refuse_links(folder: Path, name: str = "") -> None:
     home = home_of_links(folder)
     for path in sorted(folder.iterdir()):
         if path.is_symlink() and not path.resolve().is_relative_to(home):
-            raise BadInput(
-                f"{name or folder}: {path.name} is a link out of the folder; replace it with a copy of the file"
-            )
+            raise BadInput(f"{name or folder}: {path.name} is a link out of the folder; replace it with the file")
 
 
 def home_of_links(folder: Path) -> Path:

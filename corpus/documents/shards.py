@@ -73,9 +73,7 @@ def _open_shard(shard: Path) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(shard) as file:
             if missing := set(SCHEMA.names) - set(file.schema_arrow.names):
-                raise BadInput(
-                    f"{shard}: not a document shard: column {', '.join(sorted(missing))} is missing; {REMAKE}"
-                )
+                raise BadInput(f"{shard}: not a document shard: no column {', '.join(sorted(missing))}; {REMAKE}")
             yield file
     except pa.ArrowException as error:
         raise BadInput(f"{shard}: damaged shard ({str(error)[:100]}); {REMAKE}") from error

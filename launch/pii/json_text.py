@@ -169,8 +169,8 @@ def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, re
 # --- documents
 
 
-def read_document(blocks: Iterable[str]) -> str:
-    """A whole JSON document. ``UnreadableRecord`` for text that is too long or no JSON."""
+def read_document(blocks: Iterable[str]) -> tuple[str, Any]:
+    """A whole JSON document, as text and parsed. ``UnreadableRecord`` for text that is too long or no JSON."""
     read, size = [], 0
     for block in blocks:
         read.append(block)
@@ -178,8 +178,7 @@ def read_document(blocks: Iterable[str]) -> str:
         if size > DOCUMENT_CHARS:
             raise UnreadableRecord("document_too_long")
     text = "".join(read)
-    parse_json(UNDECODED.sub("?", text).encode("utf-8"))
-    return text
+    return text, parse_json(UNDECODED.sub("?", text).encode("utf-8"))
 
 
 def pieces_of(text: str) -> Iterator[tuple[bool, str]]:
@@ -210,13 +209,14 @@ def change_document(
         UnreadableRecord: not JSON, too long, or there is text but no selected field.
     """
     finds, around = isinstance(work, Finding), Walker(paths)
-    text = read_document(blocks)
+    text, value = read_document(blocks)
+    strings = RecordWork(work, "0").learn(value if isinstance(value, dict | list) else {})  # around the records
     pieces = _whole_or_pieces(text, paths) if finds else list(pieces_of(text))
     keys: dict[str, None] = {}  # keys of the first record
     has_chosen, records, out = paths == EVERYTHING, 0, list[str]()
     for is_record, raw in pieces:
         if not is_record:
-            out.append(_change_around(raw, around, work))
+            out.append(_change_around(raw, around, strings))
             has_chosen = has_chosen or around.seen
             continue
         # paths start at the keys of a record or at the top of the document
@@ -233,13 +233,13 @@ def change_document(
     yield from out
 
 
-def _change_around(raw: str, around: Walker, work: Work) -> str:
-    if isinstance(work, Finding):
+def _change_around(raw: str, around: Walker, strings: RecordWork) -> str:
+    if isinstance(strings.work, Finding):
         around.change(raw)
         return ""
     if UNDECODED.search(raw):
         raise UnreadableRecord(UNDECODABLE)
-    return around.change(raw, lambda text, label: work.hidden(text, "0", label))
+    return around.change(raw, lambda text, label: strings.change(text, label, around.pointer()))
 
 
 def _whole_or_pieces(text: str, paths: Paths) -> list[tuple[bool, str]]:

@@ -26,7 +26,9 @@ from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, wor
 _NO_COUNT = (
     r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9A-Za-z.\-]| [0-9]|[가-힣][0-9 \-])"
     r"|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
-    r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 )| (?:년|개월|명|만|억))"
+    r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 "
+    "|호점|구역|선거구|가구|세대|필지|남매|형제|자매|인조|팀|채|[중여] |급|공장|박|빌딩)"
+    r"| (?:년|개월|명|만|억))"
 )
 _LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|(?: ?번지)?의 ?[0-9]{1,4})"
 _NUMBER = rf"(?:{_LOT}|[0-9]{{1,5}})(?: ?번지)?{_NO_COUNT}"
@@ -96,13 +98,15 @@ LABELLED = re.compile(
     rf"(?P<value>(?! ){_CORE}(?!가){_DETAIL})"
 )
 PLAIN = re.compile(f"{_CORE}{_DETAIL}")
-# 대치동 윤슬아파트 3동 204호; the building needs a usual name
+# 대치동 윤슬아파트 3동 204호; the building needs a usual name, or a district and a town before it
 _ESTATE = "(?:아파트|빌라|맨션|오피스텔|연립|주공|단지|타운|마을|래미안|푸르지오|자이|캐슬|스테이트|파크|더샵)"
+_IN_TOWN = "|".join(f"(?<=[시군구] [가-힣]{{{size}}}[가-힣0-9]동 )" for size in (1, 2))
 APARTMENT = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?:(?P<region>{REGION_PATTERN}) )?"
     rf"(?:(?P<districts>{DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?) )?"
     r"(?:(?P<village>[가-힣]{1,4}[0-9]?동)(?P<site>(?: [가-힣A-Za-z0-9]{2,12}){0,2}) )?"
-    rf"(?P<building>[가-힣A-Za-z0-9]{{0,12}}{_ESTATE} (?:[0-9]{{1,3}}(?:단지|차) )?"
+    rf"(?P<building>(?:[가-힣A-Za-z0-9]{{0,12}}{_ESTATE}|(?:{_IN_TOWN})[가-힣A-Za-z0-9]{{2,14}}) "
+    r"(?:[0-9]{1,3}(?:단지|차) )?"
     r"(?:[0-9]{1,4}|[가나다라마바사A-F])동 ?[0-9]{1,5}호)"
 )
 ROAD_AND_ROOM = re.compile(
@@ -133,7 +137,8 @@ _ROMAN_NAMES = words("Yunseul Kkotdaji Yeoubi Byeolttong Mujigae Dalpaengi Somsa
 # nouns in 동 and 리 that numbers follow: activity, movement, labour …; seat, distance, management …
 _NO_VILLAGE = re.compile(
     "(?:.*[활운행노감자수작변공아연진충폭소파협출유반선역요거구기시부전제격생냉해율]동"
-    "|.*[거자우다마머소관처정원권논윤심물분수승유의이무보허꼬고요도조]리) "
+    "|.*[거자우다마머소관처정원권논윤심물분수승유의이무보허꼬고요도조]리"
+    "|.*(?:헝가|나폴|칼리아|에밀|스토|브러|배터|갤러|팩토|데일)리) "
 )
 _NO_TOWN = re.compile(r"(?:거리|자리|우리|다리|마리|머리|활동|운동|행동|이동) ?[0-9]")
 _NO_ROAD = re.compile(r"(?:.*으로|바로|새로|따로|서로|별로|그대로|이대로|절대로|반대로|제대로|실제로) ?[0-9]")

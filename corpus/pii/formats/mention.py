@@ -26,7 +26,7 @@ _PARTICLES = "에게서|에게|한테서|한테|께서|께|님[이은을의께�
 _COPULAS = "입니다|이에요|예요|이고|이다|에서|[을를은는이가의와과로]|으로|라고|이라고"
 MENTION_MIXED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}[A-Za-z0-9_.]{{0,20}}[A-Za-z0-9_](?![A-Za-z0-9@*])")
 MENTION_CALLED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?= ?(?:{_PARTICLES})(?![가-힣]))")
-MENTION_NAME = re.compile(rf"(?<!\S)@{SURNAME}[가-힣][가-힣](?<![은는을를의도로게])(?=\s|[.,!?~]|$)")
+MENTION_NAME = re.compile(rf"(?<!\S)@{SURNAME}[가-힣][가-힣](?<![은는을를의도로게역돔숲골])(?=\s|[.,!?~]|$)")
 MENTION_HANGUL = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?=(?:{_COPULAS})?(?![가-힣A-Za-z0-9_@*]))")
 _NO_HANDLE = re.compile(
     r".*\.(?i:com|net|org|edu|kr)|@[A-Z][A-Z0-9_]*|@[A-Z][a-z]+(?:\.?[A-Z][a-z]*)*|@[a-z]+(?:\.?[A-Z][a-z]*)+"
@@ -58,7 +58,8 @@ def _is_handle(match: re.Match[str], label: str | None) -> bool:
         return False
     # a word of letters is often code (@tailrec), so the context must address or name a person
     is_word = match.group()[1:].isalpha()
-    return not is_word or bool(_NAMED.search(text, max(0, start - 12), start) or _SPEAKS.match(text, end))
+    is_named = any(words.search(text, max(0, start - 12), start) for words in (_NAMED, _ASK))
+    return not is_word or is_named or bool(_SPEAKS.match(text, end))
 
 
 def _is_asked(match: re.Match[str], label: str | None) -> bool:

@@ -9,15 +9,16 @@ import re
 from random import Random
 
 from corpus.pii.formats.regions import REGIONS, SHORT_REGION_PATTERN
-from corpus.pii.formats.shapes import digits_of, draw_digits, looks_typed, refill
+from corpus.pii.formats.shapes import digits_of, draw_digits, refill
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
-from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope, words
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
 
 # --- PASSPORT
 
 _PASSPORT_START, _PASSPORT_END = r"(?<![0-9A-Za-z])(?<![0-9A-Za-z]-)", "(?![0-9A-Za-z]|-[0-9A-Za-z])"
 PASSPORT_NEW = re.compile(rf"{_PASSPORT_START}[MSRODmsrod][0-9]{{3}}[A-Za-z][0-9]{{4}}{_PASSPORT_END}")
 PASSPORT_OLD = re.compile(rf"{_PASSPORT_START}[MSRODmsrod][0-9]{{8}}{_PASSPORT_END}")
+_DATED = re.compile("[A-Za-z]20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")  # 문서 D20240101
 # foreign ones, parted ones, and G, the code of official passports, which also starts many product codes
 PASSPORT_ODD = re.compile(
     rf"{_PASSPORT_START}[A-Za-z](?:[ \-]|[A-Za-z]?)"
@@ -49,9 +50,6 @@ LICENCE_OLD = re.compile(
     rf"(?<![가-힣A-Za-z0-9]){SHORT_REGION_PATTERN} ?-?(?:[0-9]{{2}}[- ])?"
     rf"[0-9]{{2}}(?: ?[-_~.] ?| )[0-9]{{6}}(?: ?[-_~.] ?| |)[0-9]{{2}}{END}"
 )
-_DAY = "(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
-_TIMESTAMP = re.compile(f"20[0-9]{{2}}{_DAY}[0-9]{{4}}|[0-2][0-9]{_DAY}(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]")
-"""YYYYMMDD and a time or a serial number, YYMMDDHHMMSS."""
 
 
 def _fake_licence(rng: Random, value: str) -> str:
@@ -73,7 +71,7 @@ PASSPORT = PiiType(
     "PASSPORT",
     (
         Format(PASSPORT_NEW, CLEAR, scope=_PASSPORT_SCOPE),
-        Format(PASSPORT_OLD, LIKELY, scope=_PASSPORT_SCOPE),
+        Format(PASSPORT_OLD, LIKELY, lambda m, label: label == "PASSPORT" or not _DATED.match(m[0]), _PASSPORT_SCOPE),
         Format(PASSPORT_ODD, BY_LABEL, scope=_PASSPORT_SCOPE),
     ),
     _fake_passport,
@@ -84,13 +82,7 @@ DRIVER = PiiType(
     (
         Format(LICENCE, CLEAR, digits=12, leads="12"),
         Format(LICENCE_ODD, BY_LABEL, digits=12, leads="12"),
-        Format(
-            LICENCE_BARE,
-            WEAK,
-            lambda m, label: label == "DRIVER" or not (_TIMESTAMP.fullmatch(m[0]) or looks_typed(m[0])),
-            digits=12,
-            leads="12",
-        ),
+        Format(LICENCE_BARE, BY_LABEL, digits=12, leads="12"),
         Format(LICENCE_OLD, CERTAIN, digits=10, leads=""),
     ),
     _fake_licence,

@@ -14,6 +14,8 @@ from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, loo
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
 from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LIKELY, OTHER, WEAK, Format, PiiType
 
+_SERIAL_WORD = re.compile(r"(?:#|번호|(?i:no|id|lot|[sp]/n)\.?)(?:[은는:]| ?[:：=])? ?$")
+
 
 def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
     dot = "[.]?" if "-" in separator else ""
@@ -42,7 +44,8 @@ def _is_serial(match: re.Match[str], label: str | None) -> bool:
     digits = digits_of(match[0])
     if digits[:2] >= "30" or match["century"] not in "12" or digits[12] == str(resident_check_digit(digits[:12])):
         return False
-    return label == OTHER or match.string[max(0, match.start() - 1) : match.start()] == "#"
+    is_named = _SERIAL_WORD.search(match.string, max(0, match.start() - 9), match.start())
+    return label == OTHER or (label not in ("RRN", "FRN") and bool(is_named))
 
 
 def _is_likely_age(match: re.Match[str], label: str | None) -> bool:
@@ -57,9 +60,16 @@ def _is_no_bar_code(match: re.Match[str], label: str | None) -> bool:
     if label not in ("RRN", "FRN"):
         odd, even = (sum(map(int, digits[start:12:2])) for start in (0, 1))
         is_bar_code = digits.startswith("880") and -(odd + 3 * even) % 10 == int(digits[12])
-        if is_bar_code or looks_typed(digits):
+        if is_bar_code or looks_typed(digits) or _is_milliseconds(digits):
             return False
     return _has_birth_date(match, label)
+
+
+def _is_milliseconds(digits: str) -> bool:
+    """Since 1970, in 2020 to 2027: who was born in 2016 or 2017 has a check digit."""
+    base = 11 if digits[6] in "34" else 13
+    is_checked = digits[12] == str(resident_check_digit(digits[:12], base))
+    return digits[:2] in ("16", "17") and digits[6] in "3478" and not is_checked
 
 
 def _fake_registration(rng: Random, value: str) -> str:

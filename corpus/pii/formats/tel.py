@@ -37,20 +37,22 @@ MOBILE = re.compile(
 )
 INTERNATIONAL = re.compile(
     rf"{START}(?:\(\+ ?82\)|\+ ?82\)?|(?:\((?:00 ?)?82\)|(?:(?:00|011)[ -]?)?82\)?)(?=[- ]))"
-    rf"[- .)]{{0,2}}(?:\(0\)[- ]?)?"
-    rf"(?:0?(?:1[016-9]|70|50[0-9]){_SEP}?[0-9]{{3,4}}|0?{_AREA}{_SEP}[0-9]{{3,4}}){_SEP}?[0-9]{{4}}{END}"
+    rf"[- .)]{{0,2}}(?:\(0\)[- ]?)?(?:0?(?:1[016-9]|70|50[0-9]){_SEP}?[0-9]{{3,4}}"
+    rf"|(?:0?{_AREA}{_SEP}|(?<=\+82)[- ]?(?:{_AREA}|\(0?{_AREA}\)))[0-9]{{3,4}}){_SEP}?[0-9]{{4}}{END}"
+    rf"|{BARE_START}8210[0-9]{{8}}{BARE_END}"
 )
-LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
+_LINES = r"(?=-[0-9](?![0-9\-]))"  # 02-734-2211-3: the lines 2211 to 2213
+LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}(?:{_LINES}|{END})")
 LANDLINE_BARE = re.compile(rf"{BARE_START}0{_AREA}[0-9]{{7,8}}{BARE_END}")
 # without the leading zero, which spreadsheets remove
 MOBILE_SHORT = re.compile(rf"{START}10{_SEP}?[0-9]{{4}}{_SEP}?[0-9]{{4}}{BARE_END}")
-LOCAL = re.compile(rf"{BARE_START}[2-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}(?! ?(?:년|호|번지|원|명))")
+LOCAL = re.compile(rf"{BARE_START}[1-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}(?! ?(?:년|호|번지|원|명))")
 SERVICE = re.compile(
     rf"{_START}(?:0(?:70|[35]0[0-9]?){_SEP}[0-9]{{3,4}}{_SEP}?|0(?:70|[35]0[0-9]?)[0-9]{{3,4}}{_SEP}"
     rf"|\(070\) ?-? ?[0-9]{{3,4}}{_SEP}?|0[68]0{_SEP}[0-9]{{3,4}}{_SEP}?)[0-9]{{4}}{END}"
 )
 BARE = re.compile(
-    rf"{BARE_START}0(?:10[0-9]{{8}}|1[16-9][0-9]{{7,8}}|(?:70|[35]0[0-9]?)[0-9]{{7,8}}|80[2-9][0-9]{{6}}){BARE_END}"
+    rf"{BARE_START}0(?:10[0-9]{{8}}|1[16-9][0-9]{{7,8}}|(?:70|[35]0[0-9]?)[0-9]{{7,8}}|80[02-9][0-9]{{6}}){BARE_END}"
 )
 NATIONWIDE = re.compile(
     rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}})"
@@ -68,7 +70,8 @@ def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
     year = _YEAR_WORD.match(match.string, match.end())
     if label == "TEL":
         return not (year and "년" in year[0])
-    return not year and match["sep"].strip() not in ("", ".") and not 1500 <= int(match["last"]) <= 2100
+    first, last = match[0][:4], match["last"]
+    return not year and match["sep"].strip() in ("-", "_") and (first == last or not 1500 <= int(last) <= 2100)
 
 
 def _is_local(match: re.Match[str], label: str | None) -> bool:
@@ -82,7 +85,7 @@ def _is_local(match: re.Match[str], label: str | None) -> bool:
 def fake_tel(rng: Random, value: str) -> str:
     """A number of the same kind (mobile, landline, internet, free, nationwide) from an unused block."""
     digits = digits_of(value)
-    lead = "82" if "+" in value or (digits.startswith("82") and len(digits) > 9) else ""
+    lead = "0082" if digits.startswith("0082") else "82" if digits.startswith("82") and len(digits) > 9 else ""
     lead += "0" if digits[len(lead) :].startswith("0") else ""
     body = digits[len(lead) :]
     if not lead and len(body) == 10 and body.startswith("10"):
@@ -109,7 +112,7 @@ TEL = PiiType(
     (
         Format(MOBILE, CLEAR, digits=10, leads="0("),
         Format(MOBILE_SHORT, BY_LABEL, digits=10, leads="1"),
-        Format(LOCAL, BY_LABEL, _is_local, digits=7, leads="23456789"),
+        Format(LOCAL, BY_LABEL, _is_local, digits=7, leads="123456789"),
         Format(INTERNATIONAL, CLEAR + 1, digits=10, leads="+(08"),
         Format(LANDLINE, CLEAR, digits=9, leads="0("),
         Format(LANDLINE_BARE, BY_LABEL, digits=9, leads="0"),

@@ -158,7 +158,7 @@ def test_the_example_of_a_row_is_found_beside_its_label(kind) -> None:
 
 CONFIDENCE = {
     "건강보험증 번호 23456789012": 0.6,  # only with a label
-    "110512345612": 0.5,
+    "8503141234567": 0.5,
     "M12345678": 0.65,
     "여권번호 M12345678": 0.85,
     "010-0234-5678": 0.8,

@@ -118,6 +118,22 @@ def test_a_number_that_is_split_over_fields_is_hidden_in_all_of_them(malmoi: Mal
     assert found[2] == {"/폰/0": [[0, 3, "TEL"]], "/폰/1": [[0, 4, "TEL"]], "/폰/2": [[0, 4, "TEL"]]}
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"tel1": "010", "tel2": "3847", "tel3": "2291"},
+        {"owner": {"앞번호": "870523", "뒷번호": "1234567"}, "rows": [{"tel1": "010", "tel2": "3847", "tel3": "2291"}]},
+        {"rows": [{"n": 1}, {"n": 2}], "폰": ["010", "3847", "2291"]},
+        ["010", "3847", "2291"],
+    ],
+)
+def test_a_split_number_is_hidden_in_a_document_of_any_form(document: Any, malmoi: Malmoi) -> None:
+    raw = json.dumps(document, ensure_ascii=False)
+    for mode in ("replace", "mask"):
+        out = malmoi("replace", "-", "--format", "json", "--all-fields", "--mode", mode, stdin=raw).stdout
+        assert not any(value in out.decode() for value in ("870523", "1234567", "3847", "2291"))
+
+
 def test_fields_are_paths_and_all_fields_reach_every_depth(malmoi: Malmoi) -> None:
     record = {"title": TEL, "author": {"name": "김가온", "phone": TEL}, "posts": [{"body": TEL}, {"body": "맑다."}]}
     raw = json.dumps(record, ensure_ascii=False)
