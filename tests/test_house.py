@@ -27,7 +27,7 @@ MAX_LINES = {
     "corpus": 11_500,
     "tokenizer": 3_000,
     "pretrain": 8_000,
-    "finetune": 21_281,  # above the guide of 21,000: building and checking benchmarks has 3,200
+    "finetune": 21_309,  # above the guide of 21,000: building and checking benchmarks has 3,200
     "launch": 10_207,  # above the guide of 10,000: init, serve, embed, benchmark, and clusters as they are
     "benchmarks": 5_000,
     "wheel": 54_000,

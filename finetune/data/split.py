@@ -51,6 +51,7 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig, *, needs_train: 
     own = task.custom is not None
     files = {split: identify(path, own) for split, path in (("train", train), ("dev", dev)) if path is not None}
     scored = _read_labelled(task, dev)
+    refuse_twice(dev, [example.guid for example in scored])
     if train is not None:
         training, split = _read_labelled(task, train), "dev"
         (_refuse_shared if task.custom is None else _warn_of_shared)(training, scored, train, dev)
@@ -157,3 +158,15 @@ def sample(examples: Sequence[Example], most: int | None, seed: int) -> list[Exa
 def draw_digest(seed: int, purpose: str, name: str) -> bytes:
     """By which names are sorted for a draw that does not depend on their order."""
     return hashlib.blake2b(f"{seed}:{purpose}:{name}".encode(), digest_size=8).digest()
+
+
+def refuse_twice(path: Path, guids: Sequence[str]) -> None:
+    """``BadInput`` if an example has no guid of its own."""
+    twice = [guid for guid, count in Counter(guids).items() if count > 1]
+    if twice:
+        raise BadInput(f"{path}: {some_of(twice)} more than once; an example has one guid and one prediction")
+
+
+def some_of(guids: Sequence[str]) -> str:
+    """``guid klue-nli-v1_dev_00000``, or the number of them and the first."""
+    return f"guid {guids[0]:.80}" if len(guids) == 1 else f"{len(guids):,} guids (the first is {guids[0]:.80})"

@@ -12,13 +12,14 @@ A text of a pair that contains an evaluation text is dropped with its pair, from
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from corpus.documents.errors import BadInput
+from corpus.documents.section import warn_once
 from corpus.documents.shards import Document, iter_documents, read_tables, row_group_sizes, shard_paths
 from finetune.data.custom_files import Record, read_table
 from finetune.data.files import find_file
@@ -136,7 +137,7 @@ def _klue_triplets(path: Path) -> list[Item]:
     return _triplets("klue-nli", ((e.inputs["premise"], e.inputs["hypothesis"], str(e.gold)) for e in examples))
 
 
-def _triplets(source: str, rows: Iterator[tuple[str, str, str]]) -> list[Item]:
+def _triplets(source: str, rows: Iterable[tuple[str, ...]]) -> list[Item]:
     """Premises with a hypothesis that is entailed and, if there is one, another that is contradicted."""
     by_premise: dict[str, dict[str, str]] = {}
     for premise, hypothesis, label in rows:
@@ -163,8 +164,10 @@ def read_file(path: Path) -> list[Item]:
     records = read_table(path, ())
     columns, kind = _layout_of(path, records, LAYOUTS)
     if kind == "nli":
-        return _triplets(path.name, ((text_in(r, "sentence1"), text_in(r, "sentence2"), text_in(r, "gold_label"))
-                                     for r in records))  # fmt: skip
+        rows = [tuple(text_in(r, name) for name in columns) for r in records]
+        if items := _triplets(path.name, rows):
+            return items
+        raise BadInput(f"{path}: no 'gold_label' is entailment, so there is nothing to learn from")
     if kind == "graded":
         grades = [number_in(record, columns[2]) for record in records]
         scale = max(map(abs, grades)) or 1.0
@@ -189,7 +192,11 @@ def _layout_of(path: Path, records: Sequence[Record], layouts: Any) -> tuple[tup
 
 
 def _is_right(record: Record) -> bool:
-    return str(record.values.get("label", 1)).strip() not in ("0", "0.0", "false", "False")
+    """Whether the passage answers: a label above 0, or true; without a label, an ``answer`` that is not empty."""
+    if "label" not in record.values:
+        return record.values.get("answer", True) not in ("", None, [])
+    word = str(record.values["label"]).strip().casefold()
+    return word == "true" or (word != "false" and number_in(record, "label") > 0)
 
 
 def first_paragraph(text: str) -> str:
@@ -256,6 +263,8 @@ def read_evaluation_file(path: Path) -> EvaluationSet:
             right[query].append(names[passage])
     if not right:
         raise BadInput(f"{path}: no passage with label 1; give each query one that answers it")
+    if lost := len(set(firsts)) - len(right):
+        warn_once(f"{path}: {lost:,} of {len(set(firsts)):,} queries have no passage with label 1 and are left out")
     guids = tuple(f"{path.name}:{number}" for number in range(len(right)))
     passages = {passage: text for text, passage in names.items()}
     return EvaluationSet(name, "ranking", guids, tuple(right.values()), tuple(right), passages=passages)

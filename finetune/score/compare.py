@@ -87,7 +87,8 @@ def find_trained(folder: Path) -> list[Trained]:
 
 def trained_of_file(path: Path, task: str) -> Trained:
     """A predictions file with golds, as a model with one seed and no further information."""
-    return Trained(find_task(task).name, str(path), ((path, {"seed": 0, "protocol": None, "split": None}),))
+    about = {"seed": 0, "protocol": None, "split": None, "task_of": task}
+    return Trained(find_task(task).name, str(path), ((path, about),))
 
 
 def _refuse_mixed(one: Trained) -> None:
@@ -118,7 +119,7 @@ class Loaded:
 def load(trained: Trained) -> Loaded:
     """Read all predictions; ``BadInput`` for a missing or broken file, or seeds scored on other examples."""
     place = trained.results[0][0]
-    task = find_task(str(place) if trained.first.get("own") else trained.task)
+    task = find_task(trained.first.get("task_of") or (str(place) if trained.first.get("own") else trained.task))
     places = {seed: place for seed, (place, _) in zip(trained.seeds, trained.results, strict=True)}
     files = {seed: place if place.is_file() else place / PREDICTIONS_NAME for seed, place in places.items()}
     rows = {s: sorted(in_nfc(read_rows(file, task))[0], key=lambda row: row.guid) for s, file in files.items()}

@@ -26,7 +26,7 @@ from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc, read_json_lines
 from finetune.data.files import identify, read_text
-from finetune.data.split import draw_digest
+from finetune.data.split import draw_digest, refuse_twice, some_of
 from finetune.examples import Example, Prediction, Row, Table, to_rows
 from finetune.registry import find_task
 from finetune.score.baselines import baselines
@@ -59,7 +59,7 @@ def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
         records.append(dict(record))
     if not records:
         raise BadInput(f"{path}: no predictions in it")
-    _refuse_twice(path, [record["guid"] for record in records])
+    refuse_twice(path, [record["guid"] for record in records])
     return records
 
 
@@ -93,11 +93,11 @@ def match(task: Task, examples: Sequence[Example], predictions: Path, source: Pa
     prediction that does not have the task's form."""
     found = read_predictions(predictions)
     guids = dict.fromkeys(example.guid for example in examples)
-    _refuse_twice(source, [example.guid for example in examples])
+    refuse_twice(source, [example.guid for example in examples])
     if missing := [guid for guid in guids if guid not in found]:
-        raise BadInput(f"{predictions}: no prediction for {_some(missing)} of {source}; every example needs one")
+        raise BadInput(f"{predictions}: no prediction for {some_of(missing)} of {source}; every example needs one")
     if unknown := [guid for guid in found if guid not in guids]:
-        raise BadInput(f"{predictions}: {_some(unknown)} not in {source}; are these predictions for another file?")
+        raise BadInput(f"{predictions}: {some_of(unknown)} not in {source}; are these predictions for another file?")
     for example in examples:
         value, scores = found[example.guid]
         problem = task.inspection.validate(example, Prediction(nfc(value), scores))
@@ -110,24 +110,13 @@ def export_predictions(name: str, source: Path, predictions: Path, target: Path)
     """Write the official file ``source`` with predictions, one for each example, in place of its labels; returns their
     number. ``BadInput`` if they do not match."""
     task = find_task(name)
-    if target.resolve() == source.resolve():
-        raise BadInput(f"{target}: this is the official file itself; give the predictions a name of their own")
+    if target.resolve() in (source.resolve(), predictions.resolve()):
+        raise BadInput(f"{target}: this is a file to read; give the file to write a name of its own")
     examples = task.read(source)
     found = match(task, examples, predictions, source)
     values = {example.guid: prediction.value for example, prediction in zip(examples, found, strict=True)}
     task.write(source, values, target)
     return len(examples)
-
-
-def _refuse_twice(path: Path, guids: Sequence[str]) -> None:
-    twice = [guid for guid, count in Counter(guids).items() if count > 1]
-    if twice:
-        raise BadInput(f"{path}: {_some(twice)} more than once; an example has one guid and one prediction")
-
-
-def _some(guids: Sequence[str]) -> str:
-    """``guid klue-nli-v1_dev_00000``, or the number of them and the first."""
-    return f"guid {guids[0]:.80}" if len(guids) == 1 else f"{len(guids):,} guids (the first is {guids[0]:.80})"
 
 
 class Scored(NamedTuple):
@@ -242,10 +231,22 @@ def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path
     if any(example.gold is None for example in examples):
         raise BadInput(f"{gold}: it has no labels to score against; a test file can only be exported")
     found = match(task, examples, predictions, gold)
+    _remark_on_golds(examples, predictions, gold)
     with_scores = sum(prediction.scores is not None for prediction in found)
     if 0 < with_scores < len(found):
         raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(found):,} lines; give all of them or none")
     return to_rows(examples, found)
+
+
+def _remark_on_golds(examples: Sequence[Example], predictions: Path, gold: Path) -> None:
+    """Warn of golds in the predictions file that are others than those of the examples with their guids."""
+    lines = [] if _read_map(predictions) is not None else read_lines(predictions, ("guid",))
+    given = {line["guid"]: json.dumps(line["gold"], sort_keys=True) for line in lines if "gold" in line}
+    pairs = [(given[e.guid], json.dumps(e.gold, sort_keys=True)) for e in examples if e.guid in given]
+    if others := sum(one != other for one, other in pairs):
+        log.warning(
+            "%s: %s of %s golds differ from %s; is it the file predicted?", predictions, others, len(pairs), gold
+        )
 
 
 def in_nfc(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:

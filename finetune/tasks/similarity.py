@@ -60,8 +60,12 @@ def _score_rankings(rows: Sequence[Row]) -> dict[str, float]:
 
 def _validate_ranking(example: Example, prediction: Prediction) -> str | None:
     value = prediction.value
-    is_list = isinstance(value, list) and all(isinstance(name, str) for name in value)
-    return None if is_list else f"expected a list of ids, found {value!r:.60}"
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        return f"expected a list of ids, found {value!r:.60}"
+    scores, own = prediction.scores, score_ranking(example.gold, value) if example.gold and value else None
+    if own is None or (isinstance(scores, list) and np.shape(scores) == (3,) and np.allclose(scores, own, atol=1e-6)):
+        return None
+    return f"'scores' should be nDCG@10, MRR@10 and recall@100 of this ranking, {[round(x, 6) for x in own]}"
 
 
 KINDS: Mapping[str, tuple[str, Callable[[Sequence[Row]], dict[str, float]]]] = {

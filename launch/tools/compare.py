@@ -43,9 +43,8 @@ def compare_results(
     from finetune.score.compare import compare, pair_up
     from launch.report.differences import FILES_OF_SAMPLE, table_of
 
-    tasks = [name if "/" in name else full_name(name) for name in task or []]
-    first = _find(run, runs, tasks)
-    second = None if other is None else _find(other, runs, tasks)
+    first = _find(run, runs, task or ())
+    second = None if other is None else _find(other, runs, task or ())
     pairs = pair_up(first, second, a, b)
     embedded = (folder / FILES_OF_SAMPLE for name in (run, other) if name for folder in (runs / name, Path(name)))
     tested = compare(pairs, data or next(filter(Path.is_dir, embedded), None))
@@ -83,10 +82,12 @@ def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
         return [trained_of_file(place, tasks[0])]
     if not place.is_dir():
         raise LaunchError(f"{name}: no such run, folder or file (also not {place}); give a run that was fine-tuned")
-    found = [one for one in find_trained(place) if not tasks or one.task in tasks]
-    if not found:
-        raise LaunchError(f"{place}: no results of {', '.join(tasks)}")
-    return found
+    found = find_trained(place)
+    known = {one.task for one in found}
+    wanted = {full_name(name, known) for name in tasks} or known
+    if not wanted & known:
+        raise LaunchError(f"{place}: no results of {', '.join(sorted(wanted))}")
+    return [one for one in found if one.task in wanted]
 
 
 def ensemble(

@@ -58,6 +58,8 @@ def predict(
         raise BadInput(f"{source}: a folder; give a file, or - for standard input")
     if path is not None:
         path.open("rb").close()
+        if target != "-" and Path(target).resolve() == path.resolve():
+            raise BadInput(f"{target}: this is the input; give the output a name of its own")
     from finetune.inference.predict import check_task
     from finetune.saved_models.load import load_model
 

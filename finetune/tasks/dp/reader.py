@@ -93,8 +93,8 @@ def validate_tree(example: Example, prediction: Prediction) -> str | None:
     for head in heads:
         if type(head) is not int or not 0 <= head <= words:
             return f"no head {head!r}; heads are 0 (root) and the words 1 to {words}"
-    odd = next((name for name in types if name not in DP_LABELS), None)
-    return None if odd is None else f"no relation {odd!r}; relations here are {', '.join(sorted(DP_LABELS))}"
+    odd = [name for name in types if name not in DP_LABELS]
+    return f"no relation {odd[0]!r:.60}; relations here are {', '.join(sorted(DP_LABELS))}" if odd else None
 
 
 def write_trees(path: Path, values: Mapping[str, Any], target: Path) -> None:

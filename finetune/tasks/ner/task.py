@@ -94,8 +94,8 @@ def validate_tags(example: Example, prediction: Prediction, names: Sequence[str]
     if not isinstance(value, list) or len(value) != expected:
         found = f"{len(value)}" if isinstance(value, list) else repr(value)[:60]
         return f"expected {expected} tags, one a character that is not a space; found {found}"
-    odd = next((tag for tag in value if tag not in names), None)
-    return None if odd is None else f"no tag {odd!r}; tags here are {', '.join(sorted(names))}"
+    odd = [tag for tag in value if tag not in names]
+    return f"no tag {odd[0]!r:.60}; tags here are {', '.join(sorted(names))}" if odd else None
 
 
 def write(source: Path, values: Mapping[str, Any], target: Path) -> None:

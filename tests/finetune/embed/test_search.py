@@ -26,10 +26,11 @@ from finetune.embed.lexical import Bm25, tfidf_cosines
 from finetune.embed.reranker import CHOICES_NAME, Reranker, write_choices
 from finetune.embed.retrieval import WEIGHTS, choose_weight, combine, content_words, mine_negatives
 from finetune.embed.run import EmbedInputs, Prepared, run
+from finetune.examples import Example, Prediction
 from finetune.run import FinetuneInputs
 from finetune.run import run as train_tasks
 from finetune.score.baselines import bigrams
-from finetune.tasks.similarity import average_precision, score_ranking
+from finetune.tasks.similarity import average_precision, score_ranking, similarity_task
 from launch.tools.serve import endpoint_of
 from tests.command import run_command
 from tests.finetune.embed.conftest import PLACES, THINGS, sentence
@@ -309,3 +310,44 @@ def test_bad_commands_are_explained(
     (tmp_path / "texts" / "a.txt").write_text("가나다라 마바사\n", "utf-8")
     result = run_command(capfd, "embed", *words)
     assert result.code == 2 and message in result.errors
+
+
+@pytest.mark.parametrize(
+    ("label", "is_right"), [("TRUE", True), ("false", False), ("1", True), ("0.0", False), ("2", True), ("０", False)]
+)
+def test_labels_of_passages(tmp_path: Path, label: str, is_right: bool) -> None:
+    path = tmp_path / "questions.csv"
+    path.write_text(f"query,passage,label\n가?,나,1\n가?,다,{label}\n", "utf-8")
+    assert len(read_file(path)) == len(read_evaluation_file(path).golds[0]) == 1 + is_right
+
+
+@pytest.mark.parametrize("label", ["no", "아니오", ""])
+def test_other_labels_of_passages_are_refused(tmp_path: Path, label: str) -> None:
+    path = tmp_path / "questions.csv"
+    path.write_text(f"query,passage,label\n가?,나,1\n가?,다,{label}\n", "utf-8")
+    for read in (read_file, read_evaluation_file):
+        with pytest.raises(BadInput, match="line 3: column 'label' should hold a number"):
+            read(path)
+
+
+def test_files_without_anything_to_learn(tmp_path: Path) -> None:
+    nli = tmp_path / "nli.tsv"
+    nli.write_text("sentence1\tsentence2\tgold_label\n가\t나\t함의\n", "utf-8")
+    with pytest.raises(BadInput, match="no 'gold_label' is entailment"):
+        read_file(nli)
+    squad = tmp_path / "squad.json"
+    answers = [[{"text": "가나", "answer_start": 0}], []]
+    asked = [{"id": str(n), "question": "뭐?", "answers": found} for n, found in enumerate(answers)]
+    document = {"data": [{"title": "t", "paragraphs": [{"context": "가나 다라", "qas": asked}]}]}
+    squad.write_text(json.dumps(document, ensure_ascii=False), "utf-8")
+    assert len(read_file(squad)) == 1
+
+
+def test_a_ranking_has_the_scores_of_its_own_passages() -> None:
+    task = similarity_task({"name": "questions", "kind": "ranking"})
+    example = Example("q", ["a"], {})
+    right = list(score_ranking(["a"], ["b", "a"]))
+    assert task.inspection.validate(example, Prediction(["b", "a"], right)) is None
+    for scores in (None, [1.0, 1.0, 1.0], "x", [right]):
+        problem = task.inspection.validate(example, Prediction(["b", "a"], scores))  # type: ignore[arg-type]
+        assert problem is not None and "of this ranking" in problem

@@ -10,8 +10,8 @@ import pytest
 import zstandard
 
 from corpus.documents.errors import BadInput
-from finetune.examples import Example
-from finetune.registry import TASKS
+from finetune.examples import Example, Prediction
+from finetune.registry import TASKS, find_task
 from finetune.score.scores import export_predictions, match
 
 BANK = {"word": "한빛은행", "start_idx": 0, "end_idx": 3, "type": "ORG"}
@@ -92,9 +92,12 @@ def test_a_packed_test_file_without_labels_is_filled_in(tmp_path: Path) -> None:
 def test_the_official_file_is_never_overwritten(tmp_path: Path) -> None:
     official = put_official(tmp_path, "ynat")
     before = official.read_bytes()
-    with pytest.raises(BadInput, match="this is the official file itself"):
+    with pytest.raises(BadInput, match="this is a file to read"):
         export_predictions("ynat", official, put_map(tmp_path, {"y0": "세계"}), official)
-    assert official.read_bytes() == before
+    predictions = put_map(tmp_path, {"y0": "세계"})
+    with pytest.raises(BadInput, match="this is a file to read"):
+        export_predictions("ynat", official, predictions, predictions)
+    assert official.read_bytes() == before and "세계" in predictions.read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -171,3 +174,15 @@ def test_examples_that_share_a_guid_cannot_be_told_apart(tmp_path: Path) -> None
     path = put_map(tmp_path, {"a": "neutral"})
     with pytest.raises(BadInput, match=r"gold.json: guid a more than once"):
         match(TASKS["klue-nli"], [EXAMPLES[0], EXAMPLES[0]], path, Path("gold.json"))
+
+
+@pytest.mark.parametrize(
+    ("task", "prediction", "problem"),
+    [
+        ("klue-ner", [None, "O"], "no tag None"),
+        ("klue-dp", {"heads": [2, 0], "types": [None, "VP"]}, "no relation None"),
+    ],
+)
+def test_null_is_no_label(task: str, prediction: Any, problem: str) -> None:
+    example = Example("a", None, {"text": "가나", "words": ["가", "나"]})
+    assert problem in str(find_task(task).inspection.validate(example, Prediction(prediction)))
