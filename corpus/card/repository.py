@@ -69,6 +69,4 @@ def _rows_of(shard: Path) -> int:
                 raise BadInput(f"{shard}: expected the columns {', '.join(SCHEMA.names)}; run `malmoi corpus` again")
             return int(file.metadata.num_rows)
     except pa.ArrowException as error:
-        raise BadInput(
-            f"{shard}: not a complete Parquet file ({type(error).__name__}); run `malmoi corpus` again"
-        ) from None
+        raise BadInput(f"{shard}: not complete ({type(error).__name__}); run `malmoi corpus` again") from None

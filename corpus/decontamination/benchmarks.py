@@ -137,9 +137,7 @@ def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) 
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(
-            f"{path}: not in the layout of the KLUE file of this name ({error!r}); download it again"
-        ) from error
+        raise BadInput(f"{path}: not in the layout of this KLUE file ({error!r}); download it again") from error
     if texts := list(_sentences(task, found, rule)):
         return texts
     raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-MAX_TAG_WORDS = 2  # more hashtags in a row are no part of a sentence
+MAX_TAGS = 2  # more hashtags in a row are no part of a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _entity(match: re.Match[str]) -> str:
 
 REPLACEMENTS: dict[str, Callable[[re.Match[str]], str]] = {
     "html_entity": _entity,
-    "hashtag_sign": lambda match: match[0].replace("#", "") if match[0].count("#") <= MAX_TAG_WORDS else "",
+    "hashtag_sign": lambda m: "" if m[0].count("#") > MAX_TAGS else re.sub(r"(?<=\w)#", " ", m[0]).replace("#", ""),
     "bracket_gap": lambda match: match[0].rstrip(", "),
     "wiki_placeholder": lambda match: "" if match[1] else "[수식]" if match[0][0] == "f" else "[코드]",
 }

@@ -37,9 +37,11 @@ class Rows(NamedTuple):
 def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
     """Open a file for ``read_rows``; ``DamagedFile`` if it is not Parquet."""
     try:
-        schema = pq.read_metadata(file).schema
-        leaves = [schema.column(number) for number in range(len(schema.names))]
-        strings = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        found = pq.read_metadata(file)
+        groups = [found.row_group(number) for number in range(found.num_row_groups)]
+        leaves = [(n, found.schema.column(n)) for n in range(found.num_columns)]
+        delta = {n for n, _ in leaves for group in groups if "DELTA" in "".join(group.column(n).encodings)}
+        strings = [leaf.path for n, leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and n not in delta]
         file.seek(0)
         return pq.ParquetFile(file, read_dictionary=strings, buffer_size=1 << 20)
     except (pa.ArrowException, OSError) as error:

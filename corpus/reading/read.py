@@ -111,7 +111,8 @@ def _explain_keys(item: Input, rejected: Sequence[RejectedRecord]) -> str:
     chars: Counter[str] = Counter()
     for record in rejected:
         with suppress(UnreadableRecord):  # a block of markup
-            fields = parse_json(record.raw)
+            if not isinstance(fields := parse_json(record.raw), dict):
+                continue
             chars.update({key: len(value) if isinstance(value, str) else 0 for key, value in fields.items()})
             if is_field and fields.get(item.text_field, "") is None:
                 return ""  # a record without text
@@ -275,7 +276,8 @@ MASKS = (
 
 def quarantine_line(file: str, reject: RejectedRecord) -> str:
     """The JSON line of a rejected record; its text is masked, because a detector may miss values in broken records."""
-    excerpt = mask_record(reject.raw[:EXCERPT_BYTES])
+    raw = reject.raw[:EXCERPT_BYTES]
+    excerpt = raw.decode("utf-8", "replace") if reject.reason == DAMAGED else mask_record(raw)  # or what is wrong
     row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
     return escape_json(json.dumps(row, ensure_ascii=False)) + "\n"
 

@@ -165,11 +165,7 @@ _SCOPE = Scope(
 
 _REGION_WORD = re.compile(REGION_PATTERN)
 _DISTRICT_WORD = re.compile(TELLING_DISTRICT_PATTERN)
-_SIDE_WORD, _LOT_WORD, _ROOM_WORD = (
-    re.compile("[번0-9가-하]길 ?[0-9]"),
-    re.compile("[0-9] ?번지"),
-    re.compile("[0-9] ?[호층]"),
-)
+_SIDE_WORD, _LOT_WORD, _ROOM_WORD = map(re.compile, ("[번0-9가-하]길 ?[0-9]", "[0-9] ?번지", "[0-9] ?[호층]"))
 _LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택|[Aa][Dd][Dd][Rr]")
 _LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
 
