@@ -177,7 +177,7 @@ def marked_answers(text: str) -> list[str]:
     value = read_json_answer(text)
     if value is not None:
         lines = as_lines(value)
-        return lines if lines and isinstance(value, list) else ["\n".join(lines)]
+        return lines if lines and isinstance(value, list | dict) else ["\n".join(lines)]
     if tagged := [inner.strip() for inner in _tagged(text)]:
         return tagged
     return [_LATEX.sub(r"\1", inner).strip() for inner in _BOXED.findall(text)]

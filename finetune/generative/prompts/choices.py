@@ -29,6 +29,7 @@ _ORDINAL = re.compile(
     rf"({'|'.join(_ORDINALS)})\s?번째(?= (?:보기|선택지|항목|것|문장|답|입니다)|[이가은는을를]|입니다)"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[다요])\s*(?=\()|\n")
+_FIRST_WORDS = re.compile(r"(?<=[^\d])[.:](?=\s|$)|\s[-–—]\s|\s?\(")
 _CONCLUDES = re.compile(rf"\s*{any_of('conclusions')}", re.IGNORECASE)
 
 # --- what may follow a choice
@@ -75,6 +76,9 @@ SCALE = re.compile(
 )
 OUT_OF = re.compile(r"(?<=\d)(?:\s?점)?\s?(?:/|out of)\s?5(?:\.0)?(?:\s?점)?(?![\d.])")
 SENTENCE = re.compile(r"(?:문장|sentence)\s?[12](?:\s?(?:과|와|,|and)\s?(?:문장|sentence)?\s?2(?!\.))?", re.IGNORECASE)
+# bounds and ranges, "4점에 가까운 3.8"; a point without a digit before it
+BOUND = re.compile(r"[≥≤]\s?\d+(?:\.\d+)?|\d+(?:\.\d+)?(?:\s?점)?(?:\s?(?:미만|초과)|대(?![가-힣])|에 가까운(?=\s\d))")
+_POINT = re.compile(r"(?<![\d.])\.(?=\d)")
 POINTS = re.compile(r"(?<=\d)\s?점")
 
 
@@ -94,7 +98,9 @@ def find_choice(answer: str, names: Mapping[str, str], question: str = "") -> st
             space or nothing.
         question: the lines of the question that the answer repeats are ignored.
     """
-    return _search(_choice_reader(tuple(names.items())), _without_echo(clean(answer), question))
+    reader, text = _choice_reader(tuple(names.items())), clean(answer)
+    rest = _without_echo(text, question)
+    return _search(reader, text if reader.are_options and not rest.strip() else rest)  # "2: 해가 떴다." alone
 
 
 def find_number(answer: str) -> float | None:
@@ -112,11 +118,20 @@ def _search(reader: Reader, text: str) -> str | None:
         sentences = list(map(_first_sentence, parts))
         named = [[alone] if (alone := reader.alone(part)) else reader.claims(part) for part in sentences]
         if any(named):
-            return _only(choice for choices in named for choice in choices)
+            return _only([choice for choices in named for choice in choices] + _concluded(reader.read(text)))
     found = reader.read(text)
-    if lines := [choice for line in reader.lines(text) if (choice := reader.alone(line))]:
-        return _only(lines + [named.choice for named in found if named.status == "claimed"])
+    whole = reader.lines(text)
+    if lines := [choice for line in whole if (choice := reader.alone(line))]:
+        is_first = not reader.are_options and reader.alone(whole[0]) is not None
+        return _only(lines + (_concluded(found) if is_first else [n.choice for n in found if n.status == "claimed"]))
+    head, *rest = _FIRST_WORDS.split(whole[0]) if whole and not reader.are_options else [""]
+    if rest and (choice := reader.alone(head)):  # "중립. 알 수 없습니다."
+        return _only([choice] + [named.choice for named in found if named.status != "conceded"])
     return _decide(found, is_unsure=refuses(text) or doubts(text))
+
+
+def _concluded(found: Sequence[Named]) -> list[str]:
+    return [named.choice for named in found if named.status == "claimed" and named.concludes]
 
 
 def _decide(found: Sequence[Named], *, is_unsure: bool) -> str | None:
@@ -146,6 +161,8 @@ def _without_echo(text: str, question: str) -> str:
 
 class Reader:
     """Finds the names of one closed set and how a text names them."""
+
+    are_options = False
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
@@ -236,7 +253,7 @@ class ChoiceReader(Reader):
         words = {name: r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first}
         letter = r"[^\W_]"
         if self.are_options:
-            alone = rf"(?<![A-Za-z0-9.])({'|'.join(words.values())})(?![A-Za-z0-9]|\.[0-9])"
+            alone = rf"(?<![A-Za-z0-9.])(?<!-)({'|'.join(words.values())})(?![A-Za-z0-9]|\.[0-9])"
             super().__init__(re.compile(rf"{alone}(?=번?{_PARTICLES}(?!{letter}))"))
             return
         ends = {name: _AFTER_REPLY if name in REPLIES else rf"{_PARTICLES}(?!{letter})" for name in names}
@@ -295,7 +312,7 @@ class NumberReader(Reader):
         super().__init__(NUMBER_IN_TEXT)
 
     def prepare(self, text: str) -> str:
-        for pattern, sign in ((OUT_OF, ""), (SCALE, " "), (SENTENCE, " "), (POINTS, "")):
+        for pattern, sign in ((OUT_OF, ""), (SCALE, " "), (SENTENCE, " "), (BOUND, " "), (_POINT, "0."), (POINTS, "")):
             text = pattern.sub(sign, text)
         outside = _BRACKETS.sub("", text)  # "1.14 (0: 전혀 다름, 5: 같음)"
         return outside if NUMBER_IN_TEXT.search(outside) else text

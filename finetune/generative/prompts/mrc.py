@@ -42,10 +42,11 @@ _MARKED = re.compile(r"\*\*([^*\n]{1,200})\*\*|[\"'“‘「『《〈`]([^\"'“
 _QUOTES = "\"'“”‘’`"
 _PLACE = r"(?:(?:주어진|위|이)\s)?(?:지문|본문|글)(?:에|에는|에서|에서는|만으로는)\s"
 _NONE = re.compile(
-    rf"(?:{_PLACE})?(?:질문(?:에\s대한|의)\s)?(?:정?답|답변|해답)(?:이|은|을|를)?\s?(?:{_PLACE})?"
-    r"(?:(?:나와\s?있지|존재하지|적혀\s?있지)\s않(?:음|습니다|는다|아요)|(?:찾을\s수\s)?없(?:음|습니다|다|어요|네요))"
+    rf"(?:(?:{_PLACE})?(?:질문(?:에\s대한|의)\s)?(?:(?:그런|해당|관련)\s)?(?:정?답|답변|해답|정보|내용)[이은는을를]?"
+    rf"\s?(?:{_PLACE})?|{_PLACE})(?:(?:나와\s?있지|존재하지|적혀\s?있지|언급되지)\s않(?:음|습니다|는다|아요)"
+    r"|(?:찾을\s수\s)?없(?:음|습니다|다|어요|네요))"
 )
-_NONE_ENGLISH = re.compile(r"(?:no answer|unanswerable|not answerable)", re.IGNORECASE)
+_NONE_ENGLISH = re.compile(r"(?:no answer|unanswerable|not answerable|n/a|null|none)", re.IGNORECASE)
 _UNKNOWN = re.compile(r"알\s?수\s?없|모르겠|I don['’]t know", re.IGNORECASE)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from finetune.examples import Example, Prediction, Row
 from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.answers import clean, lines_of
-from finetune.generative.prompts.choices import find_choice
+from finetune.generative.prompts.choices import find_choice, find_number
 from finetune.registry import TASKS
 
 TOPIC = Example("a", "경제", {"title": "은행 금리 오른다"})
@@ -149,3 +149,64 @@ def test_every_full_width_character_becomes_half_width():
 
 def test_lines_of_an_answer_are_without_fences_and_rules() -> None:
     assert lines_of("```\n가: 사람\n---\n- 나: 장소\n***\n```") == ["가: 사람", "나: 장소"]
+
+
+NLI = {"함의": "entailment", "모순": "contradiction", "중립": "neutral", "contradiction": "contradiction"}
+TOPICS = {name: name for name in ("정치", "경제", "사회", "세계")}
+OPTIONS = {name: name for name in "ABCD"}
+
+
+@pytest.mark.parametrize(
+    ("names", "answer", "choice"),
+    [
+        (TOPICS, '{"정치": 0.1, "경제": 0.8}', None),
+        (OPTIONS, '{"A": false, "B": true}', None),
+        (TOPICS, '{"label": "경제", "reason": "정치 이야기가 아님"}', "경제"),
+        (NLI, "중립. 전제만으로는 알 수 없습니다.", "neutral"),
+        (NLI, "중립 (알 수 없음)", "neutral"),
+        (NLI, "중립: 전제만으로는 가설이 참인지 거짓인지 정할 수 없다.", "neutral"),
+        (NLI, "모순: 가설은 참일 수 없다.", "contradiction"),
+        (NLI, "중립\n이유: 함의로 보기에는 근거가 부족합니다.", "neutral"),
+        (NLI, "함의라고 답한 것은 오류입니다.", None),
+        (NLI, "No contradiction.", None),
+        (TOPICS, "정치로 분류하면 안 됩니다.", None),
+        (TOPICS, "정치라고 답하면 틀립니다.", None),
+        (TOPICS, "정치 이외의 분야입니다.", None),
+        (TOPICS, "경제로 분류될 가능성은 낮습니다.", None),
+        (TOPICS, "경제\n\n이 기사는 사회 문제를 다루고 있습니다.", "경제"),
+        (TOPICS, "이 기사의 주제는 정치 자금입니다. 따라서 사회입니다.", None),
+        (TOPICS, "정답은 경제입니다. 따라서 경제입니다.", "경제"),
+    ],
+)
+def test_denied_choices_scores_and_explanations(names: dict[str, str], answer: str, choice: str | None) -> None:
+    assert find_choice(answer, names) == choice
+
+
+def test_the_line_of_an_option_is_an_answer() -> None:
+    names = {name: name for name in "1234"}
+    assert find_choice("2: 해가 떴다.", names, "무엇인가?\n1: 비가 왔다.\n2: 해가 떴다.") == "2"
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"),
+    [
+        (".5", 0.5),
+        ("점수: .5", 0.5),
+        ("4점에 가까운 3.8", 3.8),
+        ("3점 미만", None),
+        ("≥ 3", None),
+        ("3점대", None),
+        ("3점", 3),
+    ],
+)
+def test_bounds_are_no_numbers(answer: str, number: float | None) -> None:
+    assert find_number(answer) == number
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["지문에는 그런 내용이 없습니다.", "해당 정보는 지문에 없습니다.", "지문에 나와 있지 않습니다.", "N/A", "null"],
+)
+def test_ways_to_say_that_there_is_no_answer(answer: str) -> None:
+    example = Example("a", None, {"context": "부산은 큰 도시이다.", "question": "어디인가?"})
+    assert PROMPTS["klue-mrc"].parse(answer, example) == ""
