@@ -27,10 +27,10 @@ MAX_LINES = {
     "corpus": 11_500,
     "tokenizer": 3_000,
     "pretrain": 8_000,
-    "finetune": 21_327,  # above the guide of 21,000: building and checking benchmarks has 3,200
+    "finetune": 21_330,  # above the guide of 21,000: building and checking benchmarks has 3,200
     "launch": 10_215,  # above the guide of 10,000: init, serve, embed, benchmark, and clusters as they are
     "benchmarks": 5_000,
-    "wheel": 54_070,
+    "wheel": 54_080,
 }
 MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 200, 230, 46
 MAX_DOCS_WORDS, MAX_PAGE_WORDS = 29_450, 1_800

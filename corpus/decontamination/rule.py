@@ -43,8 +43,8 @@ class MatchRule:
         window: length of the window, as a multiple of the benchmark sentence.
         threshold_across, window_across: the same for matches that cross a sentence boundary.
         ngram: characters per token. Trigrams are robust to changed spacing (measured).
-        min_item_chars, min_item_words: benchmark sentences with fewer letters and digits, or fewer words, are ignored,
-            because sentences such as 추천합니다. occur everywhere. The report lists them.
+        min_item_chars, min_item_words: benchmark sentences with fewer letters and digits, fewer words, or half as few
+            different tokens are ignored, because sentences such as 추천합니다. occur everywhere. The report lists them.
     """
 
     threshold: float = 0.6
@@ -56,9 +56,10 @@ class MatchRule:
     min_item_words: int = 2
 
     def is_long_enough(self, text: str, folded: str) -> bool:
-        """Whether a benchmark sentence has the minimum length; ``folded`` is ``fold(text)``."""
+        """Whether a benchmark sentence is long enough, unlike ``smile smile smile``; ``folded`` is ``fold(text)``."""
         words = sum(1 for _ in islice(WORD.finditer(text), self.min_item_words))
-        return len(folded) >= self.min_item_chars and words == self.min_item_words
+        tokens = {folded[start : start + self.ngram] for start in range(len(folded) - self.ngram + 1)}
+        return min(len(folded), 2 * len(tokens)) >= self.min_item_chars and words == self.min_item_words
 
 
 RULE = MatchRule()

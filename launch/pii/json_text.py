@@ -210,7 +210,9 @@ def change_document(
     """
     finds, around = isinstance(work, Finding), Walker(paths)
     text, value = read_document(blocks)
-    strings = RecordWork(work, "0").learn(value if isinstance(value, dict | list) else {})  # around the records
+    strings = RecordWork(work, "0")  # of the text around the records
+    if not finds and isinstance(value, dict | list):
+        strings.learn(value)
     pieces = _whole_or_pieces(text, paths) if finds else list(pieces_of(text))
     keys: dict[str, None] = {}  # keys of the first record
     has_chosen, records, out = paths == EVERYTHING, 0, list[str]()

@@ -77,7 +77,10 @@ SCALE = re.compile(
 OUT_OF = re.compile(r"(?<=\d)(?:\s?점)?\s?(?:/|out of)\s?5(?:\.0)?(?:\s?점)?(?![\d.])")
 SENTENCE = re.compile(r"(?:문장|sentence)\s?[12](?:\s?(?:과|와|,|and)\s?(?:문장|sentence)?\s?2(?!\.))?", re.IGNORECASE)
 # bounds and ranges, "4점에 가까운 3.8"; a point without a digit before it
-BOUND = re.compile(r"[≥≤]\s?\d+(?:\.\d+)?|\d+(?:\.\d+)?(?:\s?점)?(?:\s?(?:미만|초과)|대(?![가-힣])|에 가까운(?=\s\d))")
+_DECIMAL = r"\d{1,9}(?:\.\d{1,9})?"
+BOUND = re.compile(
+    rf"[≥≤]\s?{_DECIMAL}|(?<![\d.]){_DECIMAL}(?:\s?점)?(?:\s?(?:미만|초과)|대(?![가-힣])|에 가까운(?=\s\d))"
+)
 _POINT = re.compile(r"(?<![\d.])\.(?=\d)")
 POINTS = re.compile(r"(?<=\d)\s?점")
 

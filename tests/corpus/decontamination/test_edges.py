@@ -6,6 +6,7 @@ import pytest
 
 from corpus.decontamination.index import build_index
 from corpus.decontamination.rule import MatchRule
+from corpus.sentences.folding import fold
 
 LETTERS = MatchRule(ngram=1, min_item_chars=1, min_item_words=1)
 
@@ -59,3 +60,16 @@ def test_the_ratio_of_an_item_is_the_share_of_it_that_is_held() -> None:
     for document, ratio in ((["xABCDEFy"], 0.6), (["xABCD", "EFGy"], 0.7), (["ABCDEF", "GHyy"], 0.8)):
         hits = index.find_in_documents([document])
         assert max(hit.ratio for hit in hits) == hits[-1].ratio == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
+    ("item", "is_searched"),
+    [
+        ("smile smile smile", False),
+        ("좋아요 좋아요 좋아요 좋아요 좋아요", False),
+        ("ㅋㅋㅋㅋㅋㅋㅋㅋㅋ ㅋㅋㅋㅋㅋㅋㅋㅋㅋ", False),
+        ("정말 좋아요 참 좋아요 늘 좋아요", True),
+    ],
+)
+def test_items_that_repeat_themselves_are_not_searched(item: str, is_searched: bool) -> None:
+    assert MatchRule().is_long_enough(item, fold(item)) is is_searched
