@@ -117,7 +117,7 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: M
                 raise BadInput(f"{path}: not a {expected}")
             return [path]
         if path.is_dir():
-            files = [p for p in _within(path, path.rglob("*")) if p.is_file() and "/." not in str(p)[len(str(path)) :]]
+            files = [p for p in _within(path, path.rglob("*")) if p.is_file() and "/." not in f"/{p.relative_to(path)}"]
             found = list(filter(accepts, files))
             others = _count_others((p for p in files if not accepts(p)), how) if how else ""
         elif glob.has_magic(pattern):

@@ -277,7 +277,7 @@ MASKS = (
 def quarantine_line(file: str, reject: RejectedRecord) -> str:
     """The JSON line of a rejected record; its text is masked, because a detector may miss values in broken records."""
     raw = reject.raw[:EXCERPT_BYTES]
-    excerpt = raw.decode("utf-8", "replace") if reject.reason == DAMAGED else mask_record(raw)  # or what is wrong
+    excerpt = raw.decode("utf-8", "replace") if reject.reason == DAMAGED else mask_record(raw)  # our own message
     row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
     return escape_json(json.dumps(row, ensure_ascii=False)) + "\n"
 

@@ -10,7 +10,7 @@ import typer
 from launch.console import PlainConsole, print_json, print_table
 from launch.errors import LaunchError
 
-Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="As in pretrain.steps=500.")]
+Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as pretrain.steps=1.")]
 
 
 def launch_on_cluster(

@@ -27,7 +27,7 @@ OutFolder = Annotated[Path, typer.Option("--out", help="Output folder. Run again
 Connections = Annotated[int, typer.Option(min=1, help="Concurrent requests; for hf/ models the batch size.")]
 Shots = Annotated[int, typer.Option(min=0, help="Few-shot examples from train in each question.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Number of examples per task, drawn by seed. Default: all.")]
-RunFolder = Annotated[Path | None, typer.Option(help="Output folder. The folder of a run: its report has the results.")]
+RunFolder = Annotated[Path | None, typer.Option(help="Output folder. In a run folder, its report shows the results.")]
 METHOD_HELP = """\
 generation: parse the generated text. likelihood: choose the most likely label (hf/ models; YNAT, NLI and RE only)."""
 MaxTokens = Annotated[int | None, typer.Option(min=1, help="Limit on the length of an answer. Default: by task.")]

@@ -256,7 +256,7 @@ class ChoiceReader(Reader):
         words = {name: r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first}
         letter = r"[^\W_]"
         if self.are_options:
-            alone = rf"(?<![A-Za-z0-9.])(?<!-)({'|'.join(words.values())})(?![A-Za-z0-9]|\.[0-9])"
+            alone = rf"(?<![A-Za-z0-9.])({'|'.join(words.values())})(?![A-Za-z0-9]|\.[0-9])"
             super().__init__(re.compile(rf"{alone}(?=번?{_PARTICLES}(?!{letter}))"))
             return
         ends = {name: _AFTER_REPLY if name in REPLIES else rf"{_PARTICLES}(?!{letter})" for name in names}

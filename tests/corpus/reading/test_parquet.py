@@ -33,9 +33,11 @@ def test_a_column_of_numbers_is_no_text(tmp_path: Path) -> None:
         check_first_records(find_inputs([str(path)], {}, "label"))
 
 
-def test_hidden_folders_are_not_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_here", [False, True])
+def test_hidden_files_and_folders_are_not_read(is_here: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("a.txt", ".git/b.txt", "more/.ipynb_checkpoints/c.txt", "more/d.txt", ".e.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("맑은 날이다.", "utf-8")
-    found = find_inputs([str(tmp_path)], {}, "text")
+    found = find_inputs(["." if is_here else str(tmp_path)], {}, "text")
     assert sorted(Path(item.path).name for item in found) == ["a.txt", "d.txt"]
