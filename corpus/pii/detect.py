@@ -22,7 +22,8 @@ from operator import attrgetter
 from corpus.pii.columns import Tables
 from corpus.pii.extra.person_by_model import NameSpan, NameTagger
 from corpus.pii.extra.person_by_rules import PERSON, find_names
-from corpus.pii.fold import AFTER_SIGN, CLUES, REACH, SIGNS, Folded, fold_disguises, fold_signs, widen
+from corpus.pii.fold import AFTER_SIGN, CLUES, REACH, SIGNS, fold_disguises, fold_signs
+from corpus.pii.folded_text import Folded, widen
 from corpus.pii.formats.table import TABLE
 from corpus.pii.formats.url import trim_url
 from corpus.pii.labels import Labels

@@ -14,74 +14,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from operator import attrgetter
-from typing import NamedTuple
 
+from corpus.pii.folded_text import Change, Folded, rewrite, widen
 from corpus.pii.types import one_of
-
-
-class Cut(NamedTuple):
-    """``folded`` characters from ``at`` on replace ``original`` characters from ``start`` on."""
-
-    at: int
-    folded: int
-    start: int
-    original: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Folded:
-    """A folded text, the cuts of each step, which map its positions to the original, and the parts that are new."""
-
-    text: str
-    steps: tuple[list[Cut], ...] = ()
-    new: tuple[tuple[int, int], ...] = ()
-
-    def original(self, start: int, end: int) -> tuple[int, int]:
-        """The span of the original for ``text[start:end]``, which must not be empty."""
-        for cuts in reversed(self.steps):
-            start, end = _place(cuts, start)[0], _place(cuts, end - 1)[1]
-        return start, end
-
-
-def _place(cuts: list[Cut], index: int) -> tuple[int, int]:
-    """Start and end, in the text before the step, of the character at ``index``."""
-    number = bisect_right(cuts, index, key=attrgetter("at")) - 1
-    if number < 0:
-        return index, index + 1
-    cut = cuts[number]
-    if index < cut.at + cut.folded:
-        return cut.start, cut.start + cut.original
-    start = index - cut.at - cut.folded + cut.start + cut.original
-    return start, start + 1
-
-
-Change = tuple[int, int, str]
-"""Start and end of a part of a text, and its new text."""
-
-
-def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
-    """Apply sorted changes to a folded text; each change of length adds a cut."""
-    text = folded.text
-    pieces: list[str] = []
-    cuts: list[Cut] = []
-    places: list[tuple[int, int]] = []
-    position = length = 0
-    for start, end, new in changes:
-        pieces += [text[position:start], new]
-        length += start - position
-        if len(new) != end - start:
-            cuts.append(Cut(length, len(new), start, end - start))
-        places.append((length, length + len(new)))
-        length += len(new)
-        position = end
-    if not pieces:
-        return folded
-    return Folded("".join(pieces) + text[position:], folded.steps + (cuts,) * bool(cuts), tuple(places))
-
 
 # --- single signs
 
@@ -155,9 +91,9 @@ def fold_signs(text: str) -> Folded:
     Removes invisible characters, composes conjoining jamo, and decodes escapes of JSON and HTML.
     """
     read = ((*match.span(), _read_sign(match)) for match in _SIGN.finditer(text))
-    folded = _rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
+    folded = rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
     hyphens = _EU.finditer(folded.text) if "ㅡ" in folded.text else ()
-    return _rewrite(folded, ((*match.span(), "-") for match in hyphens))
+    return rewrite(folded, ((*match.span(), "-") for match in hyphens))
 
 
 # --- disguises
@@ -270,10 +206,19 @@ def _read_loose(match: re.Match[str]) -> list[Change]:
     return [(*blank.span(), "") for blank in blanks] if is_odd else []
 
 
-_AT = r"(?:@|\((?:at|AT|골뱅이|앳|@)\)|\[(?:at|AT|골뱅이|앳|@)\]|\{(?:at|AT)\}|<(?:at|AT)>|골뱅이|앳)"
+_AT = r"(?:@|%40|\((?:a|at|AT|골뱅이|앳|@)\)|\[(?:at|AT|골뱅이|앳|@)\]|\{(?:at|AT)\}|<(?:at|AT)>|골뱅이|앳)"
 _SAID_DOT = r"(?: \. | ?(?:\((?:dot|DOT|점|\.)\)|\[(?:dot|DOT|점|닷|\.)\]|\{(?:dot|DOT)\}|[점쩜닷]) ?| (?:dot|DOT) )"
 _ENDING = r"(?:(?:co|or|ac|go|re|ne|pe)\.kr|com|net|org|kr|io|me|edu|example|컴|넷)"
-_ENDINGS = {"컴": "com", "넷": "net"}
+_PROVIDERS = {
+    "네이버": "naver", "지메일": "gmail", "다음": "daum", "한메일": "hanmail", "네이트": "nate", "핫메일": "hotmail",
+    "카카오": "kakao", "naver": "naver", "gmail": "gmail", "hanmail": "hanmail",
+}  # fmt: skip
+_HOST_WORDS = _PROVIDERS | {"컴": "com", "넷": "net"}
+# 골뱅이네이버닷컴, @지메일, @naver; 다음 also means next
+_PROVIDER = (
+    rf"(?!다음(?! ?[.닷점])){one_of(_PROVIDERS)}"
+    rf"(?:(?:{_SAID_DOT}| ?\. ?){_ENDING}(?![A-Za-z0-9@])|(?![A-Za-z0-9·。\-]| ?[.닷점\[(]))"
+)
 _REST = r"(?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?+"
 _LABEL = rf"[A-Za-z0-9]{_REST}"
 _LOOSE_HOST = rf"{_LABEL}(?:(?:{_SAID_DOT}| ?\. ?){_LABEL}){{0,3}}(?:{_SAID_DOT}| ?\. ?|,){_ENDING}(?![A-Za-z0-9@])"
@@ -283,15 +228,18 @@ _HOST = (
 )
 _ADDRESS = re.compile(
     rf"[A-Za-z0-9_](?<![A-Za-z0-9._%+\-].)[A-Za-z0-9._%+\-]{{0,63}}"
-    rf"(?: ?{_AT}(?: |[ \t\r]*\n[ \t]*)?| (?:at|AT) ){_LOOSE_HOST}"
+    rf"(?:(?: ?{_AT}(?: |[ \t\r]*\n[ \t]*)?| (?:at|AT) ){_LOOSE_HOST}| ?{_AT} ?{_PROVIDER})"
 )
 _SITE = re.compile(rf"[A-Za-z0-9](?<![A-Za-z0-9.@\-].)(?:{_HOST}|(?<=[wW])[wW]{{2}}\. ?{_LOOSE_HOST})")
-_TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT}|,)|(컴|넷)|[A-Za-z0-9._%+\-]|\s")
+_TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT}|,)|{one_of(_HOST_WORDS)}(?![A-Za-z])|[A-Za-z0-9._%+\-]|\s")
 
 
 def _read_host(match: re.Match[str]) -> list[Change]:
-    tokens = _TOKEN.finditer(match.string, match.start(), match.end())
-    read = ((t, "@" if t[1] else "." if t[2] else _ENDINGS.get(t[0], t[0].strip())) for t in tokens)
+    def read_one(token: re.Match[str]) -> str:
+        word = "@" if token[1] else "." if token[2] else _HOST_WORDS.get(token[0], token[0].strip())
+        return word + ".com" * (token[0] in _PROVIDERS and token.end() == match.end())
+
+    read = ((token, read_one(token)) for token in _TOKEN.finditer(match.string, match.start(), match.end()))
     return [(*token.span(), new) for token, new in read if new != token[0]]
 
 
@@ -337,10 +285,11 @@ _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]
 )
 REACH = 120
 """Maximum distance of a disguised value from its clue, in characters."""
-_WORD_STARTS = "골닷앳@aAdD점쩜영공육칠팔뒷뒤\\-"
+_WORD_STARTS = "골닷앳@%aAdD점쩜영공육칠팔뒷뒤\\-"
 _AFTER_WORD = (
     r"(?:(?<=[뒷뒤]) ?(?:자리|번호|[1-8][0-9]{6})|(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=[점쩜]) ?[A-Za-z]|(?<=영)일영"
-    r"|(?<=@)(?:\s|[A-Za-z0-9-]{1,30}(?: \.|\. |,)(?:com|net|org|co|ac|kr))"
+    rf"|(?<=@)(?:\s|[A-Za-z0-9-]{{1,30}}(?: \.|\. |,)(?:com|net|org|co|ac|kr)|{one_of(_PROVIDERS)})"
+    r"|(?<=%)40[A-Za-z0-9-]{1,30}\.[a-z]|(?<=\([aA])\)[A-Za-z0-9-]{2,30}\."
     rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[일1][공영육칠팔구0-9]"
     rf"|(?<=[공영육칠팔])[{_HANGUL}]{{0,3}} ?(?:{_WORDS}) ?[{_HANGUL}0-9]"
     rf"|(?<=공)(?:[-.~_/)]{{1,3}}[{_HANGUL}0-9]|[이삼사오육]{{1,2}}에 ?[{_HANGUL}])[{_HANGUL}0-9]"
@@ -383,13 +332,4 @@ def fold_disguises(text: str, places: Iterable[int] | None = None) -> Folded:
         if start >= position:
             kept += changes
             position = end
-    return _rewrite(Folded(text), kept)
-
-
-def widen(windows: list[tuple[int, int]], start: int, end: int) -> None:
-    """Add a window; overlapping windows are joined, so no text is searched twice."""
-    start = max(0, start)
-    if windows and start <= windows[-1][1]:
-        windows[-1] = (windows[-1][0], max(end, windows[-1][1]))
-    else:
-        windows.append((start, end))
+    return rewrite(Folded(text), kept)

@@ -26,6 +26,7 @@ MAX_DRAWS = 50
 MAX_PART_CHARS = 64
 """Longer values are only compared as a whole, which keeps the time linear; a draw never contains one by chance."""
 
+_PLAIN = re.compile(r"[0-9 +()./\-]+")
 _COUNTRY = re.compile("^(?:00)?82(?=[0-9]{8})|^0")
 _UNREADABLE = (AssertionError, ValueError, LookupError, AttributeError, StopIteration)
 
@@ -103,7 +104,8 @@ class Pseudonymizer:
         for shape in (value, kind.example) if self._keep == "form" else (kind.example,):
             for _ in range(MAX_DRAWS):
                 try:
-                    fake = widen_like(shape, kind.fake(rng, narrow(shape)))
+                    plain = shape if _PLAIN.fullmatch(shape) else narrow(shape)
+                    fake = widen_like(shape, kind.fake(rng, plain))
                 except _UNREADABLE:  # the value includes adjacent text
                     break
                 label = kind.context[0]

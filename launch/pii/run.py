@@ -124,7 +124,9 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: st
         problems.encoding = encoding
 
     problems.encoding = UTF8 if choices.encoding == AUTO else choices.encoding
-    head, texts = streams.peek(decode_blocks(streams.source_blocks(job.source), choices.encoding, note_encoding))
+    blocks = streams.source_blocks(job.source)
+    first = next(blocks, b"")
+    head, texts = streams.peek(decode_blocks(chain([first], blocks), choices.encoding, note_encoding))
     is_auto = choices.format == "auto"
     if kind == "auto" or (kind == "json" and is_auto):
         kind = sniff_kind(head, kind)
@@ -138,6 +140,7 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: st
     elif kind == "json":
         yield from change_document(texts, paths, work, flat, report)
     else:
+        yield "\ufeff" * (isinstance(work, Hiding) and first.startswith(codecs.BOM_UTF8))  # for Excel
         yield from change_rows(texts, choose_delimiter(head, kind == "tsv"), paths, work, report)
 
 

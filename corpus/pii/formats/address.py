@@ -22,21 +22,30 @@ from corpus.pii.formats.regions import (
 )
 from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
 
-# after these, the number is a count: 강남대로 2시간, 별빛동 3만
+# after these, the number is a count: 강남대로 2시간, 별빛동 3만, 별빛동 2030 청년
+_UNITS = (
+    "년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선|건(?!물)|평|가지|곳"
+    "|번(?! ?지|길)|층|동 |호점|가구|세대|필지|채|[중여] |석|톤|타입|제곱|안전"
+)
+# Hangul after a number of at most two digits; all other words make it a count: 별빛동 3지구, 별빛동 8학군
+_AFTER_SHORT = (
+    "번지|번길|에|으?로|의|입니다|인데|였|[과와을를은는이가도께나요랑](?![가-힣])|이(?!닝)|라[고는]|하고|한테|처럼|보다|까지"
+    "|부터|앞|옆|뒤|일[대원]|인근|부근|근처|소재|건물|지하|아파트|빌라|상가|호(?!선|점)"
+)
 _NO_COUNT = (
-    r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9A-Za-z.\-]| [0-9]|[가-힣][0-9 \-])"
-    r"|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
-    r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 "
-    "|호점|구역|선거구|가구|세대|필지|남매|형제|자매|인조|팀|채|[중여] |급|공장|박|빌딩)"
-    r"| (?:년|개월|명|만|억))"
+    r"(?![0-9A-Za-z%㎞㎡]|\+[0-9]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9A-Za-z.\-]| [0-9]|[가-힣][0-9 \-])"
+    rf"|{_UNITS}|(?:(?<=[^0-9\-][0-9])|(?<=[^0-9\-][0-9]{{2}}))(?!{_AFTER_SHORT})[가-힣]"
+    r"| (?:년|개월|명|만|억|인 |㎡)|(?<= (?:[2-6]0[3-7]0|70[89]0|20[0-2][0-9])) [가-힣])"
 )
 _LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|(?: ?번지)?의 ?[0-9]{1,4})"
-_NUMBER = rf"(?:{_LOT}|[0-9]{{1,5}})(?: ?번지)?{_NO_COUNT}"
+_NUMBER = rf"(?:{_LOT}|[0-9]{{1,5}})(?: ?번지(?![0-9])|{_NO_COUNT})"
 _TOWN = r"[가-힣][가-힣0-9]{0,6}?(?:읍|면|동|리| ?[0-9]가)"
 _TOWNS = rf"[ \n]{{0,3}}{_TOWN}(?: {_TOWN})?"
 _WIDE_ROAD = r" [가-힣][가-힣0-9·]{1,13}?(?:대로|(?:로|길) ?[0-9]{1,4}(?:번|[가-하])?길)"
 _SIDE_STREET = r"[가-힣][가-힣0-9·]{1,13}?(?:대로|로|길) ?[0-9]{1,4}번?[가-하]?길"
-_ROAD = r"[ \n]{0,3}[가-힣][가-힣0-9·]{0,13}?(?:대로|로|길)(?:[ \r\n]{0,3}[0-9]{1,4}(?:번|[가-하])?[가-하]?길)?"
+# 4·19로, 5일시장길
+_ROAD = r"[ \n]{0,3}(?:[0-9]·[0-9]{1,2}|[0-9]일[가-힣]|[가-힣])[가-힣0-9·]{0,13}?(?:대로|로|길)"
+_ROAD += r"(?:[ \r\n]{0,3}[0-9]{1,4}(?:번|[가-하])?[가-하]?길)?"
 _CORE = (
     rf"(?:(?P<town>{_TOWNS})?(?P<road>{_ROAD})(?: 지하)?"
     rf"(?:[ \n]{{1,3}}(?![0-9]가 [0-9])|(?![0-9]가))(?P<number>{_NUMBER})"
@@ -98,16 +107,19 @@ LABELLED = re.compile(
     rf"(?P<value>(?! ){_CORE}(?!가){_DETAIL})"
 )
 PLAIN = re.compile(f"{_CORE}{_DETAIL}")
-# 대치동 윤슬아파트 3동 204호; the building needs a usual name, or a district and a town before it
+# 대치동 윤슬아파트 3동 204호; the building needs a usual name, a district and a town before it, or long numbers
 _ESTATE = "(?:아파트|빌라|맨션|오피스텔|연립|주공|단지|타운|마을|래미안|푸르지오|자이|캐슬|스테이트|파크|더샵)"
+_UNNAMED = r"[가-힣A-Za-z][가-힣A-Za-z0-9\-]{1,13}(?<![은는이가을를도에의집소지])(?= [1-9][0-9]{2,3}동 ?[0-9]{3,4}호)"
+_FLAT_OF_ESTATE = r"(?<=[트공지안오이샵라션을] )[1-9][0-9]{0,3}-[0-9]{3,4}(?![0-9\-])"
 _IN_TOWN = "|".join(f"(?<=[시군구] [가-힣]{{{size}}}[가-힣0-9]동 )" for size in (1, 2))
 APARTMENT = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?:(?P<region>{REGION_PATTERN}) )?"
     rf"(?:(?P<districts>{DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?) )?"
     r"(?:(?P<village>[가-힣]{1,4}[0-9]?동)(?P<site>(?: [가-힣A-Za-z0-9]{2,12}){0,2}) )?"
-    rf"(?P<building>(?:[가-힣A-Za-z0-9]{{0,12}}{_ESTATE}|(?:{_IN_TOWN})[가-힣A-Za-z0-9]{{2,14}}) "
+    rf"(?P<building>(?:[가-힣A-Za-z0-9]{{0,12}}{_ESTATE}(?:[0-9]{{1,2}}단지)?|(?:{_IN_TOWN})[가-힣A-Za-z0-9]{{2,14}}"
+    rf"|(?!우리|저희){_UNNAMED}) "
     r"(?:[0-9]{1,3}(?:단지|차) )?"
-    r"(?:[0-9]{1,4}|[가나다라마바사A-F])동 ?[0-9]{1,5}호)"
+    rf"(?:(?:[0-9]{{1,4}}|[가나다라마바사A-F])동 ?[0-9]{{1,5}}호|{_FLAT_OF_ESTATE}))"
 )
 ROAD_AND_ROOM = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<road>[가-힣][가-힣0-9·]{{1,13}}(?:대로|로|길)) ?(?P<number>{_NUMBER})"
@@ -155,7 +167,7 @@ _BEHIND = (
     "(?<=[길동읍리]{0}[0-9])|(?<=[^으]로{0}[0-9])|(?<=[^하]면{0}[0-9])"
     "|(?<=사서함{0}[0-9])|(?<=[0-9]가{0}[0-9])|(?<=[ 동리면]산{0}[0-9])|(?<=지하{0}[0-9])"
 )
-_HOUSE = "(?<=[가-힣] [0-9])[0-9]{0,3}동 ?[0-9]{1,5}호"
+_HOUSE = "(?<=[가-힣] [0-9])[0-9]{0,3}동 ?[0-9]{1,5}호|(?<=[트공지안오이샵라션을] [0-9])[0-9]{0,3}-[0-9]{3}"
 _SCOPE = Scope(
     "0-9",
     f"(?:{_BEHIND.format('')}|{_BEHIND.format(' ')}|(?<=[길로]\n[0-9])|(?<=[길로] \n[0-9])|{_HOUSE})",
@@ -165,7 +177,7 @@ _SCOPE = Scope(
 
 _REGION_WORD = re.compile(REGION_PATTERN)
 _DISTRICT_WORD = re.compile(TELLING_DISTRICT_PATTERN)
-_SIDE_WORD, _LOT_WORD, _ROOM_WORD = map(re.compile, ("[번0-9가-하]길 ?[0-9]", "[0-9] ?번지", "[0-9] ?[호층]"))
+_SIDE_WORD, _LOT_WORD, _ROOM_WORD = map(re.compile, ("[번0-9가-하]길 ?[0-9]", "[0-9] ?번지", "[0-9] ?[호층]|-[0-9]{3}"))
 _LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택|[Aa][Dd][Dd][Rr]")
 _LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
 
@@ -255,7 +267,7 @@ _FORMATS = (
     Format(
         TOWN_AND_LOT,
         LIKELY,
-        lambda match, label: label == "ADDRESS" or not _NO_VILLAGE.match(match["value"]),
+        lambda match, label: label == "ADDRESS" or not (_NO_VILLAGE.match(match["value"]) or len(match["lot"]) == 3),
         _SCOPE,
         needs=_LOT_SIGN,
     ),

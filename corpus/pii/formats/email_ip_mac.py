@@ -21,8 +21,9 @@ RESERVED_DOMAINS = ("example.com", "example.net", "example.org", "mail.example")
 
 # 드릴께요.hong@…, *hong@…, **hong@…**; but g**dong@… and ***dong@… are masked
 EMAIL_PATTERN = re.compile(
-    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][._%+*\-])(?<![A-Za-z0-9]\*\*)(?<!\*{3})[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@(?![0-9]x\.)"
-    rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@]|\*+[A-Za-z0-9.]|\.[A-Za-z0-9])"
+    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][._%+*\-])(?<![A-Za-z0-9]\*\*)(?<!\*{3})(?![0-9]{1,2}\.@)[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@(?![0-9]x\.)"
+    rf"(?:{DOMAIN_LABEL}\.){{1,8}}(?:[A-Za-z]{{2,24}}(?![A-Za-z0-9@]|\*+[A-Za-z0-9.]|\.[A-Za-z0-9])"
+    r"|(?:com|net|kr)(?=01[016-9]-?[0-9]{3}))"  # a telephone number without a space before it
 )
 
 
@@ -37,7 +38,7 @@ def fake_email(rng: Random, value: str) -> str:
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 IPV4 = re.compile(
-    rf"(?:(?<![0-9A-Za-z])|(?<=[Ii][Pp]))(?<![0-9A-Za-z]\.)(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}"
+    rf"(?:(?<![0-9A-Za-z])|(?<=[Ii][Pp]))(?<![0-9A-Za-z]\.)(?:(?<![A-Za-z]-)|(?<=[Ii][Pp]-)){_OCTET}(?:\.{_OCTET}){{3}}"
     r"(?![0-9A-Za-z]|\.[0-9])"
 )
 IPV6 = re.compile(
@@ -46,10 +47,12 @@ IPV6 = re.compile(
 )
 MIN_CLEAR_OCTET = 11
 """Versions and chapters have smaller numbers."""
-_CHAPTER = re.compile(" ?(?:버전|버젼|판|편|장|절)(?![가-힣])")
-_PORT = re.compile(r":[0-9]{2,5}(?![0-9])| - - \[| port [0-9]|\]:[0-9]")  # 26.7.7.7:8080, the lines of web servers
+_CHAPTER = re.compile(" ?(?:버전|버젼|판|편|장|절|항|시|일)(?![가-힣])")
+_PORT = re.compile(
+    r":(?!00(?![0-9]))[0-9]{2,5}(?![0-9])| - - \[| port [0-9]|\]:[0-9]"
+)  # 26.7.7.7:8080, the lines of web servers
 _VERSION_WORD = re.compile(
-    r"(?:버전|버젼|판|version|ver\.?|빌드|build|펌웨어|firmware|릴리스|release|v|업데이트|패치|ios|android|chrome)"
+    r"(?:버전|버젼|(?<!호)판|로또|음력|제|빌드|펌웨어|릴리스|업데이트|패치|(?<![a-z])(?:version|ver\.?|build|firmware|release|v|ios|android|chrome))"
     r"[은는이가을를]?[ :：=]?$",
     re.I,
 )
@@ -64,13 +67,15 @@ def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
     is_network = octets[1:] == [0, 0, 0]  # also a version: Chrome/126.0.0.0
     if a in (0, 255) or 224 <= a < 240 or is_network or is_private or is_shared or is_documentation:
         return False
-    if label == "IP" or min(octets) >= MIN_CLEAR_OCTET or _PORT.match(match.string, match.end()):
+    if label == "IP" or _PORT.match(match.string, match.end()):
         return True
-    if label in NOBODY or _CHAPTER.match(match.string, match.end()):
+    before = match.string[max(0, match.start() - 12) : match.start()]
+    if _CHAPTER.match(match.string, match.end()) or _VERSION_WORD.search(before):
         return False
-    if (a < 100 and sum(octet >= 10 for octet in octets) < 2) or (a < 20 and 0 in (b, c)):
-        return False
-    return not _VERSION_WORD.search(match.string[max(0, match.start() - 12) : match.start()])
+    if min(octets) >= MIN_CLEAR_OCTET:
+        return True
+    is_small = (a < 100 and sum(octet >= 10 for octet in octets) < 2) or (a < 20 and 0 in (b, c))
+    return label not in NOBODY and not is_small
 
 
 def _is_global_ipv6(match: re.Match[str], label: str | None) -> bool:
@@ -122,7 +127,9 @@ def fake_mac(rng: Random, value: str) -> str:
 
 _AT = Scope("@", "", before=66, after=260, run=r"[A-Za-z0-9._%+\-]*+")
 _COLONS = Scope(":", "[0-9A-Fa-f:]", before=6, after=42)
-_MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![A-Za-z])| ?주소)", before=60, after=2_000)  # it may head a column
+_MAC_WORD = Scope(
+    "Mm맥", "(?:[Aa][Cc](?![B-Zb-z]|[Aa][^Dd])| ?(?:주소|어드레스))", before=60, after=2_000
+)  # it may head a column
 
 EMAIL = PiiType("EMAIL", (Format(EMAIL_PATTERN, CERTAIN, scope=_AT),), fake_email, "hong@example.com")
 IP = PiiType(

@@ -26,16 +26,21 @@ _PARTICLES = "에게서|에게|한테서|한테|께서|께|님[이은을의께�
 _COPULAS = "입니다|이에요|예요|이고|이다|에서|[을를은는이가의와과로]|으로|라고|이라고"
 MENTION_MIXED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}[A-Za-z0-9_.]{{0,20}}[A-Za-z0-9_](?![A-Za-z0-9@*])")
 MENTION_CALLED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?= ?(?:{_PARTICLES})(?![가-힣]))")
-MENTION_NAME = re.compile(rf"(?<!\S)@{SURNAME}[가-힣][가-힣](?<![은는을를의도로게역돔숲골])(?=\s|[.,!?~]|$)")
+MENTION_NAME = re.compile(
+    rf"(?<!\S)@{SURNAME}[가-힣][가-힣](?<![은는을를의도로게역점돔숲골])(?<![^길]동)(?=\s|[.,!?~]|$)"
+)
 MENTION_HANGUL = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?=(?:{_COPULAS})?(?![가-힣A-Za-z0-9_@*]))")
 _NO_HANDLE = re.compile(
     r".*\.(?i:com|net|org|edu|kr)|@[A-Z][A-Z0-9_]*|@[A-Z][a-z]+(?:\.?[A-Z][a-z]*)*|@[a-z]+(?:\.?[A-Z][a-z]*)+"
-    r"|@(?i:tbl|tmp|var|param|arg|str|int|num|val|id)(?:[A-Z0-9_][A-Za-z0-9_]*)?"
+    r"|@(?i:tbl|tmp|var|param|arg|str|int|num|val|id|require)(?:[A-Z0-9_][A-Za-z0-9_]*)?"
+    r"|@[a-z_]+_(?:id|ids|num|no|date|time|name|count|cnt|size|color|type|key|url|path|code|value|list|idx|index|post|get)"
 )
 _CALLED = re.compile(rf" ?(?:{_PARTICLES}|계정)")
-_ASK = re.compile("(?:문의|담당|제보|작성|요청|리뷰어?|(?<![A-Za-z])(?i:cc|by))[자은는]?[ :]{1,3}$")
+_ASK = re.compile(
+    "(?:문의|담당|제보|작성|요청|사진|글|작가|헤어|메이크업|의상|리뷰어?|(?<![A-Za-z])(?i:cc|by))[자은는]?[ :]{1,3}$"
+)
 _NAMED = re.compile(
-    r"(?:(?:^|[\s(])(?i:cc|via|by|rt|from|dm|feat\.?)[ :]?|[ⓒ©=/가-힣]|@[A-Za-z0-9_.]{2,10}[ ,·/]{1,2})$"
+    r"(?:(?:^|[\s(])(?i:cc|via|by|rt|from|dm|feat\.?)[ :]?|[ⓒ©] ?|[=/가-힣]|@[A-Za-z0-9_.]{2,10}[ ,·/]{1,2})$"
 )
 _SPEAKS = re.compile("(?: ?[!,:~]|의|이?가|이랑|랑) ?[가-힣]|[)\"'’”](?![(])")
 _LATIN = re.compile("[A-Za-z_]")
@@ -43,13 +48,18 @@ _CODE_BEHIND = re.compile(
     " ?(?:지시[문어]|키워드|블록|특성|속성|태그|함수|메서드|메소드|데코레이터|변수|매개|애너테이션|어노테이션|패키지"
     "|모듈|파라미터|라이브러리|플러그인|인터페이스|클래스|컴포넌트|연산자)"
 )
+_ASSIGNED, _COMPARED = re.compile(" ?[:+*/-]?=(?!=)| ?: ?[0-9#\"']"), re.compile("(?:[<>:]?=|<>) $")
 _CODE_BEFORE = re.compile(r"(?:^|\s)(?:INSERT|INTO|DECLARE|SET|SELECT|FROM|IF|RETURNS|EXEC|WHERE|AND|VALUES)[ (]+$")
 
 
 def _is_handle(match: re.Match[str], label: str | None) -> bool:
     """At least three characters; not the rest of a masked address (``@naver.com``) or code (``@ECHO``)."""
     text, start, end = match.string, match.start(), match.end()
-    is_code = _CODE_BEHIND.match(text, end) and label != "MENTION"  # 인스타 @name 태그
+    is_code = (
+        _CODE_BEHIND.match(text, end) or _ASSIGNED.match(text, end) or _COMPARED.search(text, max(0, start - 3), start)
+    )
+    if label == "MENTION":  # 인스타 @name 태그
+        is_code = None
     if end - start <= 3 or is_code or _CODE_BEFORE.search(text, max(0, start - 12), start):
         return False
     if label == "MENTION" or _CALLED.match(text, end):

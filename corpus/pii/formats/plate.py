@@ -33,7 +33,7 @@ MODERN = re.compile(
     rf"(?<![0-9A-Za-z])(?<![0-9][.\-])[0-9]{{2,3}}(?P<gap>{_GAP})(?P<letter>{_LETTERS}){_GAP}[0-9]{{4}}{_NO_COUNT}"
 )
 TIGHT = re.compile(
-    rf"(?<![0-9A-Za-z])(?<![0-9][.\-])[0-9]{{2,3}}(?P<gap>)(?P<letter>(?!{_UNITS}){_LETTERS})[0-9]{{4}}{_NO_MORE}"
+    rf"(?<![0-9A-Za-z제])(?<![0-9][.\-])[0-9]{{2,3}}(?P<gap>)(?P<letter>(?!{_UNITS}){_LETTERS})[0-9]{{4}}{_NO_MORE}"
 )
 REGIONAL = re.compile(rf"{_START}{SHORT_REGION_PATTERN}{_GAP}[0-9]{{1,2}}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}")
 MOTORCYCLE = re.compile(
@@ -43,6 +43,7 @@ PARTED = re.compile(rf"(?<![0-9A-Za-z])[0-9]{{2,3}} ?{_LETTERS} ?[0-9]{{2}} [0-9
 _IN_NUMBER = re.compile("[0-9][,:]$")
 _VEHICLE = re.compile("차(?:가|는|은|를|도|에|번)?[^0-9가-힣]{1,4}$")
 _CASE_NUMBER = re.compile("[7-9][0-9][가-힣] ?[1-9][0-9]{3}")
+_COURT, _RULING = re.compile("(?:법원|헌재|고법|지법|선고) ?$"), re.compile(" ?(?:판결|결정|사건)")
 _SCOPE = Scope(
     "0-9", f"(?:(?<={_LETTERS}[0-9])|(?<={_LETTERS}[ \\-][0-9]))[0-9](?:[0-9]{{2}}| [0-9]{{2}})", before=16, after=8
 )
@@ -54,11 +55,20 @@ def _is_plate(match: re.Match[str], label: str | None) -> bool:
     Excludes court cases (96도2753), round numbers after a space (50다 1000), and parts of larger numbers.
     """
     plate = match.group()
+    if _COURT.search(match.string[: match.start()][-6:]) or _RULING.match(match.string, match.end()):
+        return False
     if label == "PLATE" or plate[-4] == "0" or _VEHICLE.search(match.string, max(0, match.start() - 9), match.start()):
         return plate[:2] != "00"
     is_part = _IN_NUMBER.search(match.string[max(0, match.start() - 2) : match.start()])
     counts = not plate[:-4].isalnum() and (match["letter"] in _COUNTING or plate.endswith("00") or is_part)
     return plate[:2] != "00" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or counts)
+
+
+def _is_regional(match: re.Match[str], label: str | None) -> bool:
+    """Excludes counts and years after a place: ``서울 1호 2023``, ``경기 성남 고 2012``."""
+    last = match[0][-4:]
+    is_count = re.match(_UNITS, match[0][-6]) or last[:2] in ("19", "20") or last.endswith("00")
+    return label == "PLATE" or last[0] == "0" or not (match[0][-5] == " " and bool(is_count))
 
 
 def _fake_plate(rng: Random, value: str) -> str:
@@ -85,8 +95,8 @@ PLATE = PiiType(
         Format(TIGHT, CLEAR, _is_plate, _SCOPE),
         Format(MODERN, LIKELY, _is_plate, _SCOPE),
         Format(PARTED, BY_LABEL, scope=_SCOPE),
-        Format(REGIONAL, CERTAIN, scope=_SCOPE),
-        Format(MOTORCYCLE, CERTAIN, scope=_SCOPE),
+        Format(REGIONAL, CERTAIN, _is_regional, _SCOPE),
+        Format(MOTORCYCLE, CERTAIN, _is_regional, _SCOPE),
     ),
     _fake_plate,
     "12가0000",

@@ -32,6 +32,7 @@ _STEMS = {name[:-1] for name in _ALL_DISTRICTS if len(name) > 2}
 _BIG_CITY_STEM = one_of({name[:-1] for name in CITY_DISTRICTS}) + "(?= )"
 STEM_PATTERN = one_of({name for name in _STEMS if len(name) > 1}) + "(?= )"
 """Cities, counties and districts without their last syllable: 수원 for 수원시."""
+_ALL_DISTRICTS |= {f"{name[:-1]}특례시" for name in CITY_DISTRICTS}
 DISTRICT_PATTERN = f"(?:{one_of(_ALL_DISTRICTS)}|{_BIG_CITY_STEM})"
 TELLING_DISTRICT_PATTERN = (
     f"(?:{one_of({name for name in _ALL_DISTRICTS if len(name) > 2})}|{_BIG_CITY_STEM}(?= [가-힣]{{1,4}}구 ))"

@@ -28,7 +28,7 @@ def _registration_formats(century_digits: str) -> tuple[Format, ...]:
     return (
         Format(_registration(century_digits, "(?: ?- ?)"), CLEAR, _has_birth_date, digits=13),
         Format(_registration(century_digits, "(?: ?[·~_*] ?| {1,2})"), LIKELY, _is_likely_age, digits=13),
-        Format(_registration(century_digits, "(?: ?[./:,] ?)"), BY_LABEL, _has_birth_date, digits=13),
+        Format(_registration(century_digits, "(?: ?[./:,] ?|--)"), BY_LABEL, _has_birth_date, digits=13),
         Format(_registration(century_digits, ""), WEAK, _is_no_bar_code, digits=13),
     )
 

@@ -14,7 +14,8 @@ from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
 
 # no letter before a number, except the last letter of a label: Tel010-…, HP010-…
 _LABEL_GLUED = (
-    r"(?:(?<![A-Za-z])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
+    r"(?:(?<![A-Za-z])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee])"
+    r"|(?<=\.com)|(?<=\.net)|(?<=\.kr)|(?<=[Cc]ell))"  # of an e-mail address without a space after it
 )
 START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_LABEL_GLUED}"
 END = r"(?![0-9]|-[0-9]|-[A-Z](?![A-Za-z]))"
@@ -47,21 +48,26 @@ LANDLINE_BARE = re.compile(rf"{BARE_START}0{_AREA}[0-9]{{7,8}}{BARE_END}")
 # without the leading zero, which spreadsheets remove
 MOBILE_SHORT = re.compile(rf"{START}10{_SEP}?[0-9]{{4}}{_SEP}?[0-9]{{4}}{BARE_END}")
 LOCAL = re.compile(rf"{BARE_START}[1-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}(?! ?(?:년|호|번지|원|명))")
+MOBILE_ODD = re.compile(rf"{START}(?![0-9]{{11}})0[- ]?1[- ]?0(?:[-. ]?[0-9]){{8}}{BARE_END}")
 SERVICE = re.compile(
     rf"{_START}(?:0(?:70|[35]0[0-9]?){_SEP}[0-9]{{3,4}}{_SEP}?|0(?:70|[35]0[0-9]?)[0-9]{{3,4}}{_SEP}"
     rf"|\(070\) ?-? ?[0-9]{{3,4}}{_SEP}?|0[68]0{_SEP}[0-9]{{3,4}}{_SEP}?)[0-9]{{4}}{END}"
 )
 BARE = re.compile(
-    rf"{BARE_START}0(?:10[0-9]{{8}}|1[16-9][0-9]{{7,8}}|(?:70|[35]0[0-9]?)[0-9]{{7,8}}|80[02-9][0-9]{{6}}){BARE_END}"
+    rf"{BARE_START}(?![01]*{BARE_END})0(?:10[0-9]{{8}}|1[16-9][0-9]{{7,8}}|70[0-9]{{7,8}}|80[02-9][0-9]{{6}}){BARE_END}"
 )
+PERSONAL_BARE = re.compile(rf"{BARE_START}0[35]0[0-9]?[0-9]{{7,8}}{BARE_END}")  # or an ISBN
 NATIONWIDE = re.compile(
     rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}})"
     rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개)"
 )
 
 _TELEPHONE = re.compile(
-    r"(?:전화|팩스|전송|☎|☏|연락처|(?i:tel|fax|phone)|[0-9]{3,4}-[0-9]{4} ?[/,~])[^0-9가-힣]{0,6}(?:번호[^0-9]{0,4})?$"
+    r"(?:(?:전화|팩스|전송|☎|☏|연락처|사무실|직통|내선|폰|(?i:tel|fax|phone)|(?<![A-Za-z])[TF](?=[.)])"
+    r"|[0-9]{3,4}-[0-9]{4} ?[/,~])[은는]?[^0-9가-힣]{0,6}(?:번호[^0-9]{0,4})?"
+    r"|[가-힣](?:[과실팀국]|센터|부서)[ :(]{1,2}|[\n\t|,;>] *)$"  # 총무과 734-2211, or the cell of a column
 )
+_IN_PATH = re.compile(r"[0-9][./]$|제$")
 _YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)")
 
 
@@ -71,7 +77,9 @@ def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
     if label == "TEL":
         return not (year and "년" in year[0])
     first, last = match[0][:4], match["last"]
-    return not year and match["sep"].strip() in ("-", "_") and (first == last or not 1500 <= int(last) <= 2100)
+    is_time = first in ("1600", "1800") and last[2:] in ("00", "30") and last <= "2400"
+    may_end_in_it = first == last or not (1500 <= int(last) <= 2100 or is_time)
+    return not year and match["sep"].strip() in ("-", "_") and may_end_in_it
 
 
 def _is_local(match: re.Match[str], label: str | None) -> bool:
@@ -79,7 +87,15 @@ def _is_local(match: re.Match[str], label: str | None) -> bool:
     first, last = match.group().split("-")
     if 1500 <= int(first) <= 2100 and 1500 <= int(last) <= 2100:
         return False
-    return label == "TEL" and bool(_TELEPHONE.search(match.string[max(0, match.start() - 14) : match.start()]))
+    before = match.string[max(0, match.start() - 14) : match.start()]
+    return label == "TEL" and bool(_TELEPHONE.search(before) or not match.start())
+
+
+def _is_not_in_path(match: re.Match[str], label: str | None) -> bool:
+    """Excludes ``2023/02/123/4567``, ``0.02 1234 5678`` and ``제02-2023-1234호``."""
+    before = match.string[max(0, match.start() - 2) : match.start()]
+    sep = match[0].strip("(0123456789)")[:1]
+    return not (_IN_PATH.search(before) and (sep in (before[-1], " ") or match.string.startswith("호", match.end())))
 
 
 def fake_tel(rng: Random, value: str) -> str:
@@ -114,10 +130,12 @@ TEL = PiiType(
         Format(MOBILE_SHORT, BY_LABEL, digits=10, leads="1"),
         Format(LOCAL, BY_LABEL, _is_local, digits=7, leads="123456789"),
         Format(INTERNATIONAL, CLEAR + 1, digits=10, leads="+(08"),
-        Format(LANDLINE, CLEAR, digits=9, leads="0("),
+        Format(LANDLINE, CLEAR, _is_not_in_path, digits=9, leads="0("),
         Format(LANDLINE_BARE, BY_LABEL, digits=9, leads="0"),
         Format(SERVICE, CLEAR, digits=10, leads="0("),
         Format(BARE, CLEAR, digits=10, leads="0"),
+        Format(PERSONAL_BARE, LIKELY, digits=10, leads="0"),
+        Format(MOBILE_ODD, LIKELY, digits=11, leads="0"),
         Format(NATIONWIDE, LIKELY, _is_not_a_span_of_years, leads="1"),
     ),
     fake_tel,

@@ -16,20 +16,22 @@ from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 _PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
 # in a list, these separate a URL from the next value
 _NEXT = r"(?![,;|]['\"]?(?:https?://|ftp://|www\.|[0-9]{2,4}-|[0-9]{6}|[A-Za-z0-9._%+\-]{1,64}@|@|\+82)|['\"][=:,;|_]['\"]|\*\*|\](?:[/,;|)]|_\[)|(?:https?|ftp)://)"
-# Hangul belongs to a path only after / _ - =; after a word it is a particle
-_PATH = rf"(?::[0-9]{{1,5}})?(?:[/?#](?:{_NEXT}{_PATH_SIGN}|(?<=[/_\-=+])[가-힣]{{1,40}}){{0,2000}})?"
+# Hangul belongs to a path only after / _ - = and in brackets of a Hangul name; after a word it is a particle
+_PATH_HANGUL = r"(?:(?<=[/_\-=+])|(?<=%[0-9A-F]{2})|(?<=[_가-힣]\())[가-힣]{1,40}"
+_PATH = rf"(?::[0-9]{{1,5}})?(?:[/?#](?:{_NEXT}{_PATH_SIGN}|{_PATH_HANGUL}){{0,2000}})?"
 _USER = r"(?:[A-Za-z0-9._~%!$&+:\-]{1,64}@)?"
+_HANGUL_NAME = r"[가-힣][가-힣0-9\-]{0,40}"
 _HANGUL_HOST = (
-    r"(?:[A-Za-z0-9\-]{1,63}\.){0,3}[가-힣][가-힣0-9\-]{0,40}\."
+    rf"(?:[A-Za-z0-9\-]{{1,63}}\.){{0,3}}{_HANGUL_NAME}\."
     r"(?:[A-Za-z0-9가-힣\-]{1,40}\.){0,3}(?:[A-Za-z]{2,24}|한국)"
 )
 _TLDS = (
     r"(?:com|net|org|info|biz|edu|gov|dev|app|shop|site|xyz|blog|online|io|me|tv|ai|cc|eu|us|uk|jp|cn|de|fr|kr|example"
-    r"|(?:co|go|or|ac|re|ne|pe|hs|ms|es|kg)\.kr|co\.jp|com\.cn|co\.uk)"
+    r"|(?:co|go|or|ac|re|ne|pe|hs|ms|es|kg)\.kr|co\.jp|com\.cn|co\.uk|COM|ORG|KR|(?:CO|GO|OR|AC)\.KR)"
 )
 _BARE_END = r"(?![A-Za-z0-9@\-_]|\.[A-Za-z0-9])"
 URL_SCHEME = re.compile(
-    rf"(?P<value>(?:h(?:tt|xx)ps?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9](?:(?!(?:https?|ftp)://)[A-Za-z0-9.\-]){{0,250}})"
+    rf"(?P<value>(?:h(?:tt|xx)ps?|s?ftp|wss?)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9](?:(?!(?:https?|ftp)://)[A-Za-z0-9.\-]){{0,250}})"
     rf"{_PATH})",
     re.IGNORECASE,
 )
@@ -42,7 +44,10 @@ URL_BARE = re.compile(
     rf"(?P<value>(?:\*\.)?(?!(?i:asp|ado|vb|dot|f|c)\.net)(?:{DOMAIN_LABEL}\.){{1,5}}{_TLDS}{_BARE_END}{_PATH})"
 )
 URL_SHORT = re.compile(
-    r"(?<![A-Za-z0-9@./\-_])(?P<value>[a-z0-9]{1,12}\.(?:be|gl|ly|do|co|la|to|gg|ee|me)/[A-Za-z0-9\-_/?=&]{2,80})"
+    r"(?<![A-Za-z0-9@./\-_])(?P<value>[a-z0-9]{1,12}\.(?:be|gl|gle|ly|do|co|la|to|gg|ee|me)/[A-Za-z0-9\-_/?=&]{2,80})"
+)
+URL_HANGUL = re.compile(
+    rf"(?<![가-힣A-Za-z0-9@.\-])(?P<value>{_HANGUL_NAME}\.(?:com|net|(?:co\.)?kr){_BARE_END}{_PATH})"
 )
 MAX_URL = 2_300
 _TRAILING = ".,;:!?'*&|[]("
@@ -107,6 +112,7 @@ def _before_closing(url: str) -> str:
 _PATH_START, _HOST_END = re.compile("[/?#]"), re.compile("[:/?#]")
 _NO_HOST = re.compile(
     r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.|(?:co|or|go|ac)\.[a-z]+$|[A-Z][a-z]+\.(?:info|io|me|app|net)$"
+    r"|(?:this|self|config|console|log|logger|user|row|item|event|lang|messages?|data|state|props|req|res|it)\.[a-z]+$"
 )
 _CALL = re.compile("\\((?:[\"')]|[a-z]+[(,)=])")  # log.info("…") is a call
 _DOMAIN_END = re.compile(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$")
@@ -143,21 +149,27 @@ def fake_url(rng: Random, value: str) -> str:
 
 _DOMAIN = Scope(
     ".",
-    rf"(?=[A-Za-z]{{2}})(?:(?<=[wW]\.)|{_TLDS}(?![A-Za-z0-9])|(?:be|gl|ly|do|co|la|to|gg|ee|me)/|[A-Za-z0-9-]{{2,63}}\.[A-Za-z])",
+    rf"(?=[A-Za-z]{{2}})(?:(?<=[wW]\.)|{_TLDS}(?![A-Za-z0-9])|(?:be|gle?|ly|do|co|la|to|gg|ee|me)/|[A-Za-z0-9-]{{2,63}}\.[A-Za-z])",
     before=130,
     after=MAX_URL,
     run=r"[A-Za-z0-9*.\-]*+",
 )
 
+_HANGUL_DOMAIN = Scope(".", r"(?<=[가-힣0-9]\.)(?:com|net|(?:co\.)?kr)(?![A-Za-z0-9])", before=44, after=MAX_URL)
+
 URL = PiiType(
     "URL",
     (
         Format(
-            URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="(?i:s?p(?:tt|xx)h|ptf|)")
+            URL_SCHEME,
+            CERTAIN + 4,
+            _has_host,
+            Scope(":", "//", before=6, after=MAX_URL, run="(?i:s?p(?:tt|xx)h|ptfs?|s?sw|)"),
         ),
-        Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
+        Format(URL_WWW, CERTAIN + 4, scope=_DOMAIN),
         Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
         Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
+        Format(URL_HANGUL, CERTAIN + 1, scope=_HANGUL_DOMAIN),
     ),
     fake_url,
     "http://www.example.com",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from corpus.pii.detect import find_pii
+from corpus.pii.replace import Pseudonymizer
 
 VALUES = """
     TEL "telephone":"⟦+8221342211⟧"
@@ -25,6 +28,47 @@ VALUES = """
     RRN 주민번호 ⟦240305-1234567⟧
     DRIVER 면허 ⟦112012345678⟧
     PASSPORT 여권 ⟦M20230512⟧
+    TEL 이름,전화↵가온,⟦134-2211⟧
+    TEL | 이름 | 전화 |↵|---|---|↵| 가온 | ⟦134-2211⟧ |
+    TEL <th>전화</th>↵<td>⟦134-2211⟧</td>
+    TEL 문의: 총무과 ⟦1133-1234⟧
+    TEL 문의처: 시청 주택과(⟦1133-7654⟧)
+    TEL 팩스는 ⟦134-2213⟧
+    TEL 폰: ⟦1482-9911⟧
+    TEL Cell⟦010-0482-9911⟧
+    TEL ⟦0100-482-9911⟧
+    TEL ⟦010-04-82-99-11⟧
+    TEL ⟦01 0-0482-9911⟧
+    ADDRESS ⟦헬리오윤슬 101동 1203호⟧ 거주
+    ADDRESS ⟦e편한여울 101동 1203호⟧
+    ADDRESS ⟦대치동 윤슬아파트 12-1203⟧
+    ADDRESS ⟦더샵 101-1203⟧
+    ADDRESS ⟦경기도 수원특례시 팔달구 윤슬로 1⟧
+    ADDRESS ⟦대전 동구 4·19로 12⟧
+    ADDRESS ⟦전남 구례군 구례읍 5일시장작은길 20⟧
+    ADDRESS ⟦서울 강남구 역삼동 12⟧이에요
+    EMAIL ⟦kong1985 골뱅이 네이버 닷컴⟧
+    EMAIL ⟦kong1985골뱅이지메일닷컴⟧
+    EMAIL ⟦kong1985@네이버⟧ 로
+    EMAIL ⟦kong1985@naver⟧
+    EMAIL GET /join?mail=⟦kong85%40example.com⟧&hp=1
+    EMAIL ⟦kong1985(a)example.com⟧
+    EMAIL ⟦kong@example.com⟧01012345
+    URL ⟦https://example.com/?mail=kong%40example.com⟧
+    URL ⟦https://example.com/wiki/사과_(과일)⟧ 참고
+    URL ⟦https://example.com/search/여울%20맛집⟧ 참고
+    URL ⟦여울가게.com⟧ 방문
+    URL 홈페이지: ⟦EXAMPLE.CO.KR⟧
+    URL ⟦wss://chat.example.com/room⟧
+    MENTION 글·사진 ⟦@goodman⟧
+    MENTION ig ⟦@goodman⟧
+    MENTION 인스타 = ⟦@good_user_id⟧
+    IP ip-⟦240.134.22.91⟧
+    MAC "macAddress": "⟦00005E005301⟧"
+    ACCOUNT a/c: ⟦110-234-567890⟧
+    BRN 고유번호 ⟦999-82-12345⟧
+    RRN 주민번호 ⟦850314--1234567⟧
+    PLATE ⟦서울 12가 0056⟧
 """
 NOTHING = """
     하루 1800~2400 kcal 섭취
@@ -55,6 +99,40 @@ NOTHING = """
     점심 @안국역
     사번 S20191234
     문서 D20240101
+    운영시간 1800-2200
+    ISBN 0306406152
+    이진수 01011010101
+    p=0.02 1234 5678
+    images/2023/02/123/4567.jpg
+    제02-2023-1234호
+    버전 0.10.3482.9911
+    서울 강남구 대치동 3040 학부모
+    서울 중구 명동 2023 축제
+    대구 북구 칠성동 2지구
+    서울 강남구 역삼동 8학군
+    서울 강남구 역삼동 119안전센터
+    서울 서초구 반포동 59제곱미터
+    강남구 역삼동 2+1
+    이탈리아 칼라브리 2-1
+    저는 101동 1203호에 살아요
+    센트럴파크 2020-2021 시즌
+    펌웨어 12.34.56.78
+    23.12.25.15시
+    11.12.13.14절
+    대법원 04다1234 판결
+    서울 1호 2023
+    경기 성남 고 2012
+    JAN 4901301236111
+    관리코드 S12345678
+    은행나무 2023-1234-5678
+    WHERE id = @user_id
+    SET @row_num = 0
+    @font_size: 12px
+    @functools.lru_cache
+    점심 @성수동
+    this.app = app
+    lang.kr = '한국어'
+    4.@Builder.Default는
 """
 
 
@@ -65,7 +143,7 @@ def lines(table: str) -> list[str]:
 @pytest.mark.parametrize("line", lines(VALUES))
 def test_values_are_found(line: str) -> None:
     kind, _, marked = line.partition(" ")
-    before, value, after = marked.replace("⟧", "⟦").split("⟦")
+    before, value, after = marked.replace("↵", "\n").replace("⟧", "⟦").split("⟦")
     found = [(span.start, span.end, span.type) for span in find_pii(before + value + after)]
     assert found == [(len(before), len(before) + len(value), kind)]
 
@@ -73,3 +151,10 @@ def test_values_are_found(line: str) -> None:
 @pytest.mark.parametrize("line", lines(NOTHING))
 def test_look_alikes_are_left_alone(line: str) -> None:
     assert find_pii(line) == []
+
+
+@pytest.mark.parametrize("value", ["+82 51-123-4567", "+82 2-734-2211", "010 -1234 - 5678", "850314 - 1234567"])
+def test_a_replacement_keeps_spaces_and_signs(value: str) -> None:
+    [span] = find_pii(value)
+    fake = Pseudonymizer(b"secret", "document").replacement(span.type, value) or ""
+    assert re.sub("[0-9]", "0", fake) == re.sub("[0-9]", "0", value)

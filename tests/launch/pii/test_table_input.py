@@ -65,7 +65,7 @@ def test_the_head_of_a_column_announces_its_cells_and_stays(malmoi: Malmoi, tmp_
         "이름": "김가온", "계좌번호": "110260549660", "비고": "", "spans": {"/계좌번호": [[0, 12, "ACCOUNT"]]},
     }  # fmt: skip
     out = malmoi("replace", "a.csv", "--mode", "mask").stdout.decode()
-    assert out == "이름,계좌번호,비고\r\n김가온,************,\r\n"
+    assert out == "\ufeff이름,계좌번호,비고\r\n김가온,************,\r\n"
 
 
 def test_a_table_without_a_head_loses_nothing_of_its_first_row(malmoi: Malmoi) -> None:
