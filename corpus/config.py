@@ -153,7 +153,7 @@ class CorpusConfig(Section):
     encoding: Encoding = Field("auto", description="Encoding of text files; auto detects it for each file.")
     max_documents_per_file: int | None = Field(None, gt=0, description="Read only the first N documents of each file.")
     max_bad_share: float = Field(
-        0.01, ge=0, le=1, description="Stop the run if a larger share of the records is unreadable."
+        0.01, ge=0, le=1, description="Stop if a larger share of the records is unreadable; a damaged file is one."
     )
 
     noise_rules_off: dict[str, list[str]] = Field({}, description="Names of noise rules to skip, by source.")

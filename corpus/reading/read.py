@@ -308,7 +308,8 @@ def check_rejected_share(rejected: Mapping[str, int], records: int, max_share: f
     """``BadInput`` if more than ``max_share`` of the records are unreadable, a warning if any are."""
     bad = sum(rejected.values())
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
-    found = f"{bad} of {records + bad} records could not be read ({reasons})"
+    losses = "; each damaged file has also lost an unknown number of records" if DAMAGED in rejected else ""
+    found = f"{bad} of {records + bad} records could not be read ({reasons}{losses})"
     if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):
         raise BadInput(
             f"{found}, more than corpus.max_bad_share={max_share}. See {where} for file and line; fix the files or "
