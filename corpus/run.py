@@ -27,7 +27,7 @@ from corpus.assemble import SHARD_NAME, Comparisons, plan_shards, reasons_of_doc
 from corpus.audit import AUDIT_NAME, Audit
 from corpus.card.page import read_templates
 from corpus.card.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, Samples, read_unit_samples, write_samples
-from corpus.card.statistics import SourceCounts, counts_in_group, summarize
+from corpus.card.statistics import MAX_SOURCES, OTHER_SOURCES, SourceCounts, counts_in_group, summarize
 from corpus.card.write import write_card
 from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
@@ -163,6 +163,13 @@ class _Stage:
             self.found.update(counts["found"])
             unreadable.append((folder / QUARANTINE_NAME, lines[counts["input"]]))
             lines[counts["input"]] += counts["records"].get("lines", 0)
+        sources = len(self.counts)
+        self.sources = self.counts.group_rare()
+        if len(self.sources) < sources:
+            log.warning(
+                "%d sources: those with less than 1/%d of the documents are written as %r; set "
+                "corpus.sources.NAME.inputs to name them", sources, MAX_SOURCES, OTHER_SOURCES,
+            )  # fmt: skip
         quarantine = join_quarantine(unreadable, self.out)
         rejected, documents = counts_in_group(self.records, "rejected"), self.documents_read()
         with self._discard_on_error():
@@ -223,7 +230,7 @@ class _Stage:
                     "corpus settings"
                 )
         shards = plan_shards(self.folders, drops, kept, self.config.shard_documents)
-        work = partial(write_shard_of, config=self.config, private=self.work)
+        work = partial(write_shard_of, config=self.config, private=self.work, names=self.sources)
         self.shards, counted = self.map(work, shards, "assemble")
         for counts in counted:
             self.counts.add(counts["sources"])

@@ -17,6 +17,7 @@ KEPT = ("documents", "sentences", "words", "characters", "bytes", "sentences_wit
 READ = ("documents_read", "characters_read", "sentences_split")
 REASONS = ("changed", "dropped_documents", "dropped_sentences", "dropped_characters")
 HAS_PII = "has_personal_data"  # the reason of sentences that mode drop drops
+MAX_SOURCES, OTHER_SOURCES = 1_000, "other sources"
 HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
 """Counts of sentences and documents by the largest power of two up to their length: 1, 2, 4 …"""
 
@@ -34,6 +35,14 @@ class SourceCounts(dict[str, Counter[str]]):
     def add(self, other: Mapping[str, Mapping[str, int]]) -> None:
         for source, counts in other.items():
             self[source].update(counts)
+
+    def group_rare(self) -> frozenset[str]:
+        """Above ``MAX_SOURCES``, count those with a smaller share of the documents as one; returns the others."""
+        total = sum(counts["documents_read"] for counts in self.values())
+        rare = [name for name, counts in self.items() if counts["documents_read"] * MAX_SOURCES < total]
+        for name in {*rare} - {OTHER_SOURCES} if len(self) > MAX_SOURCES else ():
+            self[OTHER_SOURCES].update(self.pop(name))
+        return frozenset(self)
 
 
 def summarize(tally: SourceCounts, records: Counter[str]) -> dict[str, Any]:
