@@ -123,7 +123,9 @@ def run(
         names = [config.model_dump(mode="json"), *statistics["sources"], *read_templates()]
         check_folder(out, WRITTEN, stage.hider, [*stage.folders, *stage.shards], replacements, names, stage.audit)
         _write_json(out / AUDIT_NAME, stage.audit.result())
-        _log_audit(stage.audit, out / AUDIT_NAME)
+        left = ", ".join(f"{name} {count}" for name, count in sorted(stage.audit.left.items()))
+        found = f"what may be personal data ({left}); look at the places in {out / AUDIT_NAME}" if left else "nothing"
+        log.log(logging.WARNING if left else logging.INFO, "the independent audit found %s", found)
     _remove(stage.work)
     return statistics["total"] | {"records": statistics["records"], "audit": dict(stage.audit.left)}
 
@@ -256,14 +258,6 @@ class _Stage:
         self._publish(name, "", ())
         write_samples(self.out / name / "samples.parquet", list(samples), columns)
         return samples
-
-
-def _log_audit(audit: Audit, path: Path) -> None:
-    if audit.left:
-        found = ", ".join(f"{name} {count}" for name, count in sorted(audit.left.items()))
-        log.warning("the independent audit found what may be personal data (%s); look at the places in %s", found, path)
-    else:
-        log.info("the independent audit found nothing in %d texts", audit.texts)
 
 
 def _warn_of_strict_rules(counts: SourceCounts) -> None:

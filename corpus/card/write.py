@@ -203,15 +203,12 @@ def _dropped_sample(row: Row) -> dict[str, str]:
 
 def _personal_data(counts: Mapping[str, int], changed: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     """The 16 types in the order of Table 29, then the extra types of the run."""
-
-    def shown(rows: Sequence[Row]) -> list[Any]:
-        return [excerpts(hide(row["before"]), row["after"]) for row in rows[:SAMPLES_PER_RULE]]
-
-    words = TEXTS["types"]
+    names = [name for name in ALL_TYPES if name in PII_TYPES or name in counts]
+    rows = {name: changed[f"pii.{name}"][:SAMPLES_PER_RULE] for name in names}
+    shown = {name: [excerpts(hide(row["before"]), row["after"]) for row in rows[name]] for name in names}
     return [
-        {"type": name, "name": words[name], "count": counts.get(name, 0), "samples": shown(changed[f"pii.{name}"])}
-        for name in ALL_TYPES
-        if name in PII_TYPES or name in counts
+        {"type": name, "name": TEXTS["types"][name], "count": counts.get(name, 0), "samples": shown[name]}
+        for name in names
     ]
 
 

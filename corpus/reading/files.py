@@ -16,7 +16,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -136,7 +135,8 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: M
         kinds = [RESULTS if path in results else file_format(path).kind for path in files if path not in found]
         if names and "**" not in names:
             kinds += [FOLDERS for path in paths if path.is_dir()]
-        others = _count_kinds(kinds, how) if how else ""
+        counts = Counter(kind if kind in how else OTHER for kind in kinds) if how else {}
+        others = ", ".join(f"{count} {kind} ({how[kind]})" for kind, count in sorted(counts.items()) if how)
     except Exception as error:  # every storage package has its own
         if is_local(path) or isinstance(error, BadInput):
             raise
@@ -167,23 +167,14 @@ def _matches(folder: Path, names: str) -> Iterator[Path]:
 
 def _results_of_runs(folder: Path, files: Iterable[Path]) -> set[Path]:
     """The files below ``folder`` that a stage of malmoi wrote: they would be read again as text."""
-    is_stage = cache(_is_stage)
+
+    @cache
+    def is_stage(inner: Path) -> bool:
+        heads = [head for name in STAGE_HEADS if (head := inner / name).is_file() and os.access(head, os.R_OK)]
+        return any(STAGE_HEAD.match(next(read_blocks(head), b"")) for head in heads)
+
     depth = len(folder.parts) + 1
     return {path for path in files if any(map(is_stage, path.parents[: len(path.parts) - depth]))}
-
-
-def _is_stage(folder: Path) -> bool:
-    for name in STAGE_HEADS:
-        with suppress(OSError), (folder / name).open("rb") as file:
-            if STAGE_HEAD.match(file.read(PACKED_BYTES)):
-                return True
-    return False
-
-
-def _count_kinds(kinds: Iterable[str], how: Mapping[str, str]) -> str:
-    """The number of files by kind, with what to do."""
-    counts = Counter(kind if kind in how else OTHER for kind in kinds)
-    return ", ".join(f"{count} {kind} ({how[kind]})" for kind, count in sorted(counts.items()))
 
 
 def _within(folder: Path, paths: Iterable[Path]) -> Iterator[Path]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 
 # possessive quantifiers (*+) and checks for the first character of a run keep the time linear
 STOPS = ".!?…。！？"
@@ -97,7 +96,6 @@ TOGETHER = re.compile(
     r"|\([^()\n]{0,400}\)|\[[^\[\]\n]{0,400}\]|<[^<>\n]{0,200}>"
     r"|\"[^\"\n]{0,400}\"|'(?<![0-9A-Za-z가-힣]')[^'\n]{0,200}'(?![A-Za-z])"
 )
-NOWHERE = (sys.maxsize, sys.maxsize)
 # dots after these end a sentence; after 음 and 어 too, except as hesitation
 FINAL_SYLLABLES = frozenset("다요죠까네지임함됨쥬듯라야군나래냐자마니용당삼셈ㅋㅎㅠㅜ")
 # after dots, these words start a new sentence
@@ -122,8 +120,8 @@ def split_sentences(text: str) -> list[str]:
     """
     ends, item = [0], (0, 0)  # item: line of the current list and number of its last item
     start = searched = line_start = 0  # searched: no word of the sentence before this position
-    spans = TOGETHER.finditer(text)
-    opens, closes = _next_span(spans)
+    spans = chain((match.span() for match in TOGETHER.finditer(text)), repeat((sys.maxsize, sys.maxsize)))
+    opens, closes = next(spans)
     for match in CANDIDATE.finditer(text):
         kind = match.lastindex
         here, end = match.span()
@@ -136,7 +134,7 @@ def split_sentences(text: str) -> list[str]:
             if kind in HELD:
                 continue
             while closes <= here:
-                opens, closes = _next_span(spans)
+                opens, closes = next(spans)
             if here >= opens and not _ends_span(text, start, end, opens, closes):
                 continue
             if kind == GLUED and URL.search(text, max(start, here - URL_LOOK_BACK), here):
@@ -159,11 +157,6 @@ def split_sentences(text: str) -> list[str]:
         ends.append(len(text))
     ends[-1] = len(text)
     return [sentence for start, end in pairwise(ends) if (sentence := text[start:end].strip())]
-
-
-def _next_span(spans: Iterator[re.Match[str]]) -> tuple[int, int]:
-    match = next(spans, None)
-    return match.span() if match else NOWHERE
 
 
 def _ends_span(text: str, start: int, end: int, opens: int, closes: int) -> bool:

@@ -209,7 +209,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.quality.rules.failed_by_sentences": lambda text: _called("corpus.quality.rules.failed_by_sentences")(
         _pieces(text), [()] * len(_pieces(text))
     ),
-    "corpus.quality.length.is_too_short": lambda text: _called("corpus.quality.length.is_too_short")(text, 200),
     "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
         _pieces(text)
     ),
