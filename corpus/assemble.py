@@ -121,10 +121,7 @@ def plan_shards(
 def write_shard_of(
     sources: list[UnitRows], scratch: Path, *, config: CorpusConfig, private: Path, names: Collection[str]
 ) -> dict[str, Any]:
-    """Write one shard and samples of its dropped sentences; returns counts by source.
-
-    Args:
-        names: sources that keep their names; the others become ``OTHER_SOURCES``.
+    """Write one shard, with the sources in ``names`` and others as one, and samples; returns counts by source.
 
     Raises:
         BadInput: the shard contains personal data.

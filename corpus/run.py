@@ -168,10 +168,8 @@ class _Stage:
         sources = len(self.counts)
         self.sources = self.counts.group_rare()
         if len(self.sources) < sources:
-            log.warning(
-                "%d sources: those with less than 1/%d of the documents are written as %r; set "
-                "corpus.sources.NAME.inputs to name them", sources, MAX_SOURCES, OTHER_SOURCES,
-            )  # fmt: skip
+            small = f"those with less than 1/{MAX_SOURCES} of the documents are written as {OTHER_SOURCES!r}"
+            log.warning("%d sources: %s; set corpus.sources.NAME.inputs to name them", sources, small)
         quarantine = join_quarantine(unreadable, self.out)
         rejected, documents = counts_in_group(self.records, "rejected"), self.documents_read()
         with self._discard_on_error():

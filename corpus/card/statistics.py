@@ -47,9 +47,7 @@ class SourceCounts(dict[str, Counter[str]]):
 
 def summarize(tally: SourceCounts, records: Counter[str]) -> dict[str, Any]:
     """The content of statistics.json: "total", "sources" by name, and "records"."""
-    total: Counter[str] = Counter()
-    for counts in tally.values():
-        total.update(counts)
+    total = sum(tally.values(), Counter[str]())
     sources = {source: _nest(tally[source]) for source in sorted(tally)}
     read = {"read": records["records"], "empty": records["empty"]}
     read_groups = {group: counts_in_group(records, group) for group in ("skipped", "rejected")}

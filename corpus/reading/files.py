@@ -25,7 +25,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.model_files import home_of_links
 from corpus.documents.section import warn_once
 
-TEXT_FORMATS = (".txt", ".jsonl", ".ndjson", ".parquet")
+CONTAINERS = {".txt": "text", ".jsonl": "lines", ".ndjson": "lines", ".parquet": "parquet"}
 PACKINGS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".xz": b"\xfd7zXZ\0", ".bz2": b"BZh"}
 """Suffixes of compressed files, and their first bytes."""
 OTHER, FOLDERS, RESULTS = "other", "folder(s)", "in results of malmoi runs"
@@ -70,7 +70,7 @@ def file_format(path: Path) -> FileFormat:
 
 def is_text_file(path: Path) -> bool:
     kind, packing = file_format(path)
-    return kind in TEXT_FORMATS and not (kind == ".parquet" and packing)
+    return kind in CONTAINERS and not (kind == ".parquet" and packing)
 
 
 def find_texts(patterns: Sequence[str]) -> list[Path]:
