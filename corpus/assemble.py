@@ -127,8 +127,8 @@ def write_shard_of(
         BadInput: the shard contains personal data.
     """
     shard = _Shard(load_document_hider(config, private), SourceCounts(), Samples(config.seed), [])
-    batches = (batch for source in sources for batch in _batches(source, pa.array(sorted(names))))
-    write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for batch in batches))
+    kept = pa.array(sorted(names))
+    write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source, kept)))
     write_unit_samples(scratch / DROPPED_NAME, shard.samples)
     shard.hider.write_originals(scratch)
     audit = None

@@ -122,12 +122,12 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: M
     try:
         if path.is_file():
             if not accepts(path):
-                raise BadInput(f"{path}: not a {expected}")
+                advice = how.get(file_format(path).kind, how[OTHER]) if how else "name another file"
+                raise BadInput(f"{path}: not a {expected}; {advice}")
             return [path]
-        is_folder = path.is_dir()
-        if not is_folder and not glob.has_magic(pattern):
+        folder, names = (path, "") if path.is_dir() else _split_glob(path)
+        if not names and not folder.is_dir():
             raise BadInput(f"{pattern}: no such file or folder; expected a {expected}, a folder or a glob")
-        folder, names = (path, "") if is_folder else _split_glob(path)
         paths = list(_within(folder, _matches(folder, names)))
         files = [path for path in paths if path.is_file()]
         results = _results_of_runs(folder, files) if how and is_local(folder) else set()

@@ -119,7 +119,7 @@ def _explain_keys(item: Input, rejected: Sequence[RejectedRecord]) -> str:
     keys = [key for key, _ in chars.most_common() if PUBLIC_KEY.fullmatch(key)]
     section = f"corpus.sources.{item.source}" if item.source else "corpus"
     expected = f"no text under {item.text_field!r}" if is_field else f"not in the layout of the format {item.format}"
-    setting = f"{section}.text_field={next(iter(keys), '…')}" if is_field else f"{section}.format"
+    setting = f"{section}.text_field={next(filter(chars.get, keys), '…')}" if is_field else f"{section}.format"
     return (
         f"{item.path}: {expected} in the first {len(rejected)} records (keys there, longest text first: "
         f"{', '.join(keys[:MAX_KEYS]) or 'none'}); set {setting}"

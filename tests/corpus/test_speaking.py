@@ -127,7 +127,20 @@ def test_links_of_the_hub_cache_are_read(tmp_path: Path) -> None:
     assert len(find_inputs([str(revision)], {}, "text")) == 1
 
 
+@pytest.mark.parametrize(("name", "advice"), [("a.csv", "save as .jsonl"), ("a.pdf", "extract the"), ("a", "rename")])
+def test_a_named_file_of_another_kind_says_what_to_do(tmp_path: Path, name: str, advice: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(BadInput, match=f"not a text file .*; {advice}"):
+        find_inputs([str(tmp_path / name)], {}, "text")
+
+
 # --- keys
+
+
+@pytest.mark.parametrize("value", [["글", "글"], {"body": "글"}, 3])
+def test_a_key_without_a_string_is_not_proposed(tmp_path: Path, value: object) -> None:
+    with pytest.raises(BadInput, match=r"no text under 'text' in the first 1 records .*; set corpus\.text_field=…"):
+        check_first_records(find_inputs([str(write_lines(tmp_path / "a.jsonl", {"text": value}))], {}, "text"))
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".ndjson"])
