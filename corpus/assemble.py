@@ -10,7 +10,7 @@ check reads the finished shard again. Shapes: N documents, S sentences, P values
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.card.samples import DROPPED_NAME, Sample, Samples, write_unit_samples
-from corpus.card.statistics import HAS_PII, SourceCounts
+from corpus.card.statistics import HAS_PII, OTHER_SOURCES, SourceCounts
 from corpus.config import CorpusConfig
 from corpus.documents.shards import SCHEMA, write_tables
 from corpus.duplicates.exact import load_repeats
@@ -118,14 +118,17 @@ def plan_shards(
     return shards
 
 
-def write_shard_of(sources: list[UnitRows], scratch: Path, *, config: CorpusConfig, private: Path) -> dict[str, Any]:
-    """Write one shard and samples of its dropped sentences; returns counts by source.
+def write_shard_of(
+    sources: list[UnitRows], scratch: Path, *, config: CorpusConfig, private: Path, names: Collection[str]
+) -> dict[str, Any]:
+    """Write one shard, with the sources in ``names`` and others as one, and samples; returns counts by source.
 
     Raises:
         BadInput: the shard contains personal data.
     """
     shard = _Shard(load_document_hider(config, private), SourceCounts(), Samples(config.seed), [])
-    write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source)))
+    kept = pa.array(sorted(names))
+    write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source, kept)))
     write_unit_samples(scratch / DROPPED_NAME, shard.samples)
     shard.hider.write_originals(scratch)
     audit = None
@@ -174,7 +177,7 @@ class _Batch:
 _Counts = dict[str, np.ndarray]  # one number per document
 
 
-def _batches(source: UnitRows) -> Iterator[_Batch]:
+def _batches(source: UnitRows, names: pa.Array) -> Iterator[_Batch]:
     reason_S = np.load(source.drops / REASONS_NAME, mmap_mode="r")
     is_renamed_N = np.load(source.drops / RENAMED_NAME, mmap_mode="r")
     first_S = np.concatenate([[0], np.cumsum(np.load(source.unit / LENGTHS_NAME), dtype=np.int64)])
@@ -185,6 +188,8 @@ def _batches(source: UnitRows) -> Iterator[_Batch]:
             low, high = max(row, source.start), min(end, source.end)
             if low < high:
                 table = part.read_row_group(group).slice(low - row, high - low)
+                column, is_named = table["source"], pc.is_in(table["source"], value_set=names)
+                table = table.set_column(1, "source", pc.if_else(is_named, column, OTHER_SOURCES))
                 yield _Batch(table, np.array(reason_S[first_S[low] : first_S[high]]), np.array(is_renamed_N[low:high]))
             row = end
 

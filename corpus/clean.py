@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from functools import lru_cache
 from itertools import accumulate, count, groupby, islice
@@ -29,7 +29,6 @@ from corpus.pii.hide import HiddenDocument, load_document_hider
 from corpus.pii.types import ALL_TYPES
 from corpus.quality.boilerplate import BOILERPLATE
 from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_kana
-from corpus.quality.length import is_too_short, min_sentence_chars
 from corpus.quality.mojibake import repair_mojibake
 from corpus.quality.rules import failed_by_documents, failed_by_sentences
 from corpus.reading.inputs import Unit
@@ -39,7 +38,7 @@ from corpus.sentences.wrapping import rejoin_lines
 from corpus.unit_files import CleanedDocument, UnitWriter
 
 QUARANTINE_NAME = "quarantine.jsonl"
-REJOINED, MOJIBAKE = "wrapped_line", "mojibake"
+REJOINED, MOJIBAKE, TOO_SHORT = "wrapped_line", "mojibake", "is_too_short"
 BATCH_CHARS = 200_000
 DIGIT, MIN_VALUE_DIGITS = re.compile("[0-9]"), 9
 SAMPLE_CHARS = 1_000
@@ -86,8 +85,9 @@ def clean_unit(
 
 
 def _failed_rule(sentence: str, min_chars: int, count_glosses: bool) -> str | None:
-    if is_too_short(sentence, min_chars):
-        return is_too_short.__name__
+    """The rules of the paper (section 2.3); short lines of crawled pages are mostly menus and captions."""
+    if len(sentence) < min_chars:
+        return TOO_SHORT
     return has_too_many_han_or_kana.__name__ if has_too_many_han_or_kana(sentence, count_glosses) else None
 
 
@@ -118,7 +118,7 @@ class _Cleaner:
         sentences = split_sentences(text)
         counts.update(documents_read=1, characters_read=len(record.text), sentences_split=len(sentences))
         draft = Draft(record, sentences, text)
-        min_chars = min_sentence_chars(source, self.config.min_sentence_chars)
+        min_chars = self.config.min_sentence_chars.get(source, 1)
         if min_chars <= 1 and not has_many_han_or_kana(text):
             return draft  # then no sentence has too many either
         return self._without_sentences(
@@ -150,7 +150,7 @@ class _Cleaner:
 
     def _apply_quality_rules(self, batch: list[Draft]) -> list[Draft]:
         """Drop documents that fail a quality rule, then such sentences."""
-        off = [self._rules_off(draft.record.source) for draft in batch]
+        off = [self.config.quality.rules_off.get(draft.record.source, ()) for draft in batch]
         rules = failed_by_documents([draft.text for draft in batch], [draft.sentences for draft in batch], off)
         kept, off_of_sentences = [], []
         for draft, rule, names in zip(batch, rules, off, strict=True):
@@ -165,9 +165,6 @@ class _Cleaner:
                 off_of_sentences += [names] * len(draft.sentences)
         failed = iter(failed_by_sentences([text for draft in kept for text in draft.sentences], off_of_sentences))
         return [self._without_sentences(draft, islice(failed, len(draft.sentences))) for draft in kept]
-
-    def _rules_off(self, source: str) -> Collection[str]:
-        return self.config.quality.rules_off.get(source, ())
 
     def _without_noise(self, record: Record) -> str:
         def observe(rule: str, before: str, after: str) -> None:
@@ -229,6 +226,7 @@ class _Cleaner:
             for span in hidden.spans[n]
         ]
         originals, texts = [sentences[n] for n, _ in kept], [text for _, text in kept]
-        has_lines = self.config.quality.enabled and BOILERPLATE not in self._rules_off(record.source)
+        rules = self.config.quality
+        has_lines = rules.enabled and BOILERPLATE not in rules.rules_off.get(record.source, ())
         lines = frozenset(draft.text.split("\n")) if has_lines else ()
         return CleanedDocument(record, originals, texts, pii, hidden.replacements, hidden.digest, lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from corpus.documents.accelerator import DeviceName
 from corpus.documents.section import Section
@@ -19,6 +19,9 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+Paths = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])]
+
+
 class SourceConfig(Section):
     """Raw text of one source in its original layout; all its documents get the name of the source."""
 
@@ -26,11 +29,9 @@ class SourceConfig(Section):
         "encoding": "set corpus.encoding, or leave it at auto, which detects the encoding of each file"
     }
 
-    inputs: list[str] = Field(min_length=1, description="Files, folders, globs, fsspec URLs or hub:NAME data sets.")
+    inputs: Paths = Field(min_length=1, description="Files, folders, globs, fsspec URLs or hub:NAME data sets.")
     format: str = Field("auto", description="auto, or modu, cc100, namuwiki, news, petitions, wikipedia.")
     text_field: str | None = Field(None, min_length=1, description="Overrides corpus.text_field for this source.")
-
-    _one_path = field_validator("inputs", mode="before", json_schema_input_type=str | list[str])(_as_list)
 
 
 class DecontaminateConfig(Section):
@@ -146,14 +147,14 @@ class CorpusConfig(Section):
         "splitter": "sentences are split by our rules (corpus/sentences/split.py)",
     }
 
-    inputs: list[str] = Field([], description="Files, folders, globs, URLs (.txt, .jsonl, .parquet), or hub:NAME.")
+    inputs: Paths = Field([], description="Files, folders, globs, URLs (.txt, .jsonl, .parquet), or hub:NAME.")
     sources: dict[str, SourceConfig] = Field({}, description="More inputs, by the name of their source.")
-    benchmarks: list[str] | None = Field(None, description="KLUE folders or text files to keep out of the corpus.")
+    benchmarks: Paths | None = Field(None, description="KLUE folders or text files to keep out of the corpus.")
     text_field: str = Field("text", min_length=1, description="Key or column that contains the text of a document.")
     encoding: Encoding = Field("auto", description="Encoding of text files; auto detects it for each file.")
     max_documents_per_file: int | None = Field(None, gt=0, description="Read only the first N documents of each file.")
     max_bad_share: float = Field(
-        0.01, ge=0, le=1, description="Stop the run if a larger share of the records is unreadable."
+        0.01, ge=0, le=1, description="Stop if a larger share of the records is unreadable; a damaged file is one."
     )
 
     noise_rules_off: dict[str, list[str]] = Field({}, description="Names of noise rules to skip, by source.")
@@ -182,7 +183,3 @@ class CorpusConfig(Section):
 
     shard_documents: int = Field(10_000, gt=0, description="Documents per shard.")
     seed: int = Field(42, ge=0, description="Seed of the samples, and of replacements with pii.repeatable.")
-
-    _one_path = field_validator("inputs", "benchmarks", mode="before", json_schema_input_type=str | list[str] | None)(
-        _as_list
-    )

@@ -27,7 +27,7 @@ from corpus.assemble import SHARD_NAME, Comparisons, plan_shards, reasons_of_doc
 from corpus.audit import AUDIT_NAME, Audit
 from corpus.card.page import read_templates
 from corpus.card.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, Samples, read_unit_samples, write_samples
-from corpus.card.statistics import SourceCounts, counts_in_group, summarize
+from corpus.card.statistics import MAX_SOURCES, OTHER_SOURCES, SourceCounts, counts_in_group, summarize
 from corpus.card.write import write_card
 from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
@@ -123,7 +123,9 @@ def run(
         names = [config.model_dump(mode="json"), *statistics["sources"], *read_templates()]
         check_folder(out, WRITTEN, stage.hider, [*stage.folders, *stage.shards], replacements, names, stage.audit)
         _write_json(out / AUDIT_NAME, stage.audit.result())
-        _log_audit(stage.audit, out / AUDIT_NAME)
+        left = ", ".join(f"{name} {count}" for name, count in sorted(stage.audit.left.items()))
+        found = f"what may be personal data ({left}); look at the places in {out / AUDIT_NAME}" if left else "nothing"
+        log.log(logging.WARNING if left else logging.INFO, "the independent audit found %s", found)
     _remove(stage.work)
     return statistics["total"] | {"records": statistics["records"], "audit": dict(stage.audit.left)}
 
@@ -163,6 +165,11 @@ class _Stage:
             self.found.update(counts["found"])
             unreadable.append((folder / QUARANTINE_NAME, lines[counts["input"]]))
             lines[counts["input"]] += counts["records"].get("lines", 0)
+        sources = len(self.counts)
+        self.sources = self.counts.group_rare()
+        if len(self.sources) < sources:
+            small = f"those with less than 1/{MAX_SOURCES} of the documents are written as {OTHER_SOURCES!r}"
+            log.warning("%d sources: %s; set corpus.sources.NAME.inputs to name them", sources, small)
         quarantine = join_quarantine(unreadable, self.out)
         rejected, documents = counts_in_group(self.records, "rejected"), self.documents_read()
         with self._discard_on_error():
@@ -223,7 +230,7 @@ class _Stage:
                     "corpus settings"
                 )
         shards = plan_shards(self.folders, drops, kept, self.config.shard_documents)
-        work = partial(write_shard_of, config=self.config, private=self.work)
+        work = partial(write_shard_of, config=self.config, private=self.work, names=self.sources)
         self.shards, counted = self.map(work, shards, "assemble")
         for counts in counted:
             self.counts.add(counts["sources"])
@@ -249,14 +256,6 @@ class _Stage:
         self._publish(name, "", ())
         write_samples(self.out / name / "samples.parquet", list(samples), columns)
         return samples
-
-
-def _log_audit(audit: Audit, path: Path) -> None:
-    if audit.left:
-        found = ", ".join(f"{name} {count}" for name, count in sorted(audit.left.items()))
-        log.warning("the independent audit found what may be personal data (%s); look at the places in %s", found, path)
-    else:
-        log.info("the independent audit found nothing in %d texts", audit.texts)
 
 
 def _warn_of_strict_rules(counts: SourceCounts) -> None:

@@ -41,7 +41,6 @@ SLIVER_LINES = (
 )
 SLIVERS = {
     "corpus/quality/han_kana.py": "one quality rule per file, found by its name",
-    "corpus/quality/length.py": "one quality rule per file, found by its name",
     "corpus/quality/mojibake.py": "one quality rule per file, found by its name",
     "finetune/tasks/re/published.py": "every task folder has the same files",
     "launch/cluster/hosts.py": "one file per launcher",

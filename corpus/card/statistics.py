@@ -17,6 +17,7 @@ KEPT = ("documents", "sentences", "words", "characters", "bytes", "sentences_wit
 READ = ("documents_read", "characters_read", "sentences_split")
 REASONS = ("changed", "dropped_documents", "dropped_sentences", "dropped_characters")
 HAS_PII = "has_personal_data"  # the reason of sentences that mode drop drops
+MAX_SOURCES, OTHER_SOURCES = 1_000, "other sources"
 HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
 """Counts of sentences and documents by the largest power of two up to their length: 1, 2, 4 …"""
 
@@ -35,12 +36,18 @@ class SourceCounts(dict[str, Counter[str]]):
         for source, counts in other.items():
             self[source].update(counts)
 
+    def group_rare(self) -> frozenset[str]:
+        """Above ``MAX_SOURCES``, count those with a smaller share of the documents as one; returns the others."""
+        total = sum(counts["documents_read"] for counts in self.values())
+        rare = [name for name, counts in self.items() if counts["documents_read"] * MAX_SOURCES < total]
+        for name in {*rare} - {OTHER_SOURCES} if len(self) > MAX_SOURCES else ():
+            self[OTHER_SOURCES].update(self.pop(name))
+        return frozenset(self)
+
 
 def summarize(tally: SourceCounts, records: Counter[str]) -> dict[str, Any]:
     """The content of statistics.json: "total", "sources" by name, and "records"."""
-    total: Counter[str] = Counter()
-    for counts in tally.values():
-        total.update(counts)
+    total = sum(tally.values(), Counter[str]())
     sources = {source: _nest(tally[source]) for source in sorted(tally)}
     read = {"read": records["records"], "empty": records["empty"]}
     read_groups = {group: counts_in_group(records, group) for group in ("skipped", "rejected")}

@@ -61,7 +61,7 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
 
 
 def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    statistics = _read_json(out / "statistics.json")
+    statistics = read_json(path, "run the corpus stage again") if (path := out / "statistics.json").is_file() else None
     if statistics is None or "total" not in statistics or "sources" not in statistics:
         raise BadInput(f"{out / 'statistics.json'}: missing, or the corpus stage is not finished; run `malmoi corpus`")
     total, sources = statistics["total"], statistics["sources"]
@@ -203,21 +203,18 @@ def _dropped_sample(row: Row) -> dict[str, str]:
 
 def _personal_data(counts: Mapping[str, int], changed: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     """The 16 types in the order of Table 29, then the extra types of the run."""
-
-    def shown(rows: Sequence[Row]) -> list[Any]:
-        return [excerpts(hide(row["before"]), row["after"]) for row in rows[:SAMPLES_PER_RULE]]
-
-    words = TEXTS["types"]
+    names = [name for name in ALL_TYPES if name in PII_TYPES or name in counts]
+    rows = {name: changed[f"pii.{name}"][:SAMPLES_PER_RULE] for name in names}
+    shown = {name: [excerpts(hide(row["before"]), row["after"]) for row in rows[name]] for name in names}
     return [
-        {"type": name, "name": words[name], "count": counts.get(name, 0), "samples": shown(changed[f"pii.{name}"])}
-        for name in ALL_TYPES
-        if name in PII_TYPES or name in counts
+        {"type": name, "name": TEXTS["types"][name], "count": counts.get(name, 0), "samples": shown[name]}
+        for name in names
     ]
 
 
 def _decontamination(out: Path, total: Mapping[str, Any]) -> dict[str, Any] | None:
     """Results per task; None without decontamination.json."""
-    report = _read_json(out / "decontamination.json")
+    report = read_json(path, "run the corpus stage again") if (path := out / "decontamination.json").is_file() else None
     if report is None:
         return None
     tasks = [
@@ -248,7 +245,3 @@ def _samples(path: Path) -> dict[str, list[Row]]:
     for row in pq.read_table(path).to_pylist() if path.is_file() else []:
         found[row["rule"].partition(":")[0]].append(row)
     return found
-
-
-def _read_json(path: Path) -> Any:
-    return read_json(path, "run the corpus stage again") if path.is_file() else None

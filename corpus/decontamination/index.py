@@ -46,6 +46,7 @@ class ContaminationIndex:
         posting_item_P: sentences listed under a token.
         posting_cell_P: data of the first filter, see ``pack_postings``; uint64.
         total_D: BM25(d, d).
+        min_share_D: minimum share by the weight of the sentence, see ``MatchRule.min_item_chars``.
         window_D, reach_D: window sizes in tokens, within a sentence and across sentences.
         shift_D: log2 of the block size of the search, at least as long as both windows.
     """
@@ -59,6 +60,7 @@ class ContaminationIndex:
     posting_item_P: np.ndarray
     posting_cell_P: np.ndarray
     total_D: np.ndarray
+    min_share_D: np.ndarray
     window_D: np.ndarray
     reach_D: np.ndarray
     shift_D: np.ndarray
@@ -87,7 +89,7 @@ class ContaminationIndex:
         return dict(zip(self.entry_token_E[entries].tolist(), self.entry_weight_E[entries].tolist(), strict=True))
 
     def min_weight(self, item: int, threshold: float) -> float:
-        return (threshold - ROUNDING) * float(self.total_D[item])
+        return (max(threshold, float(self.min_share_D[item])) - ROUNDING) * float(self.total_D[item])
 
     def ratio(self, item: int, weight: float) -> float:
         return min(1.0, weight / float(self.total_D[item]))
@@ -119,7 +121,7 @@ def build_index(texts: Sequence[str], rule: MatchRule = RULE) -> tuple[Contamina
     number = {text: n for n, text in enumerate(long)}
     letter_C = alike_letters()
     letters, sizes = fold_all(long, letter_C)
-    lengths = sizes - rule.ngram + 1
+    lengths, min_tokens = sizes - rule.ngram + 1, rule.min_item_chars - rule.ngram + 1
     slot_code_S, item_E, token_E, count_E = _tokenize(letters, sizes, rule.ngram)
     weight_E = _weigh(item_E, token_E, count_E, lengths)
     order = np.lexsort((-weight_E, item_E))
@@ -130,6 +132,7 @@ def build_index(texts: Sequence[str], rule: MatchRule = RULE) -> tuple[Contamina
     index = ContaminationIndex(
         letter_C=letter_C,
         slot_code_S=slot_code_S,
+        min_share_D=np.minimum(1, min_tokens * weight_E.sum() / max(1, len(weight_E)) / postings["total_D"]),
         window_D=window_D,
         reach_D=reach_D,
         shift_D=shift_D,

@@ -60,14 +60,9 @@ def _build_index(rule: MatchRule, texts: list[BenchmarkText], folder: Path, hide
     index.save(folder)
     texts = [BenchmarkText(hider.hide_in_file_name(t.task), hider.hide_in_name(t.key), t.text) for t in texts]
     items = sorted((number, n) for n, number in enumerate(numbers) if number >= 0)
-    table = pa.table(
-        {
-            "item": pa.array([number for number, _ in items], pa.int32()),
-            "task": pa.array([texts[n].task for _, n in items], pa.string()),
-            "key": pa.array([texts[n].key for _, n in items], pa.string()),
-        }
-    )
-    feather.write_feather(table, str(folder / ITEMS_NAME), compression="uncompressed")
+    schema = pa.schema([("item", pa.int32()), ("task", pa.string()), ("key", pa.string())])
+    rows = [{"item": number, "task": texts[n].task, "key": texts[n].key} for number, n in items]
+    feather.write_feather(pa.Table.from_pylist(rows, schema), str(folder / ITEMS_NAME), compression="uncompressed")
     (folder / SHORT_NAME).write_text(json.dumps(_too_short(texts, numbers, hider), ensure_ascii=False), "utf-8")
 
 

@@ -45,6 +45,7 @@ class MatchRule:
         ngram: characters per token. Trigrams are robust to changed spacing (measured).
         min_item_chars, min_item_words: benchmark sentences with fewer letters and digits, fewer words, or half as few
             different tokens are ignored, because sentences such as 추천합니다. occur everywhere. The report lists them.
+            For the same reason, a match weighs at least as much as the tokens of 12 letters on average.
     """
 
     threshold: float = 0.6

@@ -177,16 +177,15 @@ def _failed_ngram_rules(words: _Pieces, chars_N: np.ndarray) -> _Failed:
     """Count n-grams exactly in the documents that can fail by an upper bound."""
     failed = {name: np.zeros(len(chars_N), bool) for name in RULES if "_gram" in name}
     length_W = words.end_X - words.first_X
-    for document in np.flatnonzero(_may_have_top_ngram(words, length_W, chars_N)).tolist():
-        for n, limit in MAX_TOP_NGRAMS.items():
+    for name, limits, may_fail, chars_of in (
+        ("top_{}_gram", MAX_TOP_NGRAMS, _may_have_top_ngram, _chars_of_top_ngram),
+        ("repeated_{}_grams", MAX_REPEATED_NGRAMS, _may_repeat_ngrams, _chars_of_repeated_ngrams),
+    ):
+        for document in np.flatnonzero(may_fail(words, length_W, chars_N)).tolist():
             part = slice(words.first_N[document], words.first_N[document + 1])
-            count = _chars_of_top_ngram(words.hash_X[part], length_W[part], n)
-            failed[f"top_{n}_gram"][document] = count > limit * chars_N[document]
-    for document in np.flatnonzero(_may_repeat_ngrams(words, length_W, chars_N)).tolist():
-        for n, limit in MAX_REPEATED_NGRAMS.items():
-            part = slice(words.first_N[document], words.first_N[document + 1])
-            count = _chars_of_repeated_ngrams(words.hash_X[part], length_W[part], n)
-            failed[f"repeated_{n}_grams"][document] = count > limit * chars_N[document]
+            for n, limit in limits.items():
+                count = chars_of(words.hash_X[part], length_W[part], n)
+                failed[name.format(n)][document] = count > limit * chars_N[document]
     return failed
 
 

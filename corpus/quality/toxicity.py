@@ -78,12 +78,11 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
     import torch
     from transformers import AutoModelForSequenceClassification
 
-    name = config.model
+    name, place = config.model, f"corpus.toxicity.model {config.model}"
     if (folder := Path(name)).is_dir():  # transformers would follow an index to a pickle file
         refuse_links(folder)
         if (folder / INDEX_NAME).is_file():
-            check_weight_index(folder / INDEX_NAME, f"corpus.toxicity.model {name}")
-    place = f"corpus.toxicity.model {name}"
+            check_weight_index(folder / INDEX_NAME, place)
     model, tokenizer = model_files.load_classifier(AutoModelForSequenceClassification, name, place, "classifier")
     labels = tuple(model.config.id2label[number] for number in range(model.config.num_labels))
     _check_labels(config, labels)

@@ -12,9 +12,11 @@ import glob
 import gzip
 import lzma
 import os
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -23,17 +25,23 @@ from corpus.documents.errors import BadInput
 from corpus.documents.model_files import home_of_links
 from corpus.documents.section import warn_once
 
-TEXT_FORMATS = (".txt", ".jsonl", ".ndjson", ".parquet")
+CONTAINERS = {".txt": "text", ".jsonl": "lines", ".ndjson": "lines", ".parquet": "parquet"}
 PACKINGS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".xz": b"\xfd7zXZ\0", ".bz2": b"BZh"}
 """Suffixes of compressed files, and their first bytes."""
+OTHER, FOLDERS, RESULTS = "other", "folder(s)", "in results of malmoi runs"
 HOW_TO_READ = {
     **dict.fromkeys((".csv", ".tsv", ".xlsx"), "save as .jsonl or .parquet; corpus.text_field names its column"),
     **dict.fromkeys((".html", ".htm", ".xml", ".pdf", ".docx", ".doc", ".hwp", ".hwpx"), "extract the text to .txt"),
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "unpack"),
     ".json": "set corpus.sources.NAME.format if it is a known one, else save as .jsonl, one object a line",
     ".parquet": "decompress: Parquet files are not packed as a whole",
+    OTHER: "rename plain text to .txt",
+    FOLDERS: "end the glob in /** to read them",
+    RESULTS: "name the folder itself to read it",
 }
-"""What to do with files that are not read, by suffix."""
+"""What to do with files that are not read, by suffix or kind."""
+STAGE_HEADS, STAGE_HEAD = ("manifest.json", "started.json"), re.compile(rb'\{\s*+"stage": "\w')
+"""Names of the files that mark the folder of a stage (launch/manifest.py), and their first bytes."""
 BLOCK_BYTES = 1 << 20
 PACKED_BYTES = 1 << 16  # read from a compressed file at a time
 UNPACKED_BYTES = 1 << 17  # output of a call that meets damage is lost, so calls are small
@@ -62,7 +70,7 @@ def file_format(path: Path) -> FileFormat:
 
 def is_text_file(path: Path) -> bool:
     kind, packing = file_format(path)
-    return kind in TEXT_FORMATS and not (kind == ".parquet" and packing)
+    return kind in CONTAINERS and not (kind == ".parquet" and packing)
 
 
 def find_texts(patterns: Sequence[str]) -> list[Path]:
@@ -114,16 +122,21 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: M
     try:
         if path.is_file():
             if not accepts(path):
-                raise BadInput(f"{path}: not a {expected}")
+                advice = how.get(file_format(path).kind, how[OTHER]) if how else "name another file"
+                raise BadInput(f"{path}: not a {expected}; {advice}")
             return [path]
-        if path.is_dir():
-            files = [p for p in _within(path, path.rglob("*")) if p.is_file() and "/." not in f"/{p.relative_to(path)}"]
-            found = list(filter(accepts, files))
-            others = _count_others((p for p in files if not accepts(p)), how) if how else ""
-        elif glob.has_magic(pattern):
-            found = [p for p in _within(_fixed_part(path), _glob(path)) if p.is_file() and accepts(p)]
-        else:
+        folder, names = (path, "") if path.is_dir() else _split_glob(path)
+        if not names and not folder.is_dir():
             raise BadInput(f"{pattern}: no such file or folder; expected a {expected}, a folder or a glob")
+        paths = list(_within(folder, _matches(folder, names)))
+        files = [path for path in paths if path.is_file()]
+        results = _results_of_runs(folder, files) if how and is_local(folder) else set()
+        found = {path for path in files if accepts(path) and path not in results}
+        kinds = [RESULTS if path in results else file_format(path).kind for path in files if path not in found]
+        if names and "**" not in names:
+            kinds += [FOLDERS for path in paths if path.is_dir()]
+        counts = Counter(kind if kind in how else OTHER for kind in kinds) if how else {}
+        others = ", ".join(f"{count} {kind} ({how[kind]})" for kind, count in sorted(counts.items()) if how)
     except Exception as error:  # every storage package has its own
         if is_local(path) or isinstance(error, BadInput):
             raise
@@ -135,11 +148,33 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: M
     return sorted(found, key=str)
 
 
-def _count_others(files: Iterable[Path], how: Mapping[str, str]) -> str:
-    """The number of files by suffix, with what to do."""
-    kinds = Counter(kind if (kind := file_format(path).kind) in how else "other" for path in files)
-    notes = {kind: f" ({how[kind]})" for kind in kinds if kind in how}
-    return ", ".join(f"{count} {kind}{notes.get(kind, '')}" for kind, count in sorted(kinds.items()))
+def _split_glob(path: Path) -> tuple[Path, str]:
+    """The folder before the first special character that is not part of an existing name, and the pattern after it."""
+    folder = path
+    while glob.has_magic(str(folder)) and not (is_local(path) and folder.is_dir()):
+        folder = folder.parent
+    return folder, "/".join(path.parts[len(folder.parts) :])
+
+
+def _matches(folder: Path, names: str) -> Iterator[Path]:
+    """The files and folders that a glob names, or all below ``folder``, without hidden ones."""
+    if not names:
+        return (path for path in folder.rglob("*") if "/." not in f"/{path.relative_to(folder)}")
+    if is_local(folder):
+        return (folder / name for name in glob.iglob(names, root_dir=folder, recursive=True))  # noqa: PTH207 (hidden)
+    return folder.glob(names)
+
+
+def _results_of_runs(folder: Path, files: Iterable[Path]) -> set[Path]:
+    """The files below ``folder`` that a stage of malmoi wrote: they would be read again as text."""
+
+    @cache
+    def is_stage(inner: Path) -> bool:
+        heads = [head for name in STAGE_HEADS if (head := inner / name).is_file() and os.access(head, os.R_OK)]
+        return any(STAGE_HEAD.match(next(read_blocks(head), b"")) for head in heads)
+
+    depth = len(folder.parts) + 1
+    return {path for path in files if any(map(is_stage, path.parents[: len(path.parts) - depth]))}
 
 
 def _within(folder: Path, paths: Iterable[Path]) -> Iterator[Path]:
@@ -155,20 +190,6 @@ def _within(folder: Path, paths: Iterable[Path]) -> Iterator[Path]:
             f"{folder}: links to files outside of this folder are not read: {skipped}; name the files themselves as "
             "inputs, or copy them"
         )
-
-
-def _glob(path: Path) -> Iterator[Path]:
-    if is_local(path):
-        return map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
-    fixed = _fixed_part(path)
-    return fixed.glob(str(path)[len(str(fixed)) :].lstrip("/"))
-
-
-def _fixed_part(path: Path) -> Path:
-    """The folder before the first special character of a glob."""
-    while glob.has_magic(str(path)):
-        path = path.parent
-    return path
 
 
 def name_files(paths: Sequence[Path]) -> list[str]:
@@ -212,6 +233,8 @@ def unpack(file: BinaryIO, packing: str, name: str) -> Iterator[bytes]:
             read = zstd.read if zstd else gzip.GzipFile(fileobj=file).read1
             while block := read(UNPACKED_BYTES):
                 yield block
+        if file.seekable() and not file.tell():
+            raise EOFError
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, EOFError) or "Truncated" in str(error):
             raise DamagedFile(f"{name}: the {packing} file ends in the middle; fetch or pack it again") from None

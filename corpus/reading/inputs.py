@@ -27,6 +27,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
 from corpus.reading.containers import SCANNERS, Item, Window
 from corpus.reading.files import (
+    CONTAINERS,
     HOW_TO_READ,
     DamagedFile,
     file_format,
@@ -42,7 +43,6 @@ from corpus.reading.parquet import open_parquet
 
 log = logging.getLogger(__name__)
 
-CONTAINERS = {".txt": "text", ".jsonl": "lines", ".ndjson": "lines", ".parquet": "parquet"}
 SAMPLE_BYTES = 1 << 20
 UNIT_BYTES = 16 << 20
 MAX_UNITS = 20_000  # units of very large corpora are larger

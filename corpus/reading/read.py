@@ -119,7 +119,7 @@ def _explain_keys(item: Input, rejected: Sequence[RejectedRecord]) -> str:
     keys = [key for key, _ in chars.most_common() if PUBLIC_KEY.fullmatch(key)]
     section = f"corpus.sources.{item.source}" if item.source else "corpus"
     expected = f"no text under {item.text_field!r}" if is_field else f"not in the layout of the format {item.format}"
-    setting = f"{section}.text_field={next(iter(keys), '…')}" if is_field else f"{section}.format"
+    setting = f"{section}.text_field={next(filter(chars.get, keys), '…')}" if is_field else f"{section}.format"
     return (
         f"{item.path}: {expected} in the first {len(rejected)} records (keys there, longest text first: "
         f"{', '.join(keys[:MAX_KEYS]) or 'none'}); set {setting}"
@@ -308,7 +308,8 @@ def check_rejected_share(rejected: Mapping[str, int], records: int, max_share: f
     """``BadInput`` if more than ``max_share`` of the records are unreadable, a warning if any are."""
     bad = sum(rejected.values())
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
-    found = f"{bad} of {records + bad} records could not be read ({reasons})"
+    losses = "; each damaged file has also lost an unknown number of records" if DAMAGED in rejected else ""
+    found = f"{bad} of {records + bad} records could not be read ({reasons}{losses})"
     if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):
         raise BadInput(
             f"{found}, more than corpus.max_bad_share={max_share}. See {where} for file and line; fix the files or "

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 
 # possessive quantifiers (*+) and checks for the first character of a run keep the time linear
 STOPS = ".!?…。！？"
@@ -32,10 +31,11 @@ SHORT_NOTE = (
 # 해요체, 합쇼체 (polite), 해라체, 해체 and noun forms (plain), by their last syllable; the syllable before it excludes
 # 다 of 보다, 마다, 에다
 LAST_SYLLABLES = "다요죠용당나음임함됨네지어냐라오까"
+BEFORE_YO = "어아여해예에네데워와봐줘져려래군나가까세게거든던대셔쳐혀겨켜펴돼내고구지짜써커꺼빠싸러파뻐퍼서더"
 ENDING = (
     r"(?:(?<=[니는았었였했갔왔됐겠랐렀졌쳤봤났켰셨줬컸썼섰렸뒀꼈웠폈뺐뗐뵀이한된간온본난준진린킨친않없있같싶많좋낸"
     r"힌긴핀낀띈뛴쉰닌낫싫맞옳]다"
-    r"|[어아여해예에네데워와봐줘져려래군나가까세게거든던대셔쳐혀겨켜펴돼내고구지짜써커꺼빠싸러파뻐퍼서더]요"
+    rf"|[{BEFORE_YO}]요"
     r"|[세네에어아]용|니당|[았었였했겠있없않같많싶좋]음|[것거]임|[능안못]함"
     r"|[았었했겠였갔왔됐랐렀졌쳤봤났줬썼켰][네지어]|[있없같많좋싫]네|[하있없같좋이구러되겠었았했거]냐|[해봐줘]라)"
     r"|(?<=죠)|(?<=십시오)|(?<=[습합입됩갑옵봅]니까)|(?<=[는은던]구나|[합읍갑봅입맙둡줍]시다|[지하]마라|[가-힣]중임|때문임|[해돼되]야[함됨])"
@@ -76,15 +76,16 @@ HOLDS = (
 # table speed. The last closed group names the kind of candidate; "held": the sentence continues.
 CANDIDATE = re.compile(
     rf"[\n{STOPS}{LAST_SYLLABLES}{FACES}]"
-    rf"(?:(?![가-힣])(?<=[가-힣]){ENDING}{TAIL}{CLOSERS}{SHORT_NOTE}(?=\s)"
+    rf"(?:(?![가-힣])(?<=[가-힣]){ENDING}{TAIL}{CLOSERS}{SHORT_NOTE}(?=\s)(?!(?<=[다요죠까]) [.!?]++[가-힣])"
     rf"(?:(?:(?<![.!?…])(?={BARE_GOES_ON}|{BACK_AGAIN})|(?<=냐)(?=\s(?:\S{{1,9}}\s)?\S{{0,9}}냐)|{HOLDS})(?P<bare_held>)|(?P<ending>))"
     rf"|(?<![가-힣])(?:(?<=\n)(?P<line>)|(?:"
     rf"(?<=[{STOPS}])(?<![{STOPS}]{{2}})"
     rf"(?:[{STOPS}]*+{CLOSERS}{FOOTNOTES}{TAIL}{CLOSERS}{SHORT_NOTE}(?=\s|$)(?P<stop>)"
-    rf"|(?<=[다요죠까][.!?])[.!?]*+{CLOSERS}{FOOTNOTES}(?=[가-힣“‘\"'\d])(?P<glued>)"
+    rf"|(?:(?<=[다요죠까][.!?])[.!?]*+{CLOSERS}{FOOTNOTES}(?=[가-힣“‘\"'\d])"
+    r"|(?<=[다요죠까] [.!?])[.!?]*+(?=[가-힣]))(?P<glued>)"
     rf"|(?<=(?<!\S)[1-9]\.)(?=[가-힣])(?P<item>))"
     rf"|(?<=[{FACES}])"
-    rf"(?:(?<=[요죠][\^{EMOJI}])[\^{EMOJI}]*+(?=[가-힣])(?P<face>)"
+    rf"(?:(?:(?<=[요죠][\^{EMOJI}])|(?<=[{BEFORE_YO}]요[~∼])|(?<=죠[~∼]))[~∼\^{EMOJI}]*+(?=[가-힣])(?P<face>)"
     rf"|(?<![{FACES}]{{2}}){SOFT_ENDING}[{FACES}]*+[.!?…~]*+{CLOSERS}{SHORT_NOTE}(?=\s)(?P<soft>)"
     rf"|(?<=[{LAUGHS}])(?<![{LAUGHS}]{{2}})[{LAUGHS}]++[.!?~]*+(?=\s)(?P<laugh>)))"
     rf"(?:{HOLDS}(?P<held>))?))"
@@ -97,12 +98,14 @@ TOGETHER = re.compile(
     r"|\([^()\n]{0,400}\)|\[[^\[\]\n]{0,400}\]|<[^<>\n]{0,200}>"
     r"|\"[^\"\n]{0,400}\"|'(?<![0-9A-Za-z가-힣]')[^'\n]{0,200}'(?![A-Za-z])"
 )
-NOWHERE = (sys.maxsize, sys.maxsize)
 # dots after these end a sentence; after 음 and 어 too, except as hesitation
 FINAL_SYLLABLES = frozenset("다요죠까네지임함됨쥬듯라야군나래냐자마니용당삼셈ㅋㅎㅠㅜ")
 # after dots, these words start a new sentence
 BEGINS = re.compile(r"\s*(?:근데|그런데|그래서|그리고|그래도|그러나|하지만|아무튼|암튼|솔직히|다만|게다가|왜냐)")
-LATIN_SHORT = re.compile(r"(?:^|[^A-Za-z])(?:[A-Z]|Mrs?|Ms|Dr|St|No|vs|Vol|Jr|Sr|Co|Inc|Ltd|pp?|etc|al|e\.g|i\.e|cf)$")
+LATIN_SHORT = re.compile(
+    r"(?:^|[^A-Za-z])(?:[A-Z]|Mrs?|Ms|[DJS]r|[MS]t|Prof|Gen|Capt|Col|Lt|Sgt|No|Op|vs|[Vv]ol|[Vv]er|[Ff]eat|[Ff]igs?|[Ee]ds?|Co|Inc"
+    r"|Ltd|Univ|pp?|etc|al|e\.g|i\.e|cf|approx|[ap]\.m|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)$"
+)
 # 가. 나. 다.: letters of a list; dots after such openings are a pause
 LETTER_ITEM = frozenset("가나다라마바사아자차카타파하")
 PAUSE = re.compile(r"(?:^|\s)(?:사실은?|실은|저는|나는|[전난]|우리는|그[건게]|글쎄요?|[음어저]|그러니까|뭐랄까)$")
@@ -122,8 +125,8 @@ def split_sentences(text: str) -> list[str]:
     """
     ends, item = [0], (0, 0)  # item: line of the current list and number of its last item
     start = searched = line_start = 0  # searched: no word of the sentence before this position
-    spans = TOGETHER.finditer(text)
-    opens, closes = _next_span(spans)
+    spans = chain((match.span() for match in TOGETHER.finditer(text)), repeat((sys.maxsize, sys.maxsize)))
+    opens, closes = next(spans)
     for match in CANDIDATE.finditer(text):
         kind = match.lastindex
         here, end = match.span()
@@ -136,7 +139,7 @@ def split_sentences(text: str) -> list[str]:
             if kind in HELD:
                 continue
             while closes <= here:
-                opens, closes = _next_span(spans)
+                opens, closes = next(spans)
             if here >= opens and not _ends_span(text, start, end, opens, closes):
                 continue
             if kind == GLUED and URL.search(text, max(start, here - URL_LOOK_BACK), here):
@@ -159,11 +162,6 @@ def split_sentences(text: str) -> list[str]:
         ends.append(len(text))
     ends[-1] = len(text)
     return [sentence for start, end in pairwise(ends) if (sentence := text[start:end].strip())]
-
-
-def _next_span(spans: Iterator[re.Match[str]]) -> tuple[int, int]:
-    match = next(spans, None)
-    return match.span() if match else NOWHERE
 
 
 def _ends_span(text: str, start: int, end: int, opens: int, closes: int) -> bool:

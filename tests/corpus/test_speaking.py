@@ -17,8 +17,10 @@ from corpus.documents.errors import BadInput
 from corpus.documents.section import warn_once
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.documents.units import PROGRESS_NAME, describe_progress, map_units
+from corpus.reading.files import find_texts
 from corpus.reading.inputs import find_inputs
 from corpus.reading.read import check_first_records
+from launch import manifest
 
 Clean = Callable[..., dict[str, Any]]
 SENTENCE = "강가의 오래된 도서관에서 소년이 책을 천천히 읽었다."
@@ -46,19 +48,49 @@ def texts_of(out: Path) -> list[str]:
 KINDS = ("a.csv", "b.csv", "c.docx", "d.json", "e.pdf", "f.zip", "g.html", "h.strange", "i")
 
 
+@pytest.mark.parametrize("pattern", ["", "*", "**"])
 def test_files_that_are_not_read_are_counted_by_kind_with_what_to_do(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, pattern: str
 ) -> None:
     for name in KINDS:
         (tmp_path / name).touch()
     with pytest.raises(BadInput, match=r"no text file .* here, only 2 \.csv \(save as .*1 \.docx \(extract"):
-        find_inputs([str(tmp_path)], {}, "text")
+        find_inputs([str(tmp_path / pattern)], {}, "text")
     (tmp_path / "text.txt").write_text(SENTENCE, "utf-8")
-    assert [item.name for item in find_inputs([str(tmp_path)], {}, "text")] == ["text.txt"]
+    (tmp_path / "folder").mkdir()
+    assert [item.name for item in find_inputs([str(tmp_path / pattern)], {}, "text")] == ["text.txt"]
     [warning] = caplog.messages
     assert "files that are read: 1; files that are not: 2 .csv (save as .jsonl or .parquet" in warning
-    for part in ("1 .json (set corpus.sources.NAME.format", "1 .zip (unpack)", "1 .html (", "1 .pdf (", "2 other"):
+    for part in ("1 .json (set corpus.sources.NAME.format", "1 .zip (unpack)", "1 .html (", "1 .pdf (", "2 other (re"):
         assert part in warning
+    assert ("1 folder(s) (end the glob in /**" in warning) == (pattern == "*")
+
+
+@pytest.mark.parametrize("pattern", [".", "*/*", "**/*.txt", "runs/*/*/*"])
+@pytest.mark.parametrize("head", ["started.json", "manifest.json"])
+def test_results_of_runs_are_not_read_again_unless_they_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, pattern: str, head: str
+) -> None:
+    stage = tmp_path / "runs" / "a" / "tokenizer"
+    manifest.start(stage, manifest.Head("tokenizer", {}, {}))
+    (stage / "started.json").rename(stage / head)
+    texts = [tmp_path / "in" / "a.txt", stage / "deep" / "vocab.txt", stage / "vocab.txt"]
+    for path in [*texts, tmp_path / "in" / "manifest.json", tmp_path / "runs" / "a" / "other" / "b.txt"]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("글", "utf-8")
+    found = {item.file.name for item in find_inputs([str(tmp_path / pattern)], {}, "text")}
+    assert found == {"**/*.txt": {"a.txt", "b.txt"}, ".": {"a.txt", "b.txt"}, "*/*": {"a.txt"}}.get(pattern, {"b.txt"})
+    assert ("in results of malmoi runs (name the folder itself" in caplog.text) == (pattern != "*/*")
+    assert len(find_inputs([str(stage)], {}, "text")) == 2
+
+
+def test_brackets_of_an_existing_folder_are_no_pattern(tmp_path: Path) -> None:
+    for name in ("data [2024]/a.txt", "data 2/b.txt", "data [2024]/[0]/c.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("글", "utf-8")
+    expected = {"data [2024]/*.txt": "a", "data [2024]": "ac", "data [2]/*.txt": "b", "data [2024]/[0]/[a-c].txt": "c"}
+    for pattern, names in expected.items():
+        assert {path.stem for path in find_texts([str(tmp_path / pattern)])} == {*names}, pattern
 
 
 def test_a_source_with_a_format_says_what_it_skips(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -95,7 +127,20 @@ def test_links_of_the_hub_cache_are_read(tmp_path: Path) -> None:
     assert len(find_inputs([str(revision)], {}, "text")) == 1
 
 
+@pytest.mark.parametrize(("name", "advice"), [("a.csv", "save as .jsonl"), ("a.pdf", "extract the"), ("a", "rename")])
+def test_a_named_file_of_another_kind_says_what_to_do(tmp_path: Path, name: str, advice: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(BadInput, match=f"not a text file .*; {advice}"):
+        find_inputs([str(tmp_path / name)], {}, "text")
+
+
 # --- keys
+
+
+@pytest.mark.parametrize("value", [["글", "글"], {"body": "글"}, 3])
+def test_a_key_without_a_string_is_not_proposed(tmp_path: Path, value: object) -> None:
+    with pytest.raises(BadInput, match=r"no text under 'text' in the first 1 records .*; set corpus\.text_field=…"):
+        check_first_records(find_inputs([str(write_lines(tmp_path / "a.jsonl", {"text": value}))], {}, "text"))
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".ndjson"])

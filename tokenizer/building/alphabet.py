@@ -64,13 +64,14 @@ def choose_alphabet(
     chosen = _always(counts, size, jamo_fallback) if jamo_fallback or complete else set()
     seen = _as_encoded(counts) if jamo_fallback else counts
     candidates = [character for character in seen.keys() - chosen if bert_words(character)]
+    ranked = sorted(candidates, key=lambda c: (-seen[c], c))[:most]
     free = int(size * LARGEST_ALPHABET_SHARE) - len(single_pieces(chosen, jamo_fallback=jamo_fallback))
-    for character in sorted(candidates, key=lambda c: (-seen[c], c))[:most]:
+    for number, character in enumerate(ranked):
         free -= _pieces(character, jamo_fallback)
         if free < 0:
             log.warning(
-                "%d entries have room for %d characters (limit %d, %d in the text); a larger vocab_size keeps more",
-                size, len(chosen), most, len(seen),
+                "%d entries have room for %d of the %d most frequent characters that are not always pieces; a larger "
+                "vocab_size keeps more", size, number, len(ranked),
             )  # fmt: skip
             break
         chosen.add(character)

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from corpus.card.statistics import HISTOGRAMS, SourceCounts, summarize
+from corpus.card import statistics
+from corpus.card.statistics import HISTOGRAMS, OTHER_SOURCES, SourceCounts, summarize
 from corpus.pii.types import PII_TYPES
 
 
@@ -30,3 +31,14 @@ def test_lengths_are_in_the_order_of_numbers_and_records_are_those_of_the_files(
     for group in HISTOGRAMS:
         assert list(summary["total"][group]) == ["9", "20", "100"]
     assert summary["records"] == {"read": 7, "empty": 2, "skipped": {"x": 1}, "rejected": {}}
+
+
+@pytest.mark.parametrize("documents", [[5, 4, 1], [5, 4, 2, 1], [5, 1, 1, 1], [1] * 9])
+def test_rare_ones_of_many_sources_count_as_one(documents: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "MAX_SOURCES", 3)
+    names = [*map(str, range(len(documents) - 1)), OTHER_SOURCES]
+    counts = SourceCounts((name, Counter(documents_read=n, pii=1)) for name, n in zip(names, documents, strict=True))
+    kept = counts.group_rare()
+    frequent = {name for name, n in zip(names, documents, strict=True) if 3 * n >= sum(documents)}
+    assert kept == counts.keys() == (frequent | {OTHER_SOURCES} if len(documents) > 3 else set(names))
+    assert sum(counts.values(), Counter()) == Counter(documents_read=sum(documents), pii=len(documents))

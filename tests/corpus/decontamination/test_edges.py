@@ -73,3 +73,17 @@ def test_the_ratio_of_an_item_is_the_share_of_it_that_is_held() -> None:
 )
 def test_items_that_repeat_themselves_are_not_searched(item: str, is_searched: bool) -> None:
     assert MatchRule().is_long_enough(item, fold(item)) is is_searched
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("긴 글을 끝까지 읽어 주셔서 감사드립니다.", False),  # nine of its twelve letters
+        ("저희 가게를 이용해 주셔서 감사드립니다.", True),
+        ("저희 가게를 이용해주셔서 감사 드립니다!", True),
+        ("노인은 오래된 도서관에서 책을 천천히 읽었다.", True),  # of a longer one, a part is enough
+    ],
+)
+def test_a_common_phrase_of_a_short_item_is_not_enough(text: str, is_found: bool) -> None:
+    index, _ = build_index(["이용해 주셔서 감사드립니다.", "소년은 강가의 오래된 도서관에서 책을 천천히 읽었다."])
+    assert bool(index.find([text])) == is_found

@@ -47,6 +47,9 @@ class BruteForce:
             {token: float(self.bm25.get_batch_scores([token], [d])[0]) for token in tokens}
             for d, tokens in enumerate(self.own)
         ]
+        every = [weight for weights in self.weights for weight in weights.values()]
+        least = (CONFIG.min_item_chars - CONFIG.ngram + 1) * sum(every) / len(every)
+        self.min_shares = [min(1.0, least / max(1e-300, sum(weights.values()))) for weights in self.weights]
 
     def ratios(self, sentence: str) -> dict[int, float]:
         """The ratios that reach the threshold, by benchmark sentence."""
@@ -57,7 +60,7 @@ class BruteForce:
             if self._covered(set(query), weights) >= CONFIG.threshold - 1e-9:  # else no part of it can
                 windows = [set(query[at : at + width]) for at in range(max(1, len(query) - width + 1))]
                 reached[d] = max(self._covered(window, weights) for window in windows)
-        return {d: ratio for d, ratio in reached.items() if ratio >= CONFIG.threshold - 1e-9}
+        return {d: r for d, r in reached.items() if r >= max(CONFIG.threshold, self.min_shares[d]) - 1e-9}
 
     def sentences(self, documents: list[list[str]]) -> dict[tuple[int, int], float]:
         """All hits: of each sentence alone, and of those that hold an item together, by the definition."""
@@ -87,7 +90,7 @@ class BruteForce:
             for end, _ in places:
                 window = [(at, token) for at, token in places if end - width < at <= end]
                 ratio = self._covered({token for _, token in window}, weights)
-                if ratio >= CONFIG.threshold_across - 1e-9:
+                if ratio >= max(CONFIG.threshold_across, self.min_shares[d]) - 1e-9:
                     for at, _ in window:
                         held[d, at] = max(ratio, held.get((d, at), 0.0))
         return self._sentences_to_drop(held, letters, owner)
@@ -146,7 +149,7 @@ def test_decisions_equal_brute_force() -> None:
     rng = Random(5)
     benchmark = list(dict.fromkeys(random_sentence(rng, rng.randint(6, 9)) for _ in range(60)))
     queries = [random_sentence(rng, rng.choice((3, 8, 30))) for _ in range(25)]
-    queries += [f"{random_sentence(rng, 9)} {text[4:]}" for text in benchmark[:15]]
+    queries += [f"{random_sentence(rng, 9)} {text[4:]}" for text in benchmark[:20]]
     assert_decides_like_brute_force(benchmark, queries, at_least=15)
 
 
@@ -283,7 +286,7 @@ def test_a_saved_index_finds_the_same(tmp_path: Path) -> None:
 
 def test_the_number_of_sentences_looked_at_together_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = Random(2)
-    benchmark = [random_sentence(rng, 7) for _ in range(50)]
+    benchmark = [random_sentence(rng, 7) for _ in range(60)]
     index, _ = build_index(benchmark, CONFIG)
     queries = [random_sentence(rng, 9) for _ in range(200)] + [f"그래서 {text[3:]}" for text in benchmark]
     rng.shuffle(queries)

@@ -118,9 +118,12 @@ def test_packed_files_that_end_early_keep_what_stands_before(tmp_path: Path, suf
     assert (
         isinstance(reject, RejectedRecord) and reject.reason == "damaged_file" and b"ends in the middle" in reject.raw
     )
-    path.write_bytes(b"not packed at all")
-    [reject] = read_all(path)
-    assert isinstance(reject, RejectedRecord) and reject.reason == "damaged_file"
+    for content in (b"", b"not packed at all"):
+        path.write_bytes(content)
+        [reject] = read_all(path)
+        assert isinstance(reject, RejectedRecord) and reject.reason == "damaged_file"
+    path.write_bytes(PACKERS[suffix](b""))
+    assert read_all(path) == []
 
 
 def test_a_damaged_parquet_file_costs_only_itself(tmp_path: Path) -> None:

@@ -141,13 +141,17 @@ def documents_of(out: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("packing", [".gz", ".zst"])
-def test_a_truncated_file_keeps_its_head_beside_a_whole_one(tmp_path: Path, clean: Clean, packing: str) -> None:
+def test_a_truncated_file_keeps_its_head_beside_a_whole_one(
+    tmp_path: Path, clean: Clean, packing: str, caplog: pytest.LogCaptureFixture
+) -> None:
     pack = {".gz": gzip.compress, ".zst": zstandard.compress}[packing]
     many = lines_of([{"text": f"{n} {hashlib.sha256(str(n).encode()).hexdigest()}"} for n in range(9_000)])
     (tmp_path / f"a.jsonl{packing}").write_bytes(pack(many)[:-200])
     (tmp_path / "b.jsonl").write_bytes(GOOD)
-    counts = clean(tmp_path / f"a.jsonl{packing}", tmp_path / "b.jsonl")
-    assert counts["records"]["rejected"] == {"damaged_file": 1}
+    (tmp_path / f"empty.jsonl{packing}").touch()
+    counts = clean(*(tmp_path / name for name in (f"a.jsonl{packing}", "b.jsonl", f"empty.jsonl{packing}")))
+    assert counts["records"]["rejected"] == {"damaged_file": 2}
+    assert "(damaged_file 2; each damaged file has also lost an unknown number of records)" in caplog.text
     sources = [document.source for document in documents_of(tmp_path / "out")]
     assert sources.count("b") == 20 and sources.count("a") == counts["documents"] - 20
 

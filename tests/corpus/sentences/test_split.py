@@ -64,8 +64,19 @@ def test_a_text_comes_apart_at_these_places(sentences: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["또 봐요~|여름에 가요~~|다음은 없죠~|끝", "비가 왔다 .|다음 날 그쳤죠 ..|해가 떴어요 !!|끝"]
+)
+def test_endings_are_found_where_no_space_follows_the_mark(text: str) -> None:
+    assert split_sentences(text.replace("|", "")) == text.split("|")
+
+
+@pytest.mark.parametrize(
     "sentence",
     [
+        "어서 와요~하고 그가 말했다.",
+        "수요~금요일에 가요~라고 적었다.",
+        "첼로 소나타 Op. 5, Fig. 3, vol. 2, No. 7을 보라.",
+        "내일 7 a.m. 서울에서 Prof. Kim 일행이 떠난다.",
         "원주율은 3.14 정도라고 배웠다.",
         "2011. 9. 2. 서울에서 시작했다.",
         "자세한 것은 https://example.com/a.b?c=d 아래를 보라.",

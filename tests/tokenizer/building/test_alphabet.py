@@ -150,7 +150,10 @@ def test_alphabet_keeps_the_most_frequent_and_ties_by_code_point() -> None:
 
 def test_alphabet_takes_at_most_half_of_a_small_vocabulary(caplog: pytest.LogCaptureFixture) -> None:
     assert choose_alphabet(dict.fromkeys("가나다라마바사", 3), 2_000, 12, jamo_fallback=False) == ["가", "나", "다"]
-    assert "room for 3 characters" in caplog.text
+    assert "12 entries have room for 3 of the 7 most frequent characters" in caplog.text
+    caplog.clear()
+    choose_alphabet(dict.fromkeys("漢字語α", 3), 3, 100, jamo_fallback=True)  # what is always a piece does not count
+    assert "100 entries have room for 0 of the 3 most frequent characters" in caplog.text
 
 
 def test_characters_that_never_continue_a_word_take_one_entry() -> None:
