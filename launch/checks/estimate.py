@@ -37,13 +37,14 @@ from launch.recipe import SAMPLE, Recipe
 from launch.stage_inputs import finetune_models, raw_inputs
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory
-from pretrain.metrics.device_speed import CPU_FLOPS, CPU_SHARE, UNKNOWN_GPU_FLOPS, Speed, cpu_speed, gpu_speed
+from pretrain.metrics.device_speed import CPU_FLOPS, CPU_SHARE, Speed, cpu_speed, gpu_speed
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import phases
 
-# text per second and core, with all rules on
-BYTES_PER_SECOND = {"corpus": 3.8e6, "tokenizer": 8e6, "tokens": 8.8e6}
+# text per second and core (docs/corpus.md, docs/tokenizer.md), and seconds to start; benchmarks: the corpus with them
+BYTES_PER_SECOND = {"corpus": 2.9e6, "benchmarks": 1.6e6, "tokenizer": 0.6e6, "tokens": 4e6}
+START_SECONDS = {"corpus": 2, "benchmarks": 5, "tokenizer": 1, "tokens": 1}
 PROCESS_BYTES = {"corpus": GIB // 4, "tokenizer": GIB // 2, "tokens": GIB // 2}
 BYTES_PER_TOKEN = 4.2  # of Korean text in UTF-8, with 32,000 pieces
 UNPACKED = 3.5  # times a .zst or .gz file
@@ -110,7 +111,7 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     device = torch.device("cuda", 0) if has_gpu else torch.device("cpu")
     precision = choose_precision(asked, "pretrain.engine.precision", device).precision
     if has_gpu:
-        speed = gpu_speed(torch.cuda.get_device_name(0), precision) or Speed(UNKNOWN_GPU_FLOPS)
+        speed = gpu_speed(torch.cuda.get_device_name(0), precision)
         return Machine(cores, memory, speed.flops, world_size(), precision)
     reached = matmul_flops_per_second("cpu", "bf16" if precision == "bf16" else "fp32")
     return Machine(cores, memory, None, world_size(), precision, CPU_SHARE * reached, can_measure=True)
@@ -128,7 +129,8 @@ def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
         text = text_bytes(recipe)
         if text is None:
             return Cost()
-        seconds = 1 + text / BYTES_PER_SECOND[stage] / machine.cores + 2 * (stage == "tokenizer")
+        work = "benchmarks" if stage == "corpus" and recipe.corpus.decontaminate.enabled else stage
+        seconds = START_SECONDS[work] + text / BYTES_PER_SECOND[work] / machine.cores
         disk = {"corpus": 0.4 * text, "tokenizer": 1e6, "tokens": 2 * text / BYTES_PER_TOKEN}[stage]
         return Cost(seconds, disk, machine.cores * PROCESS_BYTES[stage])
     if stage == "pretrain" and recipe.pretrain.init_from is None:

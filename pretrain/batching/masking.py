@@ -66,7 +66,7 @@ def describe_pieces(vocabulary: list[str], special_ids: dict[str, int]) -> Piece
     return Pieces(continues_V, special_V, ordinary_ids, special_ids["mask"])
 
 
-def most_predictions(length: int, share: float) -> int:
+def max_predictions(length: int, share: float) -> int:
     """The budget of a full row; at least one."""
     return max(1, round(length * share))
 
@@ -97,7 +97,7 @@ def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfi
     masked_BL.reshape(-1)[places] = _replace(targets, row_keys_B[numbers], columns, pieces, config)
     found_B = np.bincount(numbers, minlength=count)
     slots = np.arange(len(places)) - np.repeat(np.cumsum(found_B) - found_B, found_B)
-    positions_BM = np.zeros((count, most_predictions(length, config.share)), np.int64)
+    positions_BM = np.zeros((count, max_predictions(length, config.share)), np.int64)
     targets_BM = np.full_like(positions_BM, IGNORED)
     positions_BM[numbers, slots] = columns
     targets_BM[numbers, slots] = targets

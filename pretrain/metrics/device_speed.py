@@ -9,8 +9,9 @@
 | CPU, fine-tuning | matrix products of one core x ``CPU_SHARE`` | measured for the demo on two cores |
 
 On a CPU, a step has a fixed part (the update of the weights and the overhead of each operation) and a part that grows
-with the tokens, so both are measured. On a GPU, the share of the peak (MFU) contains both; single estimates use the
-middle of its range. The model is exact to about 25 % on a quiet machine. Only ``cpu_speed`` needs torch.
+with the tokens, so both are measured, as CPU time: with one thread, because threads that wait on a busy machine use CPU
+time too, and with all threads, for the time that they lose to one another. On a GPU, the share of the peak (MFU)
+contains both; single estimates use the middle of its range. The model is exact to about 25 %.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pretrain.batching.masking import most_predictions
+from pretrain.batching.masking import max_predictions
 from pretrain.config import PretrainConfig
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import phases
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
+
+    from pretrain.engine.start import Engine
 
 # name without maker and brand: dense TFLOP/s of NVIDIA's datasheets (half of the values "with sparsity") in fp32 (TF32
 # if the GPU has it), and in fp16 and bf16 on tensor cores; None if there are none
@@ -39,13 +44,10 @@ PEAK_TFLOPS: dict[str, tuple[float, float, float | None]] = {
     r"A10": (62.5, 125.0, 125.0),
     r"L4": (60.0, 121.0, 121.0),
     r"L40S": (183.0, 362.0, 362.0),
-    r"H100 80GB HBM3|H800( 80GB HBM3)?": (494.5, 989.5, 989.5),  # SXM
+    r"H100 80GB HBM3|H800( 80GB HBM3)?|H200|GH200 \d+GB?( HBM3e?)?": (494.5, 989.5, 989.5),  # SXM
     r"H[18]00 PCIe": (378.0, 756.5, 756.5),
-    r"H100 NVL": (417.5, 835.5, 835.5),
-    r"GH200 \d+GB?( HBM3e?)?": (494.5, 989.5, 989.5),
+    r"H[12]00 NVL": (417.5, 835.5, 835.5),
     r"H20(-3e)?": (74.0, 148.0, 148.0),
-    r"H200": (494.5, 989.5, 989.5),
-    r"H200 NVL": (417.5, 835.5, 835.5),
     r"B[23]00( SXM6 AC)?": (1100.0, 2250.0, 2250.0),
     r"RTX 3090": (35.6, 71.0, 71.0),  # sums kept in fp32, as torch does
     r"RTX 4090": (82.6, 165.2, 165.2),
@@ -57,7 +59,8 @@ HOPPER_AND_NEWER = re.compile(r"\bG?[HB]\d+\b")
 UNKNOWN_GPU_FLOPS = 20e12  # of useful work
 CPU_FLOPS = 40e9  # of one core, if torch is not installed
 CPU_SHARE = 0.4  # of the speed of a core's matrix products, in fine-tuning
-PROBE_LAYERS, PROBE_FLOPS, PROBE_ROUNDS = 3, 6e10, 5  # FLOP of one pass: less than a second of a core
+PROBE_LAYERS, PROBE_FLOPS, PROBE_ROUNDS = 3, 6e10, 4  # FLOP of one pass: less than a second of a core
+MIN_THREAD_SHARE = 0.7  # of the speed of a thread alone; measured .78 for the demo on two quiet cores
 
 
 class Speed(NamedTuple):
@@ -71,10 +74,10 @@ class Speed(NamedTuple):
         return flops / self.flops + steps * self.update_seconds
 
 
-def gpu_speed(device_name: str, precision: str, devices: int = 1) -> Speed | None:
-    """Speed of GPUs, None if their peak is not known."""
+def gpu_speed(device_name: str, precision: str, devices: int = 1) -> Speed:
+    """Speed of GPUs."""
     peak = peak_flops(device_name, precision)
-    return None if peak is None else Speed(devices * sum(mfu_range(device_name)) / 2 * peak)
+    return Speed(devices * (UNKNOWN_GPU_FLOPS if peak is None else sum(mfu_range(device_name)) / 2 * peak))
 
 
 def mfu_range(device_name: str) -> tuple[float, float]:
@@ -83,20 +86,15 @@ def mfu_range(device_name: str) -> tuple[float, float]:
 
 
 def cpu_speed(config: PretrainConfig, vocab_size: int, processes: int = 1) -> Speed:
-    """Speed of CPU processes like this one, from training steps of a model with few layers of the widths of ``config``.
-
-    ``config`` has the sizes of the model and its resolved precision. The random state is not changed.
-    """
+    """Speed of CPU processes like this one, from training steps of a model with few layers of the widths of ``config``,
+    which has the sizes of the model and its resolved precision. The random state is not changed."""
     probe, rows = _probe(config, vocab_size)
     flops, seconds_per_parameter = _measure(probe, rows, vocab_size)
     return Speed(processes * flops, count_parameters(config.model, vocab_size) * seconds_per_parameter)
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """Dense peak in FLOP/s of a device, named as by ``torch.cuda.get_device_name`` (fp32 as TF32).
-
-    None if it is not known, as for CPUs and slices of a GPU.
-    """
+    """Dense peak in FLOP/s of a device, named as by torch (fp32 as TF32); None for CPUs, slices and unknown GPUs."""
     name = re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
     peaks = next((peaks for pattern, peaks in PEAK_TFLOPS.items() if re.fullmatch(pattern, name)), (None,) * 3)
     peak = peaks[PRECISIONS.index(precision)]
@@ -106,11 +104,9 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 def _probe(config: PretrainConfig, vocab_size: int) -> tuple[PretrainConfig, int]:
     """Settings of the model that is timed, and its rows per pass: those of the run, or up to ``PROBE_FLOPS``."""
     first = phases(config)[0].config
-    model = {"layers": min(first.model.layers, PROBE_LAYERS), "nsp": False}
-    engine = {"name": "plain", "compile": False, "device": "cpu"}
-    probe = (
-        first.replaced("model", **model).replaced("engine", **engine).replaced("rows", packing="blocks", sources=None)
-    )
+    probe = first.replaced("model", layers=min(first.model.layers, PROBE_LAYERS), nsp=False)
+    probe = probe.replaced("engine", name="plain", compile=False, device="cpu")
+    probe = probe.replaced("rows", packing="blocks", sources=None)
     probe = probe.model_copy(update={"init_from": None, "continue_from": None})
     length = probe.rows.sequence_length
     affordable = int(PROBE_FLOPS / flops_per_token(probe, vocab_size))  # tokens
@@ -135,18 +131,29 @@ def _measure(probe: PretrainConfig, rows: int, vocab_size: int) -> tuple[float, 
         parameters = sum(p.numel() for p in module.parameters())
         engine = start_engine(probe, module, World(0, 1, torch.device("cpu")))
         batch, predictions = _random_batch(probe, rows, vocab_size)
-        passes, updates = [], []
-        for _ in range(1 + PROBE_ROUNDS):
-            began = time.process_time()  # unlike the wall clock, other programs have little influence on it
-            sums = engine(*batch)
-            engine.backward(mean_loss(sums, predictions, predictions))
-            passed = time.process_time()
-            engine.update(0.0)
-            passes.append(passed - began)
-            updates.append(time.process_time() - passed)
+        loss = lambda: mean_loss(engine(*batch), predictions, predictions)  # noqa: E731
+        threads = torch.get_num_threads()
+        alone, together = (_step_seconds(engine, loss, count) for count in (1, threads))
     flops = flops_per_token(probe, vocab_size) * rows * probe.rows.sequence_length
-    threads = torch.get_num_threads()
-    return threads * flops / max(min(passes[1:]), 1e-9), min(updates[1:]) / threads / parameters
+    passing = min(max(alone[0], together[0]), alone[0] / MIN_THREAD_SHARE)
+    updating = min(max(alone[1], together[1]), alone[1] * threads)
+    return threads * flops / passing, updating / threads / parameters
+
+
+def _step_seconds(engine: Engine, loss: Callable[[], torch.Tensor], threads: int) -> tuple[float, float]:
+    """CPU seconds of the two passes of a step, and of its update: the shortest of some rounds after the first."""
+    import torch
+
+    torch.set_num_threads(threads)
+    passes, updates = [], []
+    for _ in range(1 + PROBE_ROUNDS):
+        began = time.process_time()  # unlike the wall clock, other programs have little influence on it
+        engine.backward(loss())
+        passed = time.process_time()
+        engine.update(0.0)
+        passes.append(passed - began)
+        updates.append(time.process_time() - passed)
+    return max(min(passes[1:]), 1e-9), min(updates[1:])
 
 
 def _random_batch(
@@ -159,6 +166,6 @@ def _random_batch(
     ids_BL = torch.randint(min(5, vocab_size - 1), vocab_size, (rows, length))
     if probe.is_causal:
         return (ids_BL, None, ids_BL), ids_BL.numel()
-    count = most_predictions(length, probe.rows.masking.share)
+    count = max_predictions(length, probe.rows.masking.share)
     positions_BM = torch.linspace(0, length - 1, count).long().expand(rows, -1)
     return (ids_BL, positions_BM, ids_BL.gather(1, positions_BM)), rows * count

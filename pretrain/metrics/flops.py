@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pretrain.batching.masking import most_predictions
+from pretrain.batching.masking import max_predictions
 from pretrain.config import PretrainConfig
 from pretrain.model import sizes
 
@@ -25,7 +25,7 @@ SAMPLED_ROWS = 256
 def flops_per_token(config: PretrainConfig, vocab_size: int, lengths: NDArray[np.int64] | None = None) -> float:
     """Operations to train on one token; ``lengths``: segment lengths of rows, None: each row is one segment."""
     model, length = config.model, config.rows.sequence_length
-    predicted = 1.0 if config.is_causal else most_predictions(length, config.rows.masking.share) / length
+    predicted = 1.0 if config.is_causal else max_predictions(length, config.rows.masking.share) / length
     hidden, is_modern, is_gpt = model.hidden, model.architecture == "modernbert", model.architecture == "gpt"
     is_isolated = config.rows.packing == "documents"
     # keys and values; also queries with the joint matrix of ModernBERT or with isolated documents

@@ -22,6 +22,7 @@ from pretrain.schedule import phases
 log = logging.getLogger(__name__)
 
 TIMED_STEPS = 5
+FlopsOfStep = Callable[[int], float]
 
 
 class Mark:
@@ -69,30 +70,22 @@ class OwnTime:
 class Forecast:
     """Logs both estimates of a run, in the first process.
 
-    ``flops_of_step``: operations to train on a token of a step; ``speed``: of all devices, None if it is not known.
+    ``flops_of_step``: operations to train on a token of a step; ``speed``: of all devices, None in the other processes.
     """
 
     def __init__(
-        self,
-        config: PretrainConfig,
-        world: World,
-        first_step: int,
-        flops_of_step: Callable[[int], float],
-        speed: Speed | None = None,
+        self, config: PretrainConfig, world: World, first: int, flops_of_step: FlopsOfStep, speed: Speed | None = None
     ) -> None:
-        self._config, self._world, self._first, self._flops_of_step = config, world, first_step, flops_of_step
+        self._config, self._world, self._first, self._flops_of_step = config, world, first, flops_of_step
         self._speed = speed
         self._marks: list[Mark] = []
 
     def before(self) -> None:
-        """Log the rest of the training, and its time if the speed of the device is known."""
-        tokens, flops = self._left(self._first - 1)
-        if not self._world.is_first or not tokens:
-            return
-        steps, time_left = self._config.steps - self._first + 1, "time unknown until the first steps"
-        if self._speed and flops:
-            time_left = f"about {timedelta(seconds=round(self._speed.seconds(flops, steps)))}"
-        log.info("to train: %s tokens in %s steps, %s", f"{tokens:,}", f"{steps:,}", time_left)
+        """Log the rest of the training and its time, if the speed is known."""
+        (tokens, flops), steps = self._left(self._first - 1), self._config.steps - self._first + 1
+        if tokens and self._speed:
+            time_left = timedelta(seconds=round(self._speed.seconds(flops, steps)))
+            log.info("to train: %s tokens in %s steps, about %s", f"{tokens:,}", f"{steps:,}", time_left)
 
     def end_step(self, step: int) -> None:
         """Count a step; after the timed ones, log how long the rest takes."""

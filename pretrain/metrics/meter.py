@@ -30,8 +30,8 @@ from pretrain.engine.memory import GIB
 from pretrain.engine.start import is_partly_eager
 from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
 from pretrain.metrics.device_speed import Speed, peak_flops
+from pretrain.metrics.divergence import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
 from pretrain.metrics.forecast import Forecast, OwnTime
-from pretrain.metrics.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
 from pretrain.model.loss import Sums
 
 log = logging.getLogger(__name__)

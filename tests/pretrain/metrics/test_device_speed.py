@@ -20,9 +20,10 @@ from pretrain.engine.start import start_engine
 from pretrain.engine.world import World
 from pretrain.metrics import device_speed
 from pretrain.metrics.device_speed import cpu_speed, gpu_speed, mfu_range, peak_flops
-from pretrain.metrics.flops import flops_by_phase
+from pretrain.metrics.flops import flops_by_phase, flops_per_token
 from pretrain.model.loss import PretrainingModule, mean_loss
 from pretrain.model.networks import build_network
+from pretrain.model.sizes import count_parameters
 from pretrain.pack.store import open_store, read_pieces
 
 ALONE = World(0, 1, torch.device("cpu"))
@@ -115,8 +116,26 @@ def test_the_estimate_of_an_h100_is_close_to_a_published_encoder() -> None:
     assert speed and speed.flops == pytest.approx(304e3 * 824e6, rel=0.15)
 
 
-def test_an_unknown_gpu_has_no_speed() -> None:
-    assert gpu_speed("NVIDIA unheard of", "bf16") is None
+def test_an_unknown_gpu_has_the_speed_of_the_middle_range() -> None:
+    assert gpu_speed("NVIDIA unheard of", "bf16", 2).flops == 2 * device_speed.UNKNOWN_GPU_FLOPS
+
+
+@pytest.mark.parametrize(
+    ("together", "passing", "updating"), [((1.2, 0.3), 1.2, 0.3), ((0.9, 0.1), 1.0, 0.2), ((90.0, 60.0), 1 / 0.7, 0.4)]
+)
+def test_threads_that_wait_on_a_busy_machine_do_not_count(
+    monkeypatch: pytest.MonkeyPatch, one_thread: None, together: tuple[float, float], passing: float, updating: float
+) -> None:
+    """CPU seconds of a step: 1 and 0.2 with one thread, ``together`` with two."""
+    monkeypatch.setattr(
+        device_speed, "_step_seconds", lambda *_: (1.0, 0.2) if torch.get_num_threads() == 1 else together
+    )
+    torch.set_num_threads(2)
+    probe, rows = device_speed._probe(load_recipe("smoke").pretrain.replaced("engine", precision="fp32"), 300)
+    flops, per_parameter = device_speed._measure(probe, rows, 300)
+    expected = 2 * flops_per_token(probe, 300) * rows * probe.rows.sequence_length
+    assert flops == pytest.approx(expected / passing)
+    assert per_parameter * count_parameters(probe.model, 300) == pytest.approx(updating / 2, rel=0.01)
 
 
 def test_peaks_are_dense_and_of_the_whole_named_device() -> None:

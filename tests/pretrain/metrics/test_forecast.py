@@ -37,7 +37,6 @@ def test_tokens_and_hours_are_logged_before_the_first_step(tiny: Callable[..., P
     assert caplog.messages == [
         "to train: 256,000 tokens in 1,000 steps, about 0:05:56",
         "to train: 128,000 tokens in 500 steps, about 1 day, 11:33:20",
-        "to train: 256,000 tokens in 1,000 steps, time unknown until the first steps",
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
-from pretrain.metrics.health import REMEMBERED, StepSums, remember_norms, require_finite_losses, warn_of_jump
+from pretrain.metrics.divergence import REMEMBERED, StepSums, remember_norms, require_finite_losses, warn_of_jump
 
 Configure = Callable[..., PretrainConfig]
 

@@ -23,8 +23,7 @@ log = logging.getLogger(__name__)
 JUMP = 10.0  # times the median
 REMEMBERED = 101  # number of norms for the median
 MIN_REMEMBERED = 20  # with fewer, as in the first steps, no norm counts as unusual
-ROWS_SHOWN = 4
-RANKS_SHOWN = 4
+SHOWN = 4  # rows or ranks
 
 NamesOfStep = Callable[..., list[str]]  # of a step, or of a step and a rank
 
@@ -117,12 +116,13 @@ def remember_norms(norms: Sequence[float], steps: Sequence[StepSums]) -> list[fl
 
 def _on_ranks(ranks: Mapping[int, str]) -> str:
     """`` on rank 3 (node-b)``; the named rows are those of the first rank."""
-    names = [f"rank {rank} ({host})" for rank, host in list(ranks.items())[:RANKS_SHOWN]]
-    more = f" and {len(ranks) - RANKS_SHOWN} more" if len(ranks) > RANKS_SHOWN else ""
-    return f" on {', '.join(names)}{more}" if names else ""
+    names = [f"rank {rank} ({host})" for rank, host in ranks.items()]
+    return f" on {', '.join(names[:SHOWN])}{_more(names)}" if names else ""
 
 
 def _some_rows(names: Sequence[str]) -> str:
-    shown = " ".join(names[:ROWS_SHOWN])
-    left = len(names) - ROWS_SHOWN
-    return f"{shown} (epoch:row)" if left <= 0 else f"{shown} (epoch:row) and {left} more"
+    return f"{' '.join(names[:SHOWN])} (epoch:row){_more(names)}"
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
