@@ -1,4 +1,4 @@
-"""Recipe section ``finetune.custom``: a user's own task, described by its kind, files, columns and labels.
+"""Recipe section ``finetune.custom``: a custom task, described by its kind, files, columns and labels.
 
 Classes and the scale of numbers come from the training file (``finetune.tasks.custom.task``).
 """
@@ -119,7 +119,7 @@ class CustomColumns(Section):
 
 
 class CustomTask(CustomColumns, frozen=True, extra="forbid"):
-    """A user's own task: CSV, TSV, JSON lines, a JSON list or CoNLL files, plain or compressed (.gz, .zst).
+    """A custom task: CSV, TSV, JSON lines, a JSON list or CoNLL files, plain or compressed (.gz, .zst).
 
     If a named file does not exist, the same name with ``.gz`` or ``.zst`` is read.
     """

@@ -33,7 +33,7 @@ MAX_LINES = {
     "wheel": 54_080,
 }
 MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 200, 230, 46
-MAX_DOCS_WORDS, MAX_PAGE_WORDS = 29_450, 1_800
+MAX_DOCS_WORDS, MAX_PAGE_WORDS, MAX_README_LINES = 29_450, 1_800, 120
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 40
 MEDIAN_FILE_LINES = range(120, 251)
 SLIVER_LINES = (
@@ -120,6 +120,11 @@ def test_every_package_has_a_layers_contract(package: str) -> None:
 
 def _starts_with(layers: list[str], prefix: str) -> bool:
     return any(layer.strip(" ()").startswith(prefix) for layer in layers)
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ko.md"])
+def test_the_readme_is_short(page: str) -> None:
+    assert lines_of(page) <= MAX_README_LINES
 
 
 def test_a_recipe_has_few_settings() -> None:

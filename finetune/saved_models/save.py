@@ -44,7 +44,7 @@ SAME = ("recipe", "encoder", "revision")  # of comparable trainings
 LOCK_NAME = ".models.lock"  # in the folder of the seeds
 REMOVED = ".model-removed-"  # prefix of a model that is being removed
 CARD_NAME = "README.md"
-KINDS = {  # of own tasks, by whom they resemble
+KINDS = {  # of custom tasks, by whom they resemble
     "pair": "klue-nli", "similarity": "klue-sts", "span": "klue-mrc", "choice": "choice",
 }  # fmt: skip
 

@@ -78,7 +78,7 @@ KINDS: Mapping[str, tuple[str, Callable[[Sequence[Row]], dict[str, float]]]] = {
 }
 
 
-def similarity_task(definition: Mapping[str, Any], place: str = "own task") -> Task:
+def similarity_task(definition: Mapping[str, Any], place: str = "custom task") -> Task:
     """The task of a definition ``{"name", "kind"}``; it can be scored, not trained."""
     name, kind = definition.get("name"), str(definition.get("kind"))
     if not isinstance(name, str) or kind not in KINDS:

@@ -175,7 +175,7 @@ def _labels_of(columns: CustomColumns, examples: Sequence[Example], path: Path) 
     return sorted(found)
 
 
-def custom_task(definition: Any, place: str = "own task", files: Mapping[str, str] | None = None) -> Task:
+def custom_task(definition: Any, place: str = "custom task", files: Mapping[str, str] | None = None) -> Task:
     """The task of a definition; ``BadInput`` with ``place`` if it is invalid. ``files``: path of each split."""
     given = dict(definition) if isinstance(definition, Mapping) else {}
     name, scale = given.pop("name", None), given.pop("scale", 0.0)
