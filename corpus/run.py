@@ -33,9 +33,8 @@ from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
 from corpus.decontamination.benchmarks import CustomTexts
 from corpus.decontamination.report import prepare_index, report_contamination
-from corpus.documents.atomic_files import atomic_write, link_or_copy
+from corpus.documents.atomic_files import link_or_copy, write_json
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import escape_json
 from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.units import map_units as map_in_processes
 from corpus.duplicates.exact import find_repeats, split_ranges
@@ -112,17 +111,17 @@ def run(
     stage.clean(feed=map_units is None)
     dropped, changed = stage.assemble(*stage.decide_drops())
     statistics = summarize(stage.counts, stage.records)
-    _write_json(out / "statistics.json", statistics)
+    write_json(out / "statistics.json", statistics)
     report = report_contamination(
         config.decontaminate, inputs.benchmark_names(stage.hider), stage.index, stage.counts, stage.found, dropped
     )
-    _write_json(out / "decontamination.json", report)
+    write_json(out / "decontamination.json", report)
     write_card(out, config.model_dump(mode="json"), language)
     if config.pii.mode != "keep":  # assemble has checked the documents
         replacements = {value for sample in [*dropped, *changed] for value in sample.replacements}
         names = [config.model_dump(mode="json"), *statistics["sources"], *read_templates()]
         check_folder(out, WRITTEN, stage.hider, [*stage.folders, *stage.shards], replacements, names, stage.audit)
-        _write_json(out / AUDIT_NAME, stage.audit.result())
+        write_json(out / AUDIT_NAME, stage.audit.result())
         left = ", ".join(f"{name} {count}" for name, count in sorted(stage.audit.left.items()))
         found = f"what may be personal data ({left}); look at the places in {out / AUDIT_NAME}" if left else "nothing"
         log.log(logging.WARNING if left else logging.INFO, "the independent audit found %s", found)
@@ -305,7 +304,3 @@ def _remove(folder: Path) -> None:
     folder.replace(waste)
     (waste / SECRET_NAME).unlink()
     shutil.rmtree(waste)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    atomic_write(path, escape_json(json.dumps(value, ensure_ascii=False, indent=2)))

@@ -16,10 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import first_line
 from corpus.documents.model_files import quiet_transformers
 from launch.errors import LaunchError
-from launch.manifest import fingerprint, write_json
+from launch.manifest import fingerprint
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, piece_ids, read_pieces
 from tokenizer.extend import extend_as, extend_vocabulary, summarize

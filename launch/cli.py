@@ -60,8 +60,20 @@ STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
 }
 
 
+MOVED = {
+    "bench": "python -m benchmarks NAME",
+    "plan": "--dry-run after a verb",
+    "check": "malmoi doctor",
+}
+
+
 class Verbs(TyperGroup):
     """All verbs, stages first in pipeline order."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in MOVED:
+            raise LaunchError(f"malmoi {args[0]}: moved; use {MOVED[args[0]]}")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         order = [verb for verb, *_ in STAGE_VERBS]

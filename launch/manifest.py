@@ -21,9 +21,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.atomic_files import atomic_write, fsync, fsync_tree, read_json
+from corpus.documents.atomic_files import fsync, fsync_tree, read_json, write_json
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import escape_json
 from corpus.documents.locks import hold_lock
 from launch.errors import LaunchError
 from launch.numbers import flatten
@@ -142,11 +141,6 @@ def installed_version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically."""
-    atomic_write(path, escape_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput, with_path
+from corpus.documents.escaping import escape_json
 
 # half of a surrogate pair: valid in JSON escapes, not in UTF-8
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -59,6 +60,11 @@ def parse_json(text: str, **hooks: Any) -> Any:
             raise
         raise ValueError("half of a surrogate pair (such as \\ud800), which is not a character") from None
     return value
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file atomically; invisible characters are escaped."""
+    atomic_write(path, escape_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
 
 
 def with_digest(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,9 +42,8 @@ from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import phases
 
-# text per second and core (docs/corpus.md, docs/tokenizer.md), and seconds to start; benchmarks: the corpus with them
-BYTES_PER_SECOND = {"corpus": 2.9e6, "benchmarks": 1.6e6, "tokenizer": 0.6e6, "tokens": 4e6}
-START_SECONDS = {"corpus": 2, "benchmarks": 5, "tokenizer": 1, "tokens": 1}
+# seconds to start, and bytes of text per second and core (docs/corpus.md, docs/tokenizer.md)
+RATES = {"corpus": (2, 2.9e6), "decontamination": (5, 1.6e6), "tokenizer": (1, 0.6e6), "tokens": (1, 4e6)}
 PROCESS_BYTES = {"corpus": GIB // 4, "tokenizer": GIB // 2, "tokens": GIB // 2}
 BYTES_PER_TOKEN = 4.2  # of Korean text in UTF-8, with 32,000 pieces
 UNPACKED = 3.5  # times a .zst or .gz file
@@ -125,14 +124,14 @@ def host_memory() -> int:
 def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
     """The cost of one stage; finetune is estimated by job, and stages that take seconds cost next to nothing."""
     recipe = with_local_sizes(recipe)
-    if stage in BYTES_PER_SECOND and (stage != "tokenizer" or trains_tokenizer(recipe)):
+    if stage in RATES and (stage != "tokenizer" or trains_tokenizer(recipe)):
         text = text_bytes(recipe)
         if text is None:
             return Cost()
-        work = "benchmarks" if stage == "corpus" and recipe.corpus.decontaminate.enabled else stage
-        seconds = START_SECONDS[work] + text / BYTES_PER_SECOND[work] / machine.cores
+        has_benchmarks = stage == "corpus" and recipe.corpus.decontaminate.enabled
+        start, rate = RATES["decontamination" if has_benchmarks else stage]
         disk = {"corpus": 0.4 * text, "tokenizer": 1e6, "tokens": 2 * text / BYTES_PER_TOKEN}[stage]
-        return Cost(seconds, disk, machine.cores * PROCESS_BYTES[stage])
+        return Cost(start + text / rate / machine.cores, disk, machine.cores * PROCESS_BYTES[stage])
     if stage == "pretrain" and recipe.pretrain.init_from is None:
         return _training(recipe, machine)
     if stage == "model":

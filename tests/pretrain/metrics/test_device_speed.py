@@ -127,9 +127,7 @@ def test_threads_that_wait_on_a_busy_machine_do_not_count(
     monkeypatch: pytest.MonkeyPatch, one_thread: None, together: tuple[float, float], passing: float, updating: float
 ) -> None:
     """CPU seconds of a step: 1 and 0.2 with one thread, ``together`` with two."""
-    monkeypatch.setattr(
-        device_speed, "_step_seconds", lambda *args: (1.0, 0.2) if args[2] == 1 else together
-    )
+    monkeypatch.setattr(device_speed, "_step_seconds", lambda *args: (1.0, 0.2) if args[2] == 1 else together)
     torch.set_num_threads(2)
     probe, rows = device_speed._probe(load_recipe("smoke").pretrain.replaced("engine", precision="fp32"), 300)
     flops, per_parameter = device_speed._measure(probe, rows, 300)
