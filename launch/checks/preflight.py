@@ -15,7 +15,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from corpus.decontamination.benchmarks import find_benchmarks
 from corpus.documents.accelerator import find_device, has_nvidia_devices
+from corpus.pii.hide import load_name_model
 from corpus.reading.read import check_first_records
 from finetune.config import FRESH
 from finetune.data.hub import find_copy
@@ -28,7 +30,15 @@ from launch.manifest import Head
 from launch.numbers import duration
 from launch.pipeline import Stage, can_continue, expected_head, is_done, require_stage, trains_tokenizer
 from launch.recipe import OWN_MODEL, SAMPLE, SEARCH_FOLDER, Recipe
-from launch.stage_inputs import NO_KLUE_FILES, NO_TEXT, custom_files, custom_texts, finetune_models, raw_inputs
+from launch.stage_inputs import (
+    NO_KLUE_FILES,
+    NO_TEXT,
+    benchmark_names,
+    custom_files,
+    custom_texts,
+    finetune_models,
+    raw_inputs,
+)  # fmt: skip
 from pretrain.engine.memory import GIB
 from pretrain.model.sizes import count_parameters
 
@@ -59,6 +69,11 @@ def find_problems(
     if "corpus" in names:
         base = None if SAMPLE in recipe.corpus.inputs else run
         checks.append(lambda: check_first_records(raw_inputs(recipe, base)))
+        named = [name for name in benchmark_names(recipe) if Path(name).exists() and find_copy(name) is None]
+        checks.append(lambda: named and find_benchmarks(named))
+        checks.append(lambda: recipe.corpus.pii.mode == "keep" or load_name_model(recipe.corpus.pii.names))
+    if "pretrain" in names and (origin := recipe.pretrain.continue_from) and not (run / "pretrain").is_dir():
+        checks.append(partial(_find_checkpoint, origin))
         if recipe.corpus.benchmarks is None:
             checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
     if machine is not None and has_nvidia_devices():
@@ -135,6 +150,12 @@ def _check_folders(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
             head = Head(head.stage, head.settings, own | current)
         if head.key != found["key"] and not can_continue(stage, recipe, run, head):
             yield manifest.explain_difference(folder, found, head)
+
+
+def _find_checkpoint(name: str) -> None:
+    from pretrain.checkpoint.branch_origin import locate_checkpoint
+
+    locate_checkpoint(name)
 
 
 def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:

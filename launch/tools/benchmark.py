@@ -63,15 +63,17 @@ def check_benchmark(
     if html is not None:
         atomic_write(html, render_page(result))
     if as_json:
-        return print_json(result)
-    for path, reason in result["skipped"].items():
+        print_json(result)
+    for path, reason in () if as_json else result["skipped"].items():
         PlainConsole().print(f"skipped {path}: {reason}", soft_wrap=True)
-    for benchmark in result["benchmarks"]:
+    for benchmark in () if as_json else result["benchmarks"]:
         print_table(_counts_table(benchmark))
         for line in _facts(benchmark):
             PlainConsole().print(f"  {line}", soft_wrap=True)
         for table in _baselines(benchmark):
             print_table(table)
+    if result["skipped"]:
+        raise typer.Exit(2)
 
 
 def _find_leaks(texts: Sequence[str], corpus: Path) -> Iterable[tuple[int, str, float]]:

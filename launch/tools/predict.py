@@ -4,8 +4,9 @@
 input ─ bytes ─ text ─ form ─┬ lines, records: blocks ─┐
                              └ official file: at once ─┴▶ results in order ─ JSON lines or for people ─▶ output
 ```
-The first line that is not blank decides the format: a JSON object, an official file of the task, or plain text. Blank
-lines also get a result, so that line n of the input is result n.
+The first line that is not blank decides the format: a JSON object, an official file of the task, or plain text. A file
+named .csv, or a .tsv whose first line names columns, is a table. Blank lines also get a result, so that line n of the
+input is result n.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def predict(
     task: TaskName,
     model: Annotated[str, typer.Argument(help="Fine-tuned model: folder or Hub name.")],
     source: Annotated[
-        str, typer.Argument(metavar="INPUT", help="Plain text, JSON lines, an official file, or - for stdin.")
+        str, typer.Argument(metavar="INPUT", help="Plain text, JSON lines, CSV, TSV, an official file, or -: stdin.")
     ],
     target: Annotated[
         str, typer.Argument(metavar="[OUTPUT]", help="Output file (.jsonl: JSON lines), or - for stdout.")
@@ -49,7 +50,7 @@ def predict(
     """Predict new text with a fine-tuned model: one result for each line, in order.
 
     A line is a text. Tabs separate sentence pairs, question and passage, and the turns of a dialogue. KLUE-RE needs
-    marked entities, <subj>…</subj> and <obj>…</obj>. JSON lines use the official field names.
+    marked entities, <subj>…</subj> and <obj>…</obj>. JSON lines, CSV and TSV use the official field names.
 
     Example:  echo '코스피 2,600선 회복' | malmoi predict ynat runs/smoke/finetune/ynat/model/seed-1/model -
     """
@@ -101,12 +102,10 @@ def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
 
     name, (head, blocks) = _name(path), peek(decode_blocks(source_blocks(path), AUTO))
     head, is_tsv = head.lstrip(), path is not None and file_format(path).kind == ".tsv"
-    form = form_of(head, kept.task.files.suffix)
-    if form == "official" or (
-        kept.task.custom is not None and path is not None and is_table(head, kept.task.custom, path)
-    ):
+    form, is_custom = form_of(head, kept.task.files.suffix), kept.task.custom is not None
+    if form == "official" or (path is not None and is_table(head, kept.task.custom, path)):
         with official_file(path, blocks, kept.task.files.suffix) as file:
-            yield predict_official(kept, file)
+            yield predict_official(kept, file) if form == "official" or is_custom else predict_table(kept, file)
         return
     for block in line_blocks(blocks):
         for begin in range(0, len(block), LINES_AT_ONCE):
@@ -129,15 +128,25 @@ def form_of(head: str, suffix: str) -> Form:
     return "records" if line.startswith("{") else "plain"
 
 
-def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
-    """Whether a file of an own task, defined by ``own``, is one by its name, or a TSV whose first line names a text."""
-    names = [own.get(key) for key in ("text", "question", "tokens")]
+def is_table(head: str, own: Mapping[str, Any] | None, path: Path) -> bool:
+    """Whether a file is a table by its name, or a TSV whose first line names a column; ``own``: of a custom task."""
+    from finetune.data.custom_files import COLUMNS
+
+    names = [(own or {}).get(key) for key in ("text", "question", "tokens")]
     named = {name for value in names if value for name in ([value] if isinstance(value, str) else value)}
-    kind = file_format(path).kind
-    return kind in OWN_TABLES or (
-        kind == ".tsv"
-        and not (named or {"text", "question", "tokens"}).isdisjoint(head.partition("\n")[0].rstrip("\r").split("\t"))
-    )
+    expected = COLUMNS if own is None else named or {"text", "question", "tokens"}
+    cells, kind = head.partition("\n")[0].rstrip("\r").split("\t"), file_format(path).kind
+    return kind in OWN_TABLES[: 1 if own is None else None] or (kind == ".tsv" and not {*cells}.isdisjoint(expected))
+
+
+def predict_table(kept: Any, path: Path) -> list[dict[str, Any]]:
+    """One result for each row of a table with the field names of a KLUE task."""
+    from finetune.data.custom_files import read_table
+    from finetune.inference.predict import predict_texts
+
+    records = read_table(path, [])
+    results = predict_texts(kept, [record.values for record in records], place=f"{path}, row")
+    return [{"line": record.line, **result} for record, result in zip(records, results, strict=True)]
 
 
 def _parsed(line: str) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _read(config: PretrainConfig, out: Path) -> Origin | None:
 
 def _start(config: PretrainConfig, out: Path, network: PreTrainedModel, vocabulary_sha256: str) -> Origin:
     name = str(config.continue_from)
-    checkpoint = _locate(name)
+    checkpoint = locate_checkpoint(name)
     if checkpoint.loop["vocabulary_sha256"] != vocabulary_sha256:
         model = checkpoint.folder / MODEL_NAME
         what = f"another vocabulary than that of the token store; pack with its tokenizer (pretrain.init_from={model}"
@@ -100,7 +100,7 @@ def _start(config: PretrainConfig, out: Path, network: PreTrainedModel, vocabula
     return origin
 
 
-def _locate(name: str) -> Checkpoint:
+def locate_checkpoint(name: str) -> Checkpoint:
     """The checkpoint itself, or the newest complete one of a run (its folder, or that of its pretrain stage)."""
     folder = Path(name).expanduser()
     runs = [place for place in (folder, folder / "pretrain") if (place / "checkpoints").is_dir()]

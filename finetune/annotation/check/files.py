@@ -115,7 +115,9 @@ def _read_json(path: Path, task: str, split: str) -> File:
     ):
         found = [pair for pair in questions_of(content, path) if isinstance(pair[1], Mapping)]
         items = [records.read_question(question, context, split) for context, question in found]
-        return File(path, split, "span", "klue-mrc", items)
+        if any("guid" in question for _, question in found):
+            return File(path, split, "span", "klue-mrc", items)
+        return File(path, split, "span", "", items, columns=CustomColumns(kind="span", start="start", guid="id"))
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"{path}: expected a list of objects, or data[].paragraphs[].qas[]")
     if "dialogue" in rows[0]:

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from corpus.documents.section import problem_text
-from finetune.custom_config import CustomColumns, CustomTask
+from finetune.custom_config import CustomColumns, CustomTask, spell_label
 from finetune.data.custom_files import Record, read_table, unlabelled
 from finetune.examples import Example, Feature, Row, Tokenizer, pad_inputs
 from finetune.metrics import pearson, spearman
@@ -33,7 +33,6 @@ from finetune.task import Files, HubLayout, Published, Task
 from finetune.tasks import labels
 from finetune.tasks.custom.reader import (
     class_of,
-    lower_boolean,
     number_of,
     read_answers,
     read_entities,
@@ -203,11 +202,13 @@ def _refuse_to_write(source: Path, values: Mapping[str, Any], target: Path) -> N
 
 
 def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
-    names = tuple(map(lower_boolean, columns.labels or ()))
+    names = tuple(map(spell_label, columns.labels or ()))
+    fields = labels.label_fields(names, columns.text_fields)
     return KLUE_NLI if columns.kind == "pair" else YNAT, {
-        **labels.label_fields(names, columns.text_fields),
+        **fields,
         **CLASS_SCORES,
         "read": partial(read_texts, columns, partial(class_of, names)),
+        "inspection": fields["inspection"]._replace(spell=spell_label),
     }
 
 
