@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from finetune.config import FinetuneConfig, Hyperparameters, ProtocolName
-from finetune.data.custom_files import nfc
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Table, Tokenizer
 from finetune.task_names import klue_facts
 
@@ -72,7 +71,7 @@ class Inspection(NamedTuple):
     Fields:
         tables: rows to further figures by class or question type, under their titles.
         validate: what is wrong with the form of a prediction for an example, in words; None if nothing is.
-        spell: a gold or prediction of a file in the form that is compared; text in NFC.
+        spell: a gold or prediction of a file, in NFC, to the form that is compared.
         show: an example and its row as texts, gold and prediction only where they differ.
         differs: whether a prediction is an error.
         distance: distance of a prediction from its gold, an error from 1 on; None: ``differs`` decides.
@@ -83,7 +82,7 @@ class Inspection(NamedTuple):
     show: Callable[[Example, Row], ErrorView]
     differs: Callable[[Row], bool] = lambda row: bool(row.gold != row.prediction)
     distance: Callable[[Row], float] | None = None
-    spell: Callable[[Any], Any] = nfc
+    spell: Callable[[Any], Any] = lambda value: value
 
 
 class HubLayout(NamedTuple):

@@ -48,7 +48,7 @@ def corpus_inputs(recipe: Recipe) -> Fingerprints:
 def finetune_inputs(recipe: Recipe) -> Fingerprints:
     """KLUE data, files of custom tasks, and encoders that are folders."""
     files = [*encoder_folders(recipe), *custom_files(recipe, "train", "dev", "test")]
-    return klue_data(recipe) | fingerprints(files)
+    return klue_fingerprints([recipe.finetune.data or None]) | fingerprints(files)
 
 
 def embed_files(recipe: Recipe) -> Fingerprints:
@@ -58,7 +58,7 @@ def embed_files(recipe: Recipe) -> Fingerprints:
     if missing := [str(path) for path in files if not path.is_file()]:
         raise LaunchError(f"{', '.join(missing)}: no such file; correct the path in embed.train or embed.evaluate")
     encoder = [Path(section.model)] if section.model != OWN_MODEL and Path(section.model).is_dir() else []
-    return klue_data(recipe) | fingerprints([*files, *encoder])
+    return klue_fingerprints([recipe.finetune.data or None]) | fingerprints([*files, *encoder])
 
 
 def finetune_models(recipe: Recipe, run: Path) -> dict[str, str]:
@@ -107,14 +107,6 @@ def benchmark_names(recipe: Recipe) -> list[str]:
 def klue_folder(name: str, recipe: Recipe, run: Path) -> Path:
     """The folder of official files for a name; a Hub data set is downloaded to ``klue/`` of the run."""
     return run / "sample" / "klue" if name == SAMPLE else materialize(name, run / "klue", klue_tasks(recipe.finetune))
-
-
-def klue_data(recipe: Recipe) -> Fingerprints:
-    """``klue_fingerprints`` of ``finetune.data``, which is no file."""
-    name = recipe.finetune.data or None
-    if name and Path(name).is_file():
-        raise LaunchError(f"{name}: a file; finetune.data is a folder laid out like the KLUE repository")
-    return klue_fingerprints([name])
 
 
 def klue_fingerprints(names: Sequence[str | None]) -> Fingerprints:

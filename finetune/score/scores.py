@@ -40,13 +40,13 @@ MAX_ERRORS = 10  # of one task, encoder and seed, in errors.json
 LONGEST_TEXT = 400  # characters
 
 
-def read_predictions(path: Path) -> dict[str, Prediction]:
-    """Guid to prediction, from JSON lines or one JSON map; ``BadInput`` for anything else, or a repeated guid."""
+def read_predictions(path: Path) -> dict[str, dict[str, Any]]:
+    """Guid to a record with ``prediction``, from JSON lines or one JSON map; ``BadInput`` for anything else, or a
+    repeated guid."""
     found = _read_map(path)
     if found is not None:
-        return {guid: Prediction(value) for guid, value in found.items()}
-    records = read_lines(path, ("guid", "prediction"))
-    return {record["guid"]: Prediction(record["prediction"], record.get("scores")) for record in records}
+        return {guid: {"prediction": value} for guid, value in found.items()}
+    return {record["guid"]: record for record in read_lines(path, ("guid", "prediction"))}
 
 
 def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
@@ -101,11 +101,16 @@ def match(task: Task, examples: Sequence[Example], predictions: Path, source: Pa
     if unknown := [guid for guid in found if guid not in guids]:
         raise BadInput(f"{predictions}: {some_of(unknown)} not in {source}; are these predictions for another file?")
     for example in examples:
-        value, scores = found[example.guid]
-        problem = task.inspection.validate(example, Prediction(task.inspection.spell(value), scores))
-        if problem is not None:
+        record = found[example.guid]
+        prediction = Prediction(_spell(task, record["prediction"]), record.get("scores"))
+        if (problem := task.inspection.validate(example, prediction)) is not None:
             raise BadInput(f"{predictions}, {example.guid}: {problem}")
-    return [found[guid] for guid in guids]
+    pairs = [(example.gold, found[example.guid]["gold"]) for example in examples if "gold" in found[example.guid]]
+    if others := sum(gold is not None and gold != given for gold, given in pairs):
+        log.warning(
+            "%s: %s of %s golds differ from %s; is it the file predicted?", predictions, others, len(pairs), source
+        )
+    return [Prediction(found[guid]["prediction"], found[guid].get("scores")) for guid in guids]
 
 
 def export_predictions(name: str, source: Path, predictions: Path, target: Path) -> int:
@@ -116,7 +121,7 @@ def export_predictions(name: str, source: Path, predictions: Path, target: Path)
         raise BadInput(f"{target}: this is a file to read; give the file to write a name of its own")
     examples = task.read(source)
     found = match(task, examples, predictions, source)
-    values = {e.guid: task.inspection.spell(prediction.value) for e, prediction in zip(examples, found, strict=True)}
+    values = {e.guid: _spell(task, prediction.value) for e, prediction in zip(examples, found, strict=True)}
     task.write(source, values, target)
     return len(examples)
 
@@ -207,26 +212,24 @@ def read_rows(path: Path, task: Task | None = None) -> list[Row]:
     """The lines of a predictions file with golds; ``BadInput`` for a line without ``gold`` or ``prediction``, or with
     one that does not have the form of ``task``."""
     records = read_lines(path, ("guid", "gold", "prediction"))
-    for record in records if task is not None else ():
-        assert task is not None
-        example = _stand_in(record["guid"], record["gold"])
-        gold, prediction = map(task.inspection.spell, (record["gold"], record["prediction"]))
-        problem = task.inspection.validate(example, Prediction(prediction, record.get("scores")))
-        if problem is None and not (isinstance(record["gold"], dict) and "answers" in record["gold"]):  # of KLUE-MRC
-            problem = task.inspection.validate(example, Prediction(gold))
-        if problem is not None:
-            raise BadInput(f"{path}, {record['guid']}: {problem}")
     for record in records:
+        if task is not None and (problem := _problem_of(task, record)) is not None:
+            raise BadInput(f"{path}, {record['guid']}: {problem}")
         for key in ("gold", "prediction"):
             if isinstance(record[key], float) and not math.isfinite(record[key]):
                 raise BadInput(f"{path}, {record['guid']}: '{key}' is {record[key]}, expected a label or a number")
     return [Row(r["guid"], r["gold"], r["prediction"], r.get("scores")) for r in records]
 
 
-def _stand_in(guid: str, gold: Any) -> Example:
-    """An example as long as its gold, which is enough to check the form of a prediction."""
+def _problem_of(task: Task, record: Mapping[str, Any]) -> str | None:
+    """What is wrong with the prediction or the gold of a record; an example as long as the gold is enough to tell."""
+    gold, prediction = _spell(task, record["gold"]), _spell(task, record["prediction"])
     words = gold["heads"] if isinstance(gold, dict) and isinstance(gold.get("heads"), list) else []
-    return Example(guid, gold, {"text": "x" * len(gold) if isinstance(gold, list) else "", "words": words})
+    example = Example(record["guid"], gold, {"text": "x" * len(gold) if isinstance(gold, list) else "", "words": words})
+    problem = task.inspection.validate(example, Prediction(prediction, record.get("scores")))
+    if problem is None and not (isinstance(gold, dict) and "answers" in gold):  # of KLUE-MRC
+        return task.inspection.validate(example, Prediction(gold))
+    return problem
 
 
 def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path) -> list[Row]:
@@ -234,22 +237,14 @@ def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path
     if any(example.gold is None for example in examples):
         raise BadInput(f"{gold}: it has no labels to score against; a test file can only be exported")
     found = match(task, examples, predictions, gold)
-    _remark_on_golds(examples, predictions, gold)
     with_scores = sum(prediction.scores is not None for prediction in found)
     if 0 < with_scores < len(found):
         raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(found):,} lines; give all of them or none")
     return to_rows(examples, found)
 
 
-def _remark_on_golds(examples: Sequence[Example], predictions: Path, gold: Path) -> None:
-    """Warn of golds in the predictions file that are others than those of the examples with their guids."""
-    lines = [] if _read_map(predictions) is not None else read_lines(predictions, ("guid",))
-    given = {line["guid"]: json.dumps(line["gold"], sort_keys=True) for line in lines if "gold" in line}
-    pairs = [(given[e.guid], json.dumps(e.gold, sort_keys=True)) for e in examples if e.guid in given]
-    if others := sum(one != other for one, other in pairs):
-        log.warning(
-            "%s: %s of %s golds differ from %s; is it the file predicted?", predictions, others, len(pairs), gold
-        )
+def _spell(task: Task, value: Any) -> Any:
+    return task.inspection.spell(nfc(value))
 
 
 def spelled(task: Task, rows: Sequence[Row]) -> tuple[list[Row], list[str]]:

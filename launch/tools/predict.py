@@ -4,9 +4,8 @@
 input ─ bytes ─ text ─ form ─┬ lines, records: blocks ─┐
                              └ official file: at once ─┴▶ results in order ─ JSON lines or for people ─▶ output
 ```
-The first line that is not blank decides the format: a JSON object, an official file of the task, or plain text. A file
-named .csv, or a .tsv whose first line names columns, is a table. Blank lines also get a result, so that line n of the
-input is result n.
+The first line that is not blank decides the format: a JSON object, an official file of the task, or plain text. A .csv
+is a table, and so is a .tsv that names its columns. Blank lines also get a result: line n of the input is result n.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
 def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
     """Results in order, as many lines at a time as have come, at most ``LINES_AT_ONCE``; an official file at once."""
     from corpus.documents.encoding import AUTO, decode_blocks
-    from finetune.inference.predict import predict_official, predict_texts
+    from finetune.inference.predict import predict_official, predict_table, predict_texts
     from launch.pii.streams import line_blocks, peek, source_blocks
 
     name, (head, blocks) = _name(path), peek(decode_blocks(source_blocks(path), AUTO))
@@ -132,21 +131,10 @@ def is_table(head: str, own: Mapping[str, Any] | None, path: Path) -> bool:
     """Whether a file is a table by its name, or a TSV whose first line names a column; ``own``: of a custom task."""
     from finetune.data.custom_files import COLUMNS
 
-    names = [(own or {}).get(key) for key in ("text", "question", "tokens")]
-    named = {name for value in names if value for name in ([value] if isinstance(value, str) else value)}
-    expected = COLUMNS if own is None else named or {"text", "question", "tokens"}
+    given = [(own or {}).get(key) for key in ("text", "question", "tokens")]
+    named = {name for value in given if value for name in ([value] if isinstance(value, str) else value)} or COLUMNS
     cells, kind = head.partition("\n")[0].rstrip("\r").split("\t"), file_format(path).kind
-    return kind in OWN_TABLES[: 1 if own is None else None] or (kind == ".tsv" and not {*cells}.isdisjoint(expected))
-
-
-def predict_table(kept: Any, path: Path) -> list[dict[str, Any]]:
-    """One result for each row of a table with the field names of a KLUE task."""
-    from finetune.data.custom_files import read_table
-    from finetune.inference.predict import predict_texts
-
-    records = read_table(path, [])
-    results = predict_texts(kept, [record.values for record in records], place=f"{path}, row")
-    return [{"line": record.line, **result} for record, result in zip(records, results, strict=True)]
+    return kind in OWN_TABLES[: 1 if own is None else None] or (kind == ".tsv" and not {*cells}.isdisjoint(named))
 
 
 def _parsed(line: str) -> dict[str, Any]:

@@ -50,18 +50,8 @@ _BULLET = re.compile(
 _THOUGHT = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
 _THOUGHT_ENDS = re.compile(rf"</{_THOUGHT}>|◁/think▷|<\|channel\|>final<\|message\|>")
 _THOUGHT_BEGINS = re.compile(rf"<{_THOUGHT}>|◁think▷|<\|channel\|>analysis<\|message\|>")
-_ROLE = (
-    r"<\|im_start\|>\s*assistant|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>|<start_of_turn>\s*model"
-    r"|\[/INST\]|\[\|assistant\|\]|<\|assistant\|>|### (?:응답|Response|Assistant):|<s>|<bos>|assistant\n"
-)
-_LEADING_ROLE = re.compile(rf"\s*(?:{_ROLE})", re.IGNORECASE)
-_TURN_ENDS = re.compile(
-    r"</s>|<\|[a-z_]*(?:im_end|eot_id|end_of_text|endoftext|end|eos|return|im_start|start_header_id|user|stop)[a-z_]*\|>"
-    r"|<(?:end|start)_of_turn>|<eos>|\[EOS\]|\[/?INST\]|\[\|(?:endofturn|user|system)\|\]|<\|endofturn\|>"
-    r"|\n#{2,3} (?:지시|입력|질문|Instruction|Input|User)\b"
-    r"|\n(?:사용자|질문자|Human|User|user)\s?:",
-    re.IGNORECASE,
-)
+_LEADING_ROLE = re.compile(rf"\s*{any_of('roles')}", re.IGNORECASE)
+_TURN_ENDS = re.compile(any_of("turn_ends"), re.IGNORECASE)
 
 _TWO_ANSWERS = re.compile(
     r"\n[ \t]{0,8}(?:또는|혹은|아니면|or)[ \t]{0,8}\n|(?:정답|답변?|답안|answer) ?[2B나] ?:", re.IGNORECASE
@@ -89,16 +79,8 @@ HEADING = re.compile(
     re.IGNORECASE,
 )
 
-_REFUSED = re.compile(
-    r"(?:답변?|대답|판단|분류|도움|도와|제공|응답|결정|처리)[을를]?\s?(?:드릴|할|해\s?드릴|될|줄)?\s?수(?:가|는)?\s?없"
-    r"|죄송|미안|양해|거절|(?:I['’]m|I am) (?:sorry|unable|not able)|I (?:can(?:no|['’])t|won['’]t)|as an AI",
-    re.IGNORECASE,
-)
-_UNSURE = re.compile(
-    r"모르겠|모릅니다|수\s?(?:가|는)?\s?없|어렵|어려|힘들|불분명|불명확|애매|확실(?:하지|치)|어느 것도|해당하지 않"
-    r"|\bnot sure\b|\bunsure\b|\bunclear\b|\bcannot\b|\bnone of\b",
-    re.IGNORECASE,
-)
+_REFUSED = re.compile(any_of("refusals"), re.IGNORECASE)
+_UNSURE = re.compile(any_of("doubts"), re.IGNORECASE)
 
 
 def clean(answer: str) -> str:
@@ -136,11 +118,8 @@ def bare(text: str) -> str:
 
 
 def corrected(text: str, *, has_replies: bool = False) -> str:
-    """What follows the last correction of a text, "정정합니다." (I correct myself); "" without one.
-
-    Args:
-        has_replies: 아니요 (no) is an answer to the question, and no correction.
-    """
+    """What follows the last correction, "정정합니다." (I correct myself); "" without one. With ``has_replies``, 아니요
+    (no) is an answer to the question, and no correction."""
     found = [*_CORRECTS.finditer(text)][-1:] or ([] if has_replies else [*_DENIES.finditer(text)][-1:])
     return text[found[0].end() :] if found else ""
 

@@ -116,7 +116,7 @@ def find_number(answer: str) -> float | None:
 
 
 def _search(reader: Reader, text: str) -> str | None:
-    if (rest := corrected(text, has_replies=reader.has_replies)) and (choice := _search(reader, rest)):
+    if (after := corrected(text, has_replies=reader.has_replies)) and (choice := _search(reader, after)):
         return choice
     text = reader.prepare(text)
     if parts := stated(text):

@@ -88,7 +88,7 @@ def _read(answer: str, text: str) -> list[Entity] | None:
             entities = [(word, kind) for word in map(bare, plain.split(",")) if word and _occurs(word, text)]
         elif entities:
             kind = ""
-        # a word of the sentence on a line of its own stands above its kind, which then is no heading
+        # a word of the sentence alone on a line is followed by its kind, which then is no heading
         is_listed = is_listed and (bool(entities) or not plain or not _occurs(plain, text))
         found += [(words, kind) for words, kind in entities if words not in NONE_TOO]
         is_read = is_read or bool(entities)

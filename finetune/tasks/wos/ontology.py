@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from finetune.data.custom_files import nfc, squeeze
+from finetune.data.custom_files import squeeze
 from finetune.data.files import read_json
 from finetune.task_names import klue_facts
 
@@ -54,9 +54,8 @@ def find_slot(entry: Any) -> tuple[str, str] | None:
 
 
 def drop_absent(state: Any) -> Any:
-    """A state in NFC without slots of the value "none", which count as absent in golds and predictions."""
-    entries = nfc(state)
-    return [entry for entry in entries if not str(entry).endswith("-none")] if isinstance(entries, list) else entries
+    """A state without slots of the value "none", which count as absent in golds and predictions."""
+    return [entry for entry in state if not str(entry).endswith("-none")] if isinstance(state, list) else state
 
 
 def split_state(entry: Any, place: str) -> tuple[str, str]:
