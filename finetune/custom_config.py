@@ -33,6 +33,15 @@ def label_text(value: Any) -> str:
     return normalize("NFC", str(value))
 
 
+def spell_label(label: Any) -> Any:
+    """A label as golds and predictions are compared: a whole number as text, without spaces around it, and ``true`` of
+    ``TRUE`` (Excel) and ``True`` (pandas), which files mix. Other values, such as 1.0, unchanged."""
+    if not isinstance(label, str | bool | int):
+        return label
+    text = normalize("NFC", str(label)).strip()
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
 Label = Annotated[str, BeforeValidator(label_text)]
 
 
@@ -110,11 +119,13 @@ class CustomColumns(Section):
             raise ValueError(f"kind {self.kind} needs {expected}")
         if self.labels is not None and self.kind in ("similarity", "choice", "span"):
             raise ValueError(f"labels: kind {self.kind} has no labels")
-        if self.labels is not None and len(set(self.labels)) < len(self.labels):
-            raise ValueError("labels: a label is listed twice")
+        if self.labels is not None and len(set(map(spell_label, self.labels))) < len(self.labels):
+            raise ValueError("labels: a label is listed twice; True and true are one label")
         columns = (*self.text_fields, *(self.choices or ()))
-        if self.kind == "choice" and (len(self.choices or ()) < 2 or len(set(columns)) < len(columns)):
-            raise ValueError("choices: expected at least two columns, each once, as choices: [answer_1, answer_2]")
+        if self.kind == "choice" and len(self.choices or ()) < 2:
+            raise ValueError("choices: expected at least two columns, as choices: [answer_1, answer_2]")
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"a column is named twice in {', '.join(columns)}; name each text and answer once")
         return self
 
 

@@ -21,6 +21,11 @@ def figure(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.2f}"
 
 
+def interval_text(interval: Sequence[float] | None, digits: int = 2) -> str:
+    """``84.90 to 86.10``; a dash for None."""
+    return "–" if interval is None else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}"
+
+
 def percent(part: int, total: int) -> float | None:
     """A share in 0..100; None if ``total`` is 0."""
     return 100 * part / total if total else None

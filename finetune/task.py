@@ -71,6 +71,7 @@ class Inspection(NamedTuple):
     Fields:
         tables: rows to further figures by class or question type, under their titles.
         validate: what is wrong with the form of a prediction for an example, in words; None if nothing is.
+        spell: a gold or prediction of a file, in NFC, to the form that is compared.
         show: an example and its row as texts, gold and prediction only where they differ.
         differs: whether a prediction is an error.
         distance: distance of a prediction from its gold, an error from 1 on; None: ``differs`` decides.
@@ -81,6 +82,7 @@ class Inspection(NamedTuple):
     show: Callable[[Example, Row], ErrorView]
     differs: Callable[[Row], bool] = lambda row: bool(row.gold != row.prediction)
     distance: Callable[[Row], float] | None = None
+    spell: Callable[[Any], Any] = lambda value: value
 
 
 class HubLayout(NamedTuple):

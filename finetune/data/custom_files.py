@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
+import yaml
+
 from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from finetune.custom_config import CustomColumns
@@ -31,19 +33,9 @@ TAG = re.compile(r"O|[BIESUL]-\S+")
 NO_WORD = "no word in it; expected a word and its tag on each line, and an empty line between sentences"
 PART = re.compile(r"\d{1,6}[-.]\d{1,6}")  # number of a range of words or of an empty word in CoNLL-U
 
-GUIDS = ("guid", "id", "idx", "index")
-GOLDS = (
-    "gold_label", "label", "labels", "tags", "ner_tags", "spans", "answer", "answers", "score", "similarity",
-    "category", "class", "topic", "intent", "sentiment", "라벨", "레이블", "분류", "유형", "주제",
-)  # fmt: skip
-PAIRS = (
-    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("text1", "text2"), ("question1", "question2"),
-    ("context", "question"), ("passage", "question"), ("text", "question"),
-)  # fmt: skip
-TEXTS = (
-    "text", "body", "content", "sentence", "document", "review", "comment", "title", "context", "passage", "query",
-    "target", "tokens", "본문", "내용", "문장", "제목", *(name for pair in PAIRS for name in pair),
-)  # fmt: skip
+_NAMES = yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text("utf-8"))
+GUIDS, GOLDS, PAIRS = _NAMES["guids"], _NAMES["golds"], _NAMES["pairs"]
+TEXTS = [*_NAMES["texts"], *(name for pair in PAIRS for name in pair)]
 COLUMNS = (*GUIDS, *GOLDS, *TEXTS)  # names that tell what a column has, in lower case
 PASSAGES = ("context", "passage", "text")
 CHOICE = re.compile(r"(?:choice|option|ending|answer)?[ _]?\d", re.IGNORECASE)

@@ -205,12 +205,10 @@ def first_paragraph(text: str) -> str:
 
 def read_evaluation(config: EmbedConfig, documents: Path | None, klue: Path | None) -> list[EvaluationSet]:
     """KLUE's dev files for the purpose and the user's files; ``BadInput`` if a file does not fit."""
-    readers = {"klue-sts": _sts_dev, "klue-nli": _nli_dev}
-    readers = readers if config.purpose == "similarity" else {"klue-mrc": _mrc_dev}
     found = []
-    for name, read in readers.items():
+    for name in ("klue-sts", "klue-nli") if config.purpose == "similarity" else ("klue-mrc",):
         if klue is not None and (path := find_file(klue, TASKS[name].files.dev)) is not None:
-            found.append(read(path))
+            found.append(_mrc_dev(path) if name == "klue-mrc" else _pairs_dev(name, path))
     found += [read_evaluation_file(Path(file)) for file in config.evaluate]
     if len({part.name for part in found}) < len(found):
         raise BadInput("embed.evaluate: two files of one name; rename one, since results are kept by it")
@@ -218,20 +216,13 @@ def read_evaluation(config: EmbedConfig, documents: Path | None, klue: Path | No
     return [with_distractors(p, documents, most) if p.kind == "ranking" and documents else p for p in found]
 
 
-def _sts_dev(path: Path) -> EvaluationSet:
-    examples = TASKS["klue-sts"].read(path)
-    firsts, seconds = (tuple(e.inputs[name] for e in examples) for name in ("sentence1", "sentence2"))
-    return EvaluationSet(
-        "klue-sts", "graded", tuple(e.guid for e in examples), tuple(e.gold for e in examples), firsts, seconds
-    )
-
-
-def _nli_dev(path: Path) -> EvaluationSet:
-    """Entailment or contradiction, as MTEB has it: neutral pairs are left out."""
-    examples = [e for e in TASKS["klue-nli"].read(path) if e.gold != "neutral"]
-    firsts, seconds = (tuple(e.inputs[name] for e in examples) for name in ("premise", "hypothesis"))
-    golds = tuple(int(e.gold == "entailment") for e in examples)
-    return EvaluationSet("klue-nli", "binary", tuple(e.guid for e in examples), golds, firsts, seconds)
+def _pairs_dev(name: str, path: Path) -> EvaluationSet:
+    """Grades, or entailment and contradiction; neutral pairs are left out, as in MTEB."""
+    examples = [e for e in TASKS[name].read(path) if e.gold != "neutral"]
+    firsts, seconds = zip(*(e.inputs.values() for e in examples), strict=True)
+    golds = tuple(int(e.gold == "entailment") if name == "klue-nli" else e.gold for e in examples)
+    kind = "binary" if name == "klue-nli" else "graded"
+    return EvaluationSet(name, kind, tuple(e.guid for e in examples), golds, firsts, seconds)
 
 
 def _mrc_dev(path: Path) -> EvaluationSet:

@@ -37,6 +37,7 @@ from finetune.encoder.loading import load_config, load_tokenizer, max_input_toke
 from finetune.encoder.module import Encoder, load_encoder
 from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork
 from finetune.examples import Feature, pad_inputs
+from finetune.metrics import figure, interval_text
 from finetune.saved_models.save import save_network
 from finetune.train.batched_prediction import autocast, batches_by_length, to_tensors
 
@@ -242,8 +243,9 @@ def embedding_card(info: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]]) 
     """
     encoder = escape_controls(str(info["encoder"])).replace("`", "'")
     scores = [
-        (escape_markdown(name), metric, _figure(value), _interval(result["intervals"].get(metric)), f"{result['n']:,}",
-         " / ".join(_figure(other["scores"][name]["scores"].get(metric)) for other in seeds if "scores" in other))
+        (escape_markdown(name), metric, figure(value), interval_text(result["intervals"].get(metric)),
+         f"{result['n']:,}",
+         " / ".join(figure(other["scores"][name]["scores"].get(metric)) for other in seeds if "scores" in other))
         for name, result in info.get("scores", {}).items() for metric, value in result["scores"].items()
     ]  # fmt: skip
     contaminated = info["data"]["contaminated"]
@@ -255,11 +257,3 @@ def embedding_card(info: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]]) 
         seeds=[other["seed"] for other in seeds],
         uses_klue=any(name.startswith("klue") for name in info["data"]["examples"]),
     )  # fmt: skip
-
-
-def _figure(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.2f}"
-
-
-def _interval(interval: Sequence[float] | None) -> str:
-    return "–" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"

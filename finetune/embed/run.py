@@ -28,28 +28,10 @@ from corpus.documents.atomic_files import atomic_dir, atomic_write, read_json_ob
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import write_json
+from finetune.embed import embedder as embedding
+from finetune.embed import evaluate
 from finetune.embed.config import EmbedConfig
 from finetune.embed.data import NOTHING_TO_SCORE, EvaluationSet, Item, read_evaluation, read_items
-from finetune.embed.embedder import (
-    INFO_NAME,
-    Embedder,
-    EmbeddingNet,
-    StaticEncoder,
-    build_net,
-    embedding_card,
-    load_embedder,
-    save_embedder,
-)
-from finetune.embed.evaluate import (
-    PACKAGES,
-    STATIC,
-    TFIDF,
-    UNTRAINED,
-    Encode,
-    pair_systems,
-    rows_of_pairs,
-    write_result,
-)
 from finetune.embed.reranker import Reranker, rank_again, write_choices
 from finetune.embed.retrieval import mine_negatives, rank_baselines, rank_trained
 from finetune.embed.train import train
@@ -133,7 +115,7 @@ def prepare(config: EmbedConfig, inputs: EmbedInputs) -> Prepared:
     if not kept:
         raise BadInput("embed: every training pair contains an evaluation text; give other files in embed.train")
     if config.purpose == "search":
-        miner = load_embedder(Path(config.negatives_by), config.device) if config.negatives_by else None
+        miner = embedding.load_embedder(Path(config.negatives_by), config.device) if config.negatives_by else None
         kept = mine_negatives(kept, miner.encode if miner else None)
     read, left = (Counter(item.source for item in each) for each in (items, kept))
     dropped = {source: read[source] - left[source] for source in read}
@@ -155,11 +137,11 @@ def train_one(
     trained_by = _digest(settings, prepared.digest, digest(job.encoder), job.seed, precision)
     scored_by = _digest(trained_by, [part._asdict() for part in prepared.sets])
     done = _read(folder / TRAINING_NAME)
-    if done.get("fingerprint") != trained_by or not (folder / MODEL_NAME / INFO_NAME).is_file():
+    if done.get("fingerprint") != trained_by or not (folder / MODEL_NAME / embedding.INFO_NAME).is_file():
         done = _train(job, folder, config, prepared, precision, parts, trained_by)
     if done.get("scored") != scored_by:
-        embedder = load_embedder(folder / MODEL_NAME, config.device)
-        encoders: dict[str, Encode] = {job.model: partial(embedder.encode, precision=precision)}
+        embedder = embedding.load_embedder(folder / MODEL_NAME, config.device)
+        encoders: dict[str, evaluate.Encode] = {job.model: partial(embedder.encode, precision=precision)}
         for width in config.dimensions:
             encoders[f"{job.model}, {width} wide"] = partial(encoders[job.model], dimensions=width)
         results, weight = score_trained(prepared.sets, encoders, job.seed, out, fingerprint=trained_by)
@@ -181,20 +163,20 @@ def _train(
 ) -> dict[str, Any]:
     began = time.process_time()
     seed = seed_everything(job.seed, "embed")
-    net, tokenizer = build_net(job.encoder, config.pooling)
+    net, tokenizer = embedding.build_net(job.encoder, config.pooling)
     net.to(find_device(config.device, "embed.device"))
     checkpoint = folder / f"checkpoint-{key[:8]}"
     items = with_prompts(prepared.items, config)
     about = train(net, tokenizer, items, config, seed, checkpoint, precision=precision, parts=parts)
-    embedder = Embedder(net, tokenizer, config.max_tokens, config.prompts)
+    embedder = embedding.Embedder(net, tokenizer, config.max_tokens, config.prompts)
     name = Path(job.model).name if Path(job.model).is_dir() else job.model
     info = {
         "format": 1, "for": config.purpose, "encoder": name, "seed": job.seed, "pooling": config.pooling,
         "max_tokens": config.max_tokens, "data": prepared.counts, **about, "precision": precision,
         "settings": config.model_dump(mode="json", include={"batch_size", "epochs", "graded_epochs", "lr"}),
-        "cpu_seconds": round(time.process_time() - began, 1), "versions": installed_versions(*PACKAGES),
+        "cpu_seconds": round(time.process_time() - began, 1), "versions": installed_versions(*evaluate.PACKAGES),
     }  # fmt: skip
-    save_embedder(folder / MODEL_NAME, embedder, info, embedding_card(info, [info]))
+    embedding.save_embedder(folder / MODEL_NAME, embedder, info, embedding.embedding_card(info, [info]))
     return info | {"fingerprint": key}
 
 
@@ -211,7 +193,7 @@ def with_prompts(items: Sequence[Item], config: EmbedConfig) -> list[Item]:
 
 
 def score_trained(
-    sets: Sequence[EvaluationSet], encoders: Mapping[str, Encode], seed: int, out: Path, **about: Any
+    sets: Sequence[EvaluationSet], encoders: Mapping[str, evaluate.Encode], seed: int, out: Path, **about: Any
 ) -> tuple[list[dict[str, Any]], float]:
     """Write the results of a trained model, the first of ``encoders``, alone and with counting, and those of its
     shortened vectors; returns them, and the weight next to BM25."""
@@ -220,9 +202,13 @@ def score_trained(
         if part.kind == "ranking":
             found, weight = rank_trained(part, encoders)
         else:
-            systems = pair_systems(part, encoders, name)
-            found = {system: rows_of_pairs(part, scores) for system, scores in systems.items() if system != TFIDF}
-        results += [write_result(out, part, system, seed, rows, **about) for system, rows in found.items()]
+            systems = evaluate.pair_systems(part, encoders, name)
+            found = {
+                system: evaluate.rows_of_pairs(part, scores)
+                for system, scores in systems.items()
+                if system != evaluate.TFIDF
+            }
+        results += [evaluate.write_result(out, part, system, seed, rows, **about) for system, rows in found.items()]
     return results, weight
 
 
@@ -231,21 +217,24 @@ def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: 
     reranker = Reranker(config.reranker, config.device) if config.reranker else None
     sets, again = [part._asdict() for part in prepared.sets], digest(config.reranker) if config.reranker else ""
     key = _digest(prepared.digest, digest(encoder), sets, again, config.max_tokens, STATIC_WIDTH, STATIC_RATE)
-    last = [out / part.name / STATIC / f"seed-{config.seeds[-1]}" / "scores.json" for part in prepared.sets]
+    last = [out / part.name / evaluate.STATIC / f"seed-{config.seeds[-1]}" / "scores.json" for part in prepared.sets]
     if all(_read(path).get("fingerprint") == key for path in last):
         return
     device = find_device(config.device, "embed.device")
     with one_thread():
-        net, tokenizer = build_net(encoder, config.pooling)
-        untrained = Embedder(net.to(device), tokenizer, config.max_tokens)
+        net, tokenizer = embedding.build_net(encoder, config.pooling)
+        untrained = embedding.Embedder(net.to(device), tokenizer, config.max_tokens)
         faster = config.model_copy(update={"lr": STATIC_RATE, "micro_batch": None, "max_tokens": STATIC_TOKENS})
         seed_everything(config.seeds[0], "embed")
-        static = EmbeddingNet(StaticEncoder(tokenizer, prepared.texts, STATIC_TOKENS, STATIC_WIDTH), "mean")
-        folder = out / config.purpose / STATIC
+        static = embedding.EmbeddingNet(
+            embedding.StaticEncoder(tokenizer, prepared.texts, STATIC_TOKENS, STATIC_WIDTH), "mean"
+        )
+        folder = out / config.purpose / evaluate.STATIC
         train(static.to(device), tokenizer, prepared.items, faster, config.seeds[0], folder)
         shutil.rmtree(folder, ignore_errors=True)
-        encoders: dict[str, Encode] = {
-            STATIC: Embedder(static, tokenizer, STATIC_TOKENS).encode, UNTRAINED: untrained.encode,
+        encoders: dict[str, evaluate.Encode] = {
+            evaluate.STATIC: embedding.Embedder(static, tokenizer, STATIC_TOKENS).encode,
+            evaluate.UNTRAINED: untrained.encode,
         }  # fmt: skip
         for part in prepared.sets:
             if part.kind == "ranking":
@@ -254,23 +243,26 @@ def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: 
                 )
                 found |= rank_again(part, reranker) if reranker else {}
             else:
-                found = {name: rows_of_pairs(part, scores) for name, scores in pair_systems(part, encoders).items()}
+                found = {
+                    name: evaluate.rows_of_pairs(part, scores)
+                    for name, scores in evaluate.pair_systems(part, encoders).items()
+                }
             for system, rows in found.items():
                 for seed in config.seeds:
-                    write_result(out, part, system, seed, rows, fingerprint=key)
+                    evaluate.write_result(out, part, system, seed, rows, fingerprint=key)
 
 
 def publish_first(source: Path, results: Sequence[dict[str, Any]], target: Path) -> None:
     """Copy the model of the first seed; its card lists all seeds."""
     with atomic_dir(target) as folder:
         shutil.copytree(source, folder, dirs_exist_ok=True)
-    info = read_json_object(target / INFO_NAME, "train again")
+    info = read_json_object(target / embedding.INFO_NAME, "train again")
     _write_info(target, info, sorted(results, key=lambda result: int(result["seed"])))
 
 
 def _write_info(folder: Path, info: dict[str, Any], seeds: Sequence[dict[str, Any]]) -> None:
-    write_json(folder / INFO_NAME, info)
-    atomic_write(folder / "README.md", embedding_card(info, seeds))
+    write_json(folder / embedding.INFO_NAME, info)
+    atomic_write(folder / "README.md", embedding.embedding_card(info, seeds))
 
 
 def _line(scores: dict[str, Any]) -> str:

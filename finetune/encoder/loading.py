@@ -17,27 +17,11 @@ from typing import Any
 import torch
 from tokenizers import processors
 from torch import nn
-from transformers import (
-    AutoConfig,
-    AutoTokenizer,
-    BertTokenizer,
-    PreTrainedConfig,
-    PreTrainedTokenizerBase,
-)
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-)
+from transformers import AutoConfig, AutoTokenizer, BertTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+from corpus.documents import model_files
 from corpus.documents.errors import BadInput
-from corpus.documents.model_files import (
-    INDEX_NAME,
-    check_model_files,
-    check_sizes,
-    check_weight_index,
-    quiet_transformers,
-    refuse_links,
-)
 from finetune.config import FRESH, MODEL_INFO_NAME
 from finetune.data.files import in_one_sentence
 
@@ -73,7 +57,7 @@ def check_encoder(name: str) -> None:
             "give the tokenizer that the model was trained with"
         )
     if not name.startswith(FRESH) and Path(name).is_dir():
-        check_model_files(Path(name), name)
+        model_files.check_model_files(Path(name), name)
 
 
 def offset_sentences() -> list[str]:
@@ -105,9 +89,9 @@ def load_config(name: str) -> PreTrainedConfig:
     """The configuration of an encoder folder or Hub name; ``BadInput`` if there is none, or the model is no encoder."""
     name = name.removeprefix(FRESH)
     if Path(name).is_dir():
-        refuse_links(Path(name), name)
+        model_files.refuse_links(Path(name), name)
     if Path(name).exists():
-        check_sizes(Path(name), name)
+        model_files.check_sizes(Path(name), name)
     elif name.count("/") > 1 or name.startswith((".", "/", "~")):
         raise BadInput(f"{name}: no such folder; give the folder of a model, or its name on the Hub")
     with in_one_sentence(name, "not an encoder that transformers can load"):
@@ -145,7 +129,7 @@ def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedT
 
 def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     if Path(name).is_dir():
-        refuse_links(Path(name), name)
+        model_files.refuse_links(Path(name), name)
     with in_one_sentence(name, "no tokenizer that transformers can load"):
         return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
 
@@ -238,10 +222,10 @@ def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: An
     """``kind.from_pretrained`` of safetensors only; ``BadInput`` if weights of the encoder are missing, or any weight
     with ``is_whole``."""
     if Path(name).is_dir():
-        check_model_files(Path(name), name)
+        model_files.check_model_files(Path(name), name)
     elif index := _index_on_hub(name):
-        check_weight_index(index, name)
-    with in_one_sentence(name, *_NO_WEIGHTS), quiet_transformers():
+        model_files.check_weight_index(index, name)
+    with in_one_sentence(name, *_NO_WEIGHTS), model_files.quiet_transformers():
         model, found = kind.from_pretrained(
             name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
             ignore_mismatched_sizes=True, **settings,
@@ -255,7 +239,7 @@ def _index_on_hub(name: str) -> Path | None:
     from huggingface_hub import hf_hub_download
 
     try:
-        return Path(hf_hub_download(name, INDEX_NAME))
+        return Path(hf_hub_download(name, model_files.INDEX_NAME))
     except Exception:  # the Hub's client raises many kinds
         return None
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from finetune.generative.tables import ResultTable
+from finetune.metrics import interval_text
 from finetune.score.significance import Z_95
 
 AGAIN = "run the command that wrote it again"
@@ -103,8 +104,7 @@ def total_table(total: Total) -> ResultTable:
     """Three rows; values from 0 to 1."""
     rows = []
     for name, half in zip(("understanding", "conversation", "total"), total[1:4], strict=True):
-        reach = None if half.error is None else Z_95 * half.error
-        interval = "–" if reach is None else f"{half.value - reach:.3f} to {half.value + reach:.3f}"
-        rows.append([name, f"{half.value:.3f}", interval, half.source])
+        ends = None if half.error is None else [half.value + sign * Z_95 * half.error for sign in (-1, 1)]
+        rows.append([name, f"{half.value:.3f}", interval_text(ends, 3), half.source])
     title, note = f"{total.model}: Horangi's total", " ".join(total.notes)
     return ResultTable(("", "0 to 1", "95 %", "computed from"), rows, title, note)

@@ -13,14 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+import transformers
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import (
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    PreTrainedConfig,
-    PreTrainedTokenizerBase,
-)
 
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import has_segments, load_config, load_pretrained, read_weights, reads_one_way
@@ -29,7 +24,7 @@ from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork
 from finetune.examples import IGNORED
 
 OutputKind = Literal["label", "number", "tags", "choice"]
-TEXT, TOKENS = AutoModelForSequenceClassification, AutoModelForTokenClassification
+TEXT, TOKENS = transformers.AutoModelForSequenceClassification, transformers.AutoModelForTokenClassification
 
 
 class Labeller(nn.Module):
@@ -107,7 +102,7 @@ class StateLabeller(nn.Module):
 
 
 def load_labeller(
-    name: str, tokenizer: PreTrainedTokenizerBase, kind: OutputKind, labels: Sequence[str] = ()
+    name: str, tokenizer: transformers.PreTrainedTokenizerBase, kind: OutputKind, labels: Sequence[str] = ()
 ) -> nn.Module:
     """Encoder and new head.
 
@@ -124,7 +119,7 @@ def load_labeller(
     return Labeller(load_pretrained(TOKENS if kind == "tags" else TEXT, name, tokenizer, **settings), kind)
 
 
-def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
+def load_trained_labeller(folder: str, config: transformers.PreTrainedConfig) -> Labeller:
     """A trained stock head again, from safetensors or ONNX, of the kind that its configuration names; ``BadInput`` if
     it names none of these."""
     architecture = (config.architectures or [""])[0]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpus.documents.accelerator import choose_precision
 from corpus.documents.errors import BadInput
+from finetune.data.custom_files import read_table
 from finetune.examples import Example, Prediction
 from finetune.task import Inference, RawInput
 from finetune.task_names import PAPER_NAMES, SHORT_NAMES, full_name
@@ -56,6 +57,13 @@ def predict_official(model: SavedModel, path: Path) -> list[Result]:
     examples = model.task.read(path)
     predictions = predict_examples(model, examples)
     return [make_result(model.task.inference, *pair) for pair in zip(examples, predictions, strict=True)]
+
+
+def predict_table(model: SavedModel, path: Path) -> list[Result]:
+    """One result per row of a table with the field names of a KLUE task, and its line."""
+    records = read_table(path, [])
+    results = predict_texts(model, [record.values for record in records], place=f"{path}, row")
+    return [{"line": record.line, **result} for record, result in zip(records, results, strict=True)]
 
 
 def predict_examples(model: SavedModel, examples: Sequence[Example]) -> list[Prediction]:

@@ -24,7 +24,7 @@ from finetune.examples import Row
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME
 from finetune.registry import find_task
 from finetune.score.bootstrap import RESAMPLES, SHUFFLES, randomize, resample
-from finetune.score.scores import in_nfc, read_rows
+from finetune.score.scores import read_rows, spelled
 from finetune.score.significance import ALPHA, EXAMPLES_ONLY, Difference, Estimate, Sample, differ, estimate, holm
 from finetune.task import Task
 from finetune.task_names import sort_key
@@ -122,7 +122,7 @@ def load(trained: Trained) -> Loaded:
     task = find_task(trained.first.get("task_of") or (str(place) if trained.first.get("own") else trained.task))
     places = {seed: place for seed, (place, _) in zip(trained.seeds, trained.results, strict=True)}
     files = {seed: place if place.is_file() else place / PREDICTIONS_NAME for seed, place in places.items()}
-    rows = {s: sorted(in_nfc(read_rows(file, task))[0], key=lambda row: row.guid) for s, file in files.items()}
+    rows = {s: sorted(spelled(task, read_rows(file, task))[0], key=lambda row: row.guid) for s, file in files.items()}
     loaded = Loaded(trained, task, rows)
     for seed, own in rows.items():
         _refuse_others(rows[trained.seeds[0]], own, f"{trained.name}, seed {trained.seeds[0]}", f"seed {seed}", task)

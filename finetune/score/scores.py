@@ -35,17 +35,18 @@ from finetune.task import Task
 
 log = logging.getLogger(__name__)
 
+NOT_NFC = "not in NFC (Unicode's composed form); compared in NFC"
 MAX_ERRORS = 10  # of one task, encoder and seed, in errors.json
 LONGEST_TEXT = 400  # characters
 
 
-def read_predictions(path: Path) -> dict[str, Prediction]:
-    """Guid to prediction, from JSON lines or one JSON map; ``BadInput`` for anything else, or a repeated guid."""
+def read_predictions(path: Path) -> dict[str, dict[str, Any]]:
+    """Guid to a record with ``prediction``, from JSON lines or one JSON map; ``BadInput`` for anything else, or a
+    repeated guid."""
     found = _read_map(path)
     if found is not None:
-        return {guid: Prediction(value) for guid, value in found.items()}
-    records = read_lines(path, ("guid", "prediction"))
-    return {record["guid"]: Prediction(record["prediction"], record.get("scores")) for record in records}
+        return {guid: {"prediction": value} for guid, value in found.items()}
+    return {record["guid"]: record for record in read_lines(path, ("guid", "prediction"))}
 
 
 def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
@@ -65,8 +66,9 @@ def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
 
 def _read_map(path: Path) -> dict[str, Any] | None:
     """The file as one JSON map; None if it is anything else."""
+    text = read_text(path)
     try:
-        value = parse_json(read_text(path), object_pairs_hook=_without_doubles)
+        value = parse_json(text, object_pairs_hook=_without_doubles)
     except json.JSONDecodeError:
         return None
     except ValueError as error:
@@ -99,11 +101,16 @@ def match(task: Task, examples: Sequence[Example], predictions: Path, source: Pa
     if unknown := [guid for guid in found if guid not in guids]:
         raise BadInput(f"{predictions}: {some_of(unknown)} not in {source}; are these predictions for another file?")
     for example in examples:
-        value, scores = found[example.guid]
-        problem = task.inspection.validate(example, Prediction(nfc(value), scores))
-        if problem is not None:
+        record = found[example.guid]
+        prediction = Prediction(_spell(task, record["prediction"]), record.get("scores"))
+        if (problem := task.inspection.validate(example, prediction)) is not None:
             raise BadInput(f"{predictions}, {example.guid}: {problem}")
-    return [found[guid] for guid in guids]
+    pairs = [(example.gold, found[example.guid]["gold"]) for example in examples if "gold" in found[example.guid]]
+    if others := sum(gold is not None and gold != given for gold, given in pairs):
+        log.warning(
+            "%s: %s of %s golds differ from %s; is it the file predicted?", predictions, others, len(pairs), source
+        )
+    return [Prediction(found[guid]["prediction"], found[guid].get("scores")) for guid in guids]
 
 
 def export_predictions(name: str, source: Path, predictions: Path, target: Path) -> int:
@@ -114,7 +121,7 @@ def export_predictions(name: str, source: Path, predictions: Path, target: Path)
         raise BadInput(f"{target}: this is a file to read; give the file to write a name of its own")
     examples = task.read(source)
     found = match(task, examples, predictions, source)
-    values = {example.guid: prediction.value for example, prediction in zip(examples, found, strict=True)}
+    values = {e.guid: _spell(task, prediction.value) for e, prediction in zip(examples, found, strict=True)}
     task.write(source, values, target)
     return len(examples)
 
@@ -186,7 +193,7 @@ def score_file(name: str, predictions: Path, gold: Path | None = None, samples: 
         rows = _pair(task, examples, predictions, gold)
         groups = [task.group(example) for example in examples]
         about = identify(gold, is_custom=task.custom is not None)
-    rows, notes = in_nfc(rows)
+    rows, notes = spelled(task, rows)
     try:
         intervals = bootstrap(task, rows, groups, samples, SEED)
         notes += remarks(task, rows)
@@ -205,25 +212,24 @@ def read_rows(path: Path, task: Task | None = None) -> list[Row]:
     """The lines of a predictions file with golds; ``BadInput`` for a line without ``gold`` or ``prediction``, or with
     one that does not have the form of ``task``."""
     records = read_lines(path, ("guid", "gold", "prediction"))
-    for record in records if task is not None else ():
-        assert task is not None
-        example = _stand_in(record["guid"], record["gold"])
-        problem = task.inspection.validate(example, Prediction(nfc(record["prediction"]), record.get("scores")))
-        if problem is None and not (isinstance(record["gold"], dict) and "answers" in record["gold"]):  # of KLUE-MRC
-            problem = task.inspection.validate(example, Prediction(nfc(record["gold"])))
-        if problem is not None:
-            raise BadInput(f"{path}, {record['guid']}: {problem}")
     for record in records:
+        if task is not None and (problem := _problem_of(task, record)) is not None:
+            raise BadInput(f"{path}, {record['guid']}: {problem}")
         for key in ("gold", "prediction"):
             if isinstance(record[key], float) and not math.isfinite(record[key]):
                 raise BadInput(f"{path}, {record['guid']}: '{key}' is {record[key]}, expected a label or a number")
     return [Row(r["guid"], r["gold"], r["prediction"], r.get("scores")) for r in records]
 
 
-def _stand_in(guid: str, gold: Any) -> Example:
-    """An example as long as its gold, which is enough to check the form of a prediction."""
+def _problem_of(task: Task, record: Mapping[str, Any]) -> str | None:
+    """What is wrong with the prediction or the gold of a record; an example as long as the gold is enough to tell."""
+    gold, prediction = _spell(task, record["gold"]), _spell(task, record["prediction"])
     words = gold["heads"] if isinstance(gold, dict) and isinstance(gold.get("heads"), list) else []
-    return Example(guid, gold, {"text": "x" * len(gold) if isinstance(gold, list) else "", "words": words})
+    example = Example(record["guid"], gold, {"text": "x" * len(gold) if isinstance(gold, list) else "", "words": words})
+    problem = task.inspection.validate(example, Prediction(prediction, record.get("scores")))
+    if problem is None and not (isinstance(gold, dict) and "answers" in gold):  # of KLUE-MRC
+        return task.inspection.validate(example, Prediction(gold))
+    return problem
 
 
 def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path) -> list[Row]:
@@ -231,64 +237,62 @@ def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path
     if any(example.gold is None for example in examples):
         raise BadInput(f"{gold}: it has no labels to score against; a test file can only be exported")
     found = match(task, examples, predictions, gold)
-    _remark_on_golds(examples, predictions, gold)
     with_scores = sum(prediction.scores is not None for prediction in found)
     if 0 < with_scores < len(found):
         raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(found):,} lines; give all of them or none")
     return to_rows(examples, found)
 
 
-def _remark_on_golds(examples: Sequence[Example], predictions: Path, gold: Path) -> None:
-    """Warn of golds in the predictions file that are others than those of the examples with their guids."""
-    lines = [] if _read_map(predictions) is not None else read_lines(predictions, ("guid",))
-    given = {line["guid"]: json.dumps(line["gold"], sort_keys=True) for line in lines if "gold" in line}
-    pairs = [(given[e.guid], json.dumps(e.gold, sort_keys=True)) for e in examples if e.guid in given]
-    if others := sum(one != other for one, other in pairs):
-        log.warning(
-            "%s: %s of %s golds differ from %s; is it the file predicted?", predictions, others, len(pairs), gold
-        )
+def _spell(task: Task, value: Any) -> Any:
+    return task.inspection.spell(nfc(value))
 
 
-def in_nfc(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """The rows with golds and predictions in NFC, and what that changed: NFD text would count as wrong."""
-    same = [row._replace(gold=nfc(row.gold), prediction=nfc(row.prediction)) for row in rows]
-    pairs = list(zip(rows, same, strict=True))
-    changed = {
-        "prediction": sum(old.prediction != new.prediction for old, new in pairs),
-        "gold": sum(old.gold != new.gold for old, new in pairs),
-    }
-    return same, [
-        f"{count:,} of {len(rows):,} {kind}s are not in NFC (Unicode's composed form); compared in NFC"
-        for kind, count in changed.items()
-        if count
-    ]
+def spelled(task: Task, rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """The rows with golds and predictions as the task compares them, and what that changed."""
+    same, notes = list(rows), list[str]()
+    for key in ("prediction", "gold"):
+        for spell, what in ((nfc, NOT_NFC), (task.inspection.spell, "spelled like {!r:.60}; compared as {!r:.60}")):
+            pairs = [(getattr(row, key), spell(getattr(row, key))) for row in same]
+            same = [row._replace(**{key: new}) for row, (_, new) in zip(same, pairs, strict=True)]
+            if others := [pair for pair in pairs if pair[0] != pair[1]]:
+                notes.append(f"{len(others):,} of {len(rows):,} {key}s are {what.format(*others[0])}")
+    return same, notes
 
 
 def remarks(task: Task, rows: Sequence[Row]) -> list[str]:
-    """One sentence for each property of the predictions that the metrics of the task ignore."""
+    """One sentence for each property of the predictions that the user may not expect."""
     kind = task.custom["kind"] if task.custom is not None else task.name
     return [
         said.format(count, len(rows))
         for name, counts, said in REMARKS
-        if kind == name and (count := sum(counts(row.prediction) for row in rows))
+        if kind == name and (count := sum(map(counts, rows)))
     ]
 
 
-def _has_slot_twice(state: Any) -> bool:
-    slots = ["-".join(str(entry).split("-", 2)[:2]) for entry in state]
+def _has_slot_twice(row: Row) -> bool:
+    slots = ["-".join(str(entry).split("-", 2)[:2]) for entry in row.prediction]
     return len(set(slots)) < len(slots)
 
 
-def _strays(tags: Any) -> int:
+def _strays(row: Row) -> int:
     """Runs of I- without a B- of their type."""
     return sum(
         tag.startswith("I-") and (before == "O" or before[2:] != tag[2:])
-        for before, tag in zip(["O", *tags], tags, strict=False)
+        for before, tag in zip(["O", *row.prediction], row.prediction, strict=False)
     )
 
 
+def _has_other_scores(row: Row) -> bool:
+    return row.scores is not None and (min(row.scores) < 0 or abs(sum(row.scores) - 1) > 0.01)
+
+
 _STRAY = "{:,} entities in {:,} predictions begin with I-, without a B-; the strict entity F1 counts none of them"
-REMARKS: tuple[tuple[str, Callable[[Any], int], str], ...] = (
+REMARKS: tuple[tuple[str, Callable[[Row], int], str], ...] = (
+    (
+        "klue-re",
+        _has_other_scores,
+        "{:,} of {:,} predictions have scores that are no probabilities; AUPRC ranks by them",
+    ),
     ("wos", _has_slot_twice, "{:,} of {:,} predicted states have two values of one slot; both are scored"),
     ("klue-ner", _strays, _STRAY),
     ("tagging", _strays, _STRAY),

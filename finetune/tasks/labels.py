@@ -256,7 +256,7 @@ def class_tables(labels: Sequence[str], rows: Sequence[Row]) -> dict[str, Table]
     return {"classes": class_rows(rows, labels), "confusion": confusion}
 
 
-def label_fields(labels: Sequence[str], fields: Sequence[str]) -> dict[str, Any]:
+def label_fields(labels: Sequence[str], fields: Sequence[str], spell: Callable[[Any], Any] = nfc) -> dict[str, Any]:
     """The fields of a task with one of ``labels`` for the texts ``fields``, of any file format."""
     return {
         "featurize": partial(featurize_texts, fields, labels, encode_texts),
@@ -266,6 +266,7 @@ def label_fields(labels: Sequence[str], fields: Sequence[str]) -> dict[str, Any]
             tables=partial(class_tables, labels),
             validate=partial(validate_label, labels),
             show=partial(show_fields, fields),
+            spell=spell,
         ),
         "inference": text_inference(fields, labels),
         "ensembling": Ensembling(partial(merge_mean, "scores", partial(decode_labels, labels))),

@@ -37,7 +37,7 @@ def _text_under(column: str, record: Mapping[str, Any], is_only: bool, where: st
     key = next((name for name in names if name in record), column)
     if key not in record:
         found = ", ".join(map(str, record)) or "nothing"
-        raise BadInput(f"{where}: no '{column}'; a record has it as a text (found: {found:.80})")
+        raise BadInput(f"{where}: no '{column}'; rows and JSON records have it as a text (found: {found:.80})")
     if not isinstance(record[key], str):
         raise BadInput(f"{where}: '{key}' should be a text, found {record[key]!r:.60}")
     return str(record[key])

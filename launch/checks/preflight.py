@@ -15,12 +15,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from corpus.decontamination.benchmarks import find_benchmarks
 from corpus.documents.accelerator import find_device, has_nvidia_devices
+from corpus.pii.hide import load_name_model
 from corpus.reading.read import check_first_records
 from finetune.config import FRESH
+from finetune.data.files import find_file
 from finetune.data.hub import find_copy
 from finetune.registry import klue_tasks
-from launch import manifest
+from launch import manifest, stage_inputs
 from launch.checks.estimate import Machine, estimate, planned_tokens
 from launch.errors import LaunchError, error_message, is_user_error, missing_modules, require
 from launch.executors.mapper import check_engine
@@ -29,6 +32,7 @@ from launch.numbers import duration
 from launch.pipeline import Stage, can_continue, expected_head, is_done, require_stage, trains_tokenizer
 from launch.recipe import OWN_MODEL, SAMPLE, SEARCH_FOLDER, Recipe
 from launch.stage_inputs import NO_KLUE_FILES, NO_TEXT, custom_files, custom_texts, finetune_models, raw_inputs
+from pretrain.checkpoint.find_checkpoint import locate_checkpoint
 from pretrain.engine.memory import GIB
 from pretrain.model.sizes import count_parameters
 
@@ -61,6 +65,11 @@ def find_problems(
         checks.append(lambda: check_first_records(raw_inputs(recipe, base)))
         if recipe.corpus.benchmarks is None:
             checks.append(lambda: custom_files(recipe, "dev", "test") and custom_texts(recipe))
+        checks += [partial(load_name_model, recipe.corpus.pii.names)] if recipe.corpus.pii.mode != "keep" else []
+        here = [name for name in stage_inputs.benchmark_names(recipe) if Path(name).exists() and not find_copy(name)]
+        checks += [partial(find_benchmarks, here)] if here else []
+    if "pretrain" in names and (origin := recipe.pretrain.continue_from) and not (run / "pretrain").is_dir():
+        checks.append(partial(locate_checkpoint, origin))
     if machine is not None and has_nvidia_devices():
         devices = {"embed.device": recipe.embed.device, "finetune.device": recipe.finetune.device}
         devices["pretrain.engine.device"] = recipe.pretrain.engine.device
@@ -143,7 +152,7 @@ def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:
 
     config, data = recipe.finetune, recipe.finetune.data or ""
     folder = run / "sample" / "klue" if data == SAMPLE else Path(data)
-    is_here = bool(data) and folder.is_dir() and (data == SAMPLE or find_copy(data) is None)
+    is_here = bool(data) and folder.exists() and (data == SAMPLE or find_copy(data) is None)
     places = finetune_models(recipe, run)
     own = [name for name in config.models if name.removeprefix(FRESH) == OWN_MODEL]
     absent = [name for name in config.models if name not in own and not _is_available(name.removeprefix(FRESH))]
@@ -182,7 +191,9 @@ def _embed_checks(recipe: Recipe) -> Iterator[str]:
     if config.train:
         yield from _run_check(partial(read_items, config, None, None))
     yield from _run_check(partial(read_evaluation, config, None, None))
-    if not recipe.finetune.data and not config.evaluate:
+    if (data := recipe.finetune.data) and Path(data).is_file():
+        yield from _run_check(partial(find_file, Path(data), ""))
+    if not data and not config.evaluate:
         yield NOTHING_TO_SCORE
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from corpus.documents.atomic_files import read_json_object
 from finetune.config import FRESH
 from finetune.data.custom_files import read_json_lines
+from finetune.metrics import interval_text
 from finetune.queue.fingerprint import digest
 from finetune.queue.jobs import RESULTS
 from finetune.score.significance import Part, interval_around, variance_of
@@ -161,7 +162,7 @@ class Group:
     def cell_with_interval(self, metric: str, *, count_seeds: bool = False) -> str:
         """The cell, and below it its interval and optionally the number of seeds."""
         interval = self.interval(metric)
-        parts = [f"{interval[0]:.1f} to {interval[1]:.1f}"] if interval else []
+        parts = [interval_text(interval, 1)] if interval else []
         parts += [f"{len(self.results)} seeds"] if count_seeds and len(self.results) > 1 else []
         marked = self.cell(metric) + below(self.mean(metric), self.first, metric)
         return "\n".join([marked, *([", ".join(parts)] if parts else [])])

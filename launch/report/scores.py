@@ -9,27 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from finetune.metrics import interval_text
 from launch.numbers import count, duration, group_by, number
+from launch.report import results as records
 from launch.report.blocks import NOTES, Block, Section, Table, Text
 from launch.report.differences import differences
-from launch.report.results import (
-    BELOW,
-    LAST_WEIGHTS,
-    PAPER_MODEL,
-    Group,
-    Result,
-    Results,
-    baselines_of,
-    below,
-    better_baseline,
-    name_of,
-    paper_metrics,
-    selection_of,
-    settings_of,
-    weights_of,
-)
 
-PAPER_HEAD = f"{PAPER_MODEL}, Table 36"
+PAPER_HEAD = f"{records.PAPER_MODEL}, Table 36"
 RECIPE_SETTINGS = "recipe settings"  # the name of settings that have none
 FACTS = {  # column, and how a value is stated that all results share
     "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
@@ -39,16 +25,16 @@ MAX_RESULTS = 64  # whose single scores are on the page
 BASELINES = ("constant", "counting")
 NUMBERS = ("score", "95 % interval", *BASELINES, "trained on", "scored on", PAPER_HEAD)
 VERDICTS = {1: "better", 0: "equal", -1: "worse"}  # sign of the difference from the better baseline: its sentence
-WARNINGS: dict[str, Callable[[Result], bool]] = {  # by the name of the text
+WARNINGS: dict[str, Callable[[records.Result], bool]] = {  # by the name of the text
     "klue_baseline": lambda result: result["protocol"] == "klue-baseline",
     "other_examples": lambda result: not result["is_official_dev"] and not result.get("own"),
-    "selected_weights": lambda result: weights_of(result) != LAST_WEIGHTS,
+    "selected_weights": lambda result: records.weights_of(result) != records.LAST_WEIGHTS,
     "tuned_on_dev": lambda result: result.get("searched_on") == "dev",
 }
 GENERATIVE_HEADS = ("task, metric", "model", "score", "95 %", "parsed", "tokens in, out", "time", "price")
 
 
-def verdict(groups: Sequence[Group]) -> list[str]:
+def verdict(groups: Sequence[records.Group]) -> list[str]:
     """On which tasks each model is better than the better baseline by the headline metric.
 
     A task counts as better or worse only if the whole interval is above or below the baseline.
@@ -59,7 +45,9 @@ def verdict(groups: Sequence[Group]) -> list[str]:
         own = [group for group in groups if group.name == name]
         for sign, sentence in VERDICTS.items():
             alike = [group for group in own if _versus_baseline(group) == sign]
-            parts = [", ".join(f"{metric} {g.gain(metric)}" for metric in paper_metrics(g.first)) for g in alike]
+            parts = [
+                ", ".join(f"{metric} {g.gain(metric)}" for metric in records.paper_metrics(g.first)) for g in alike
+            ]
             gains = ", ".join(f"{group.task} ({part})" for group, part in zip(alike, parts, strict=True))
             line = NOTES[sentence].format(count=len(alike), total=len(own), gains=gains)
             prefix, start = (f"{name}: ", line[0].lower()) if len(names) > 1 else ("", line[0])
@@ -67,16 +55,16 @@ def verdict(groups: Sequence[Group]) -> list[str]:
     return lines
 
 
-def _versus_baseline(group: Group) -> int:
+def _versus_baseline(group: records.Group) -> int:
     """1: the interval of the headline metric is above the better baseline; -1: below; 0: around it or unknown."""
     metric = group.first["headline"]
-    interval, baseline = group.interval(metric), better_baseline(group.first, metric)
+    interval, baseline = group.interval(metric), records.better_baseline(group.first, metric)
     if interval is None or interval[0] <= baseline <= interval[1]:
         return 0
     return 1 if interval[0] > baseline else -1
 
 
-def scores_section(results: Results) -> Section:
+def scores_section(results: records.Results) -> Section:
     """Warnings, the main table and, if there are not too many, single scores."""
     scores = results.scores
     is_compared = len(results.groups) > len({r["task"] for r in scores}) or len(scores) > len(results.groups)
@@ -85,8 +73,8 @@ def scores_section(results: Results) -> Section:
     same = [name for name in FACTS if scores and name not in varying and facts[0][name] != RECIPE_SETTINGS]
     shared = ", ".join(FACTS[name].format(facts[0][name]) for name in same)
     is_official = any(result["is_official_dev"] for result in scores)
-    paper = [(result, metric) for result in scores for metric in paper_metrics(result)]
-    further = [(r, metric) for r in scores for metric in r["scores"] if metric not in paper_metrics(r)]
+    paper = [(result, metric) for result in scores for metric in records.paper_metrics(result)]
+    further = [(r, metric) for r in scores for metric in r["scores"] if metric not in records.paper_metrics(r)]
     heads = ["task", *varying, "metric"]
     means: list[Block] = [main_table(results), Text(NOTES["means"], "note")]
     single: list[Block] = [
@@ -109,18 +97,18 @@ def scores_section(results: Results) -> Section:
     ])  # fmt: skip
 
 
-def _facts_of(result: Result) -> dict[str, str]:
+def _facts_of(result: records.Result) -> dict[str, str]:
     """What must be equal for two scores of a task to be comparable."""
     versions = {split: file.get("version", "unknown") for split, file in result.get("data", {}).items()}
     same = len(set(versions.values())) == 1
     data = next(iter(versions.values())) if same else ", ".join(f"{split} {name}" for split, name in versions.items())
-    weights = LAST_WEIGHTS if (selection := selection_of(result)) == "–" else selection
-    settings = settings_of(result) or RECIPE_SETTINGS
+    weights = records.LAST_WEIGHTS if (selection := records.selection_of(result)) == "–" else selection
+    settings = records.settings_of(result) or RECIPE_SETTINGS
     values = (result["model"], settings, str(result["seed"]), result["protocol"], weights, data or "unknown")
     return dict(zip(FACTS, values, strict=True))
 
 
-def _warnings(scores: Sequence[Result]) -> list[Text]:
+def _warnings(scores: Sequence[records.Result]) -> list[Text]:
     """What a reader must know before comparing any of these scores with others."""
     warnings = []
     for name, applies in WARNINGS.items():
@@ -130,21 +118,24 @@ def _warnings(scores: Sequence[Result]) -> list[Text]:
     return warnings
 
 
-def printed_table(scores: Sequence[Result]) -> Table:
+def printed_table(scores: Sequence[records.Result]) -> Table:
     """The paper's metrics of every result with both baselines, for the terminal."""
     rows = []
     for result in scores:
-        for metric in paper_metrics(result):
+        for metric in records.paper_metrics(result):
             value = result["scores"][metric]
-            cells = [f"{number(value)}{below(value, result, metric)}", *map(number, baselines_of(result, metric))]
-            names = [result["task"], name_of(result), str(result["seed"]), metric]
+            cells = [
+                f"{number(value)}{records.below(value, result, metric)}",
+                *map(number, records.baselines_of(result, metric)),
+            ]
+            names = [result["task"], records.name_of(result), str(result["seed"]), metric]
             rows.append([*names, *cells, count(result["n"])])
     heads = ("task", "model", "seed", "metric", "score", *BASELINES, "n")
-    note = f"{BELOW} below the counting baseline" if any(BELOW in row[4] for row in rows) else ""
+    note = f"{records.BELOW} below the counting baseline" if any(records.BELOW in row[4] for row in rows) else ""
     return Table(heads, rows, numbers=(4, 5, 6, 7), title="Scores", note=note)
 
 
-def main_table(results: Results) -> Table:
+def main_table(results: records.Results) -> Table:
     """Task and metric by model with the settings of the recipe; for official dev files with the paper's Table 36."""
     groups = results.main
     models = list(dict.fromkeys(group.title for group in groups))
@@ -154,13 +145,14 @@ def main_table(results: Results) -> Table:
     by_examples = group_by(groups, lambda group: (group.task, group.first["split"]))  # other examples are another row
     rows = []
     for (task, _), alike in by_examples.items():
-        for metric in paper_metrics(alike[0].first):
+        for metric in records.paper_metrics(alike[0].first):
             cells = [
                 "\n".join(g.cell_with_interval(metric, count_seeds=count_seeds) for g in alike if g.title == name)
                 for name in models
             ]
             rows.append([
-                task, metric, *(cell or "–" for cell in cells), *map(number, baselines_of(alike[0].first, metric)),
+                task, metric, *(cell or "–" for cell in cells),
+                *map(number, records.baselines_of(alike[0].first, metric)),
                 *([number(paper_score(alike[0].first, metric))] if is_official else []),
                 *([_selections(alike)] if has_selection else []),
             ])  # fmt: skip
@@ -169,11 +161,10 @@ def main_table(results: Results) -> Table:
     return Table(columns, rows, range(2, len(heads)), title=f"Tasks by models{over_seeds(groups)}")
 
 
-def systems_table(results: Results) -> Table:
+def systems_table(results: records.Results) -> Table:
     """Every metric of every system, one below the other, so that baselines are read next to trained models."""
     rows = [
-        [group.task, metric, group.name, group.cell(metric),
-         "–" if (interval := group.interval(metric)) is None else f"{interval[0]:.1f} to {interval[1]:.1f}"]
+        [group.task, metric, group.name, group.cell(metric), interval_text(group.interval(metric), 1)]
         for alike in group_by(results.groups, lambda group: group.task).values()
         for metric in alike[0].first["scores"]
         for group in alike
@@ -182,7 +173,7 @@ def systems_table(results: Results) -> Table:
     return Table(heads, rows, (3, 4), title=f"Embeddings{over_seeds(results.groups)}")
 
 
-def _selections(groups: Sequence[Group]) -> str:
+def _selections(groups: Sequence[records.Group]) -> str:
     """What was selected in a row, by model if the models differ."""
     selections = {group.title: group.selection for group in groups}
     if len(set(selections.values())) == 1:
@@ -190,17 +181,17 @@ def _selections(groups: Sequence[Group]) -> str:
     return "\n".join(f"{name}: {text}" for name, text in selections.items() if text != "–")
 
 
-def _single_scores(heads: list[str], cells: Sequence[tuple[Result, str]], title: str, is_folded: bool) -> Table:
+def _single_scores(heads: list[str], cells: Sequence[tuple[records.Result, str]], title: str, is_folded: bool) -> Table:
     """One row for each metric of each result; without a title if it is the only table of scores."""
     numbers = [place for place, head in enumerate(heads) if head in NUMBERS]
     rows = []
     for result, metric in cells:
-        interval, value = result["intervals"].get(metric), result["scores"][metric]
+        value = result["scores"][metric]
         row = {"task": result["task"], "metric": metric, **_facts_of(result)}
         row |= zip(NUMBERS, (
-            f"{number(value)}{below(value, result, metric)}",
-            "–" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}",
-            *map(number, baselines_of(result, metric)),
+            f"{number(value)}{records.below(value, result, metric)}",
+            interval_text(result["intervals"].get(metric), 1),
+            *map(number, records.baselines_of(result, metric)),
             count(result["n_train"]), count(result["n"]), number(paper_score(result, metric)),
         ), strict=True)  # fmt: skip
         rows.append([row[head] for head in heads])
@@ -209,10 +200,10 @@ def _single_scores(heads: list[str], cells: Sequence[tuple[Result, str]], title:
 
 def paper_score(result: Mapping[str, Any], metric: str) -> float | None:
     """The paper's score (Table 36); None on other examples than the official dev set."""
-    return result["paper_dev"][PAPER_MODEL].get(metric) if result["is_official_dev"] else None
+    return result["paper_dev"][records.PAPER_MODEL].get(metric) if result["is_official_dev"] else None
 
 
-def _scored_files(scores: Sequence[Result]) -> Table:
+def _scored_files(scores: Sequence[records.Result]) -> Table:
     """The data files of each task and their versions."""
     rows = dict.fromkeys(
         (result["task"], result["split"], file["file"], file.get("version", "unknown"), file["sha256"][:12])
@@ -223,7 +214,7 @@ def _scored_files(scores: Sequence[Result]) -> Table:
     return Table(heads, [list(row) for row in rows], title="Scored files", folded=True)
 
 
-def over_seeds(groups: Sequence[Group]) -> str:
+def over_seeds(groups: Sequence[records.Group]) -> str:
     """``, mean ± standard deviation over 1 or 3 seeds`` for a title; empty if every group has one seed."""
     seeds = sorted({len(group.results) for group in groups})
     if seeds in ([], [1]):
@@ -232,7 +223,7 @@ def over_seeds(groups: Sequence[Group]) -> str:
     return f", mean ± standard deviation over {numbers} seeds"
 
 
-def settings_tables(results: Results) -> list[Block]:
+def settings_tables(results: records.Results) -> list[Block]:
     """The headline metric of each task and model by settings, with the difference from the recipe's settings; none if
     there are no other settings."""
     names = list(dict.fromkeys(group.settings for group in results.groups))
@@ -251,7 +242,7 @@ def settings_tables(results: Results) -> list[Block]:
     return [Table(heads, rows, numbers, title=f"Settings{over_seeds(results.groups)}")] if rows else []
 
 
-def _cell_with_difference(group: Group, base: Sequence[Group], metric: str) -> str:
+def _cell_with_difference(group: records.Group, base: Sequence[records.Group], metric: str) -> str:
     value, other = group.mean(metric), base[0].mean(metric) if len(base) == 1 else None
     difference = [] if base == [group] or value is None or other is None else [f"{value - other:+.2f}"]
     return "\n".join([group.cell(metric), *difference, *([group.selection] if group.selection != "–" else [])])
@@ -277,12 +268,12 @@ def results_table(results: Sequence[Mapping[str, Any]], title: str = "", note: s
     """One row for each task, metric and model; encoders have no answers, so they leave those columns empty."""
     rows = []
     for result in results:
-        for place, metric in enumerate(paper_metrics(result)):
+        for place, metric in enumerate(records.paper_metrics(result)):
             interval = result["intervals"].get(metric)
             limits = "–" if interval is None else f"{interval[0]:.1f}\n{interval[1]:.1f}"
             cost = _answer_cells(result) if place == 0 else ["", "", "", ""]
             score = number(result["scores"].get(metric))
-            rows.append([f"{result['task']}\n{metric}", name_of(result), score, limits, *cost])
+            rows.append([f"{result['task']}\n{metric}", records.name_of(result), score, limits, *cost])
     return Table(GENERATIVE_HEADS, rows, range(2, 8), title=title, note=note)
 
 

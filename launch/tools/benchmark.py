@@ -6,7 +6,7 @@ decontamination.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -63,15 +63,17 @@ def check_benchmark(
     if html is not None:
         atomic_write(html, render_page(result))
     if as_json:
-        return print_json(result)
-    for path, reason in result["skipped"].items():
+        print_json(result)
+    for path, reason in () if as_json else result["skipped"].items():
         PlainConsole().print(f"skipped {path}: {reason}", soft_wrap=True)
-    for benchmark in result["benchmarks"]:
+    for benchmark in () if as_json else result["benchmarks"]:
         print_table(_counts_table(benchmark))
         for line in _facts(benchmark):
             PlainConsole().print(f"  {line}", soft_wrap=True)
         for table in _baselines(benchmark):
             print_table(table)
+    if result["skipped"]:
+        raise typer.Exit(2)
 
 
 def _find_leaks(texts: Sequence[str], corpus: Path) -> Iterable[tuple[int, str, float]]:
@@ -167,10 +169,9 @@ def draw_items(folder: Folder, as_json: AsJson = False) -> None:
     Example:  malmoi benchmark draw my-benchmark
     """
     from finetune.annotation.draw import Models, draw
-    from finetune.annotation.folder import run_step
 
     models = Models(_find_toxic, _ask)
-    _show_counts("candidates", run_step(folder, "draw", lambda b, f: draw(b, f, models)), as_json)
+    _run_step("candidates", folder, "draw", lambda b, f: draw(b, f, models), as_json)
 
 
 def _find_toxic(model: str, thresholds: Mapping[str, float], texts: Sequence[str]) -> list[bool]:
@@ -208,10 +209,9 @@ def hand_out_items(
 
     Example:  malmoi benchmark hand-out my-benchmark --to doccano
     """
-    from finetune.annotation.folder import run_step
     from finetune.annotation.tools import hand_out
 
-    _show_counts("handed out", run_step(folder, "hand-out", lambda b, f: hand_out(b, f, tool, size)), as_json)
+    _run_step("handed out", folder, "hand-out", lambda b, f: hand_out(b, f, tool, size), as_json)
 
 
 @benchmark_app.command("take-in")
@@ -225,12 +225,11 @@ def take_in_votes(
 
     Example:  malmoi benchmark take-in my-benchmark votes.csv
     """
-    from finetune.annotation.folder import run_step
     from finetune.annotation.take_in import READERS, take_in
     from finetune.annotation.tools import reader_of
 
     read = READERS[format_] if format_ in READERS else reader_of(format_)
-    _show_counts("annotations", run_step(folder, "take-in", lambda b, f: take_in(b, f, files, read)), as_json)
+    _run_step("annotations", folder, "take-in", lambda b, f: take_in(b, f, files, read), as_json)
 
 
 @benchmark_app.command("agree")
@@ -265,10 +264,9 @@ def settle_votes(folder: Folder, as_json: AsJson = False) -> None:
 
     Example:  malmoi benchmark settle my-benchmark
     """
-    from finetune.annotation.folder import run_step
     from finetune.annotation.settle import settle
 
-    _show_counts("gold", run_step(folder, "settle", settle), as_json)
+    _run_step("gold", folder, "settle", settle, as_json)
 
 
 @benchmark_app.command("split")
@@ -277,10 +275,9 @@ def split_items(folder: Folder, as_json: AsJson = False) -> None:
 
     Example:  malmoi benchmark split my-benchmark
     """
-    from finetune.annotation.folder import run_step
     from finetune.annotation.split import split
 
-    _show_counts("split", run_step(folder, "split", split), as_json)
+    _run_step("split", folder, "split", split, as_json)
 
 
 @benchmark_app.command("card")
@@ -290,9 +287,14 @@ def write_benchmark_card(folder: Folder, as_json: AsJson = False) -> None:
     Example:  malmoi benchmark card my-benchmark
     """
     from finetune.annotation.card import write_card
+
+    _run_step("card", folder, "card", write_card, as_json)
+
+
+def _run_step(title: str, folder: Path, step: str, work: Callable[..., dict[str, Any]], as_json: bool) -> None:
     from finetune.annotation.folder import run_step
 
-    _show_counts("card", run_step(folder, "card", write_card), as_json)
+    _show_counts(title, run_step(folder, step, work), as_json)
 
 
 def _show_counts(title: str, counts: dict[str, Any], as_json: bool) -> None:

@@ -67,7 +67,8 @@ def _notes_on(pairs: Sequence[Pair], tested: Sequence[Tested]) -> list[str]:
         "favours it"
         for task, name in dict.fromkeys((one.task, one.name) for pair in pairs for one in pair if one.is_selected)
     ]
-    if any(found.task == "klue-mrc" and found.groups == found.n for found in tested):
+    klue = {one.task for pair in pairs for one in pair if not one.first.get("own")}  # embeddings have no groups
+    if "klue-mrc" in klue and any(found.task == "klue-mrc" and found.groups == found.n for found in tested):
         notes.append("klue-mrc: questions are resampled one by one; add --data FOLDER to group them by passage")
     return notes
 

@@ -4,8 +4,8 @@
 input ─ bytes ─ text ─ form ─┬ lines, records: blocks ─┐
                              └ official file: at once ─┴▶ results in order ─ JSON lines or for people ─▶ output
 ```
-The first line that is not blank decides the format: a JSON object, an official file of the task, or plain text. Blank
-lines also get a result, so that line n of the input is result n.
+The first line that is not blank decides the format: a JSON object, an official file of the task, or plain text. A .csv
+is a table, and so is a .tsv that names its columns. Blank lines also get a result: line n of the input is result n.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def predict(
     task: TaskName,
     model: Annotated[str, typer.Argument(help="Fine-tuned model: folder or Hub name.")],
     source: Annotated[
-        str, typer.Argument(metavar="INPUT", help="Plain text, JSON lines, an official file, or - for stdin.")
+        str, typer.Argument(metavar="INPUT", help="Plain text, JSON lines, CSV, TSV, an official file, or -: stdin.")
     ],
     target: Annotated[
         str, typer.Argument(metavar="[OUTPUT]", help="Output file (.jsonl: JSON lines), or - for stdout.")
@@ -49,7 +49,7 @@ def predict(
     """Predict new text with a fine-tuned model: one result for each line, in order.
 
     A line is a text. Tabs separate sentence pairs, question and passage, and the turns of a dialogue. KLUE-RE needs
-    marked entities, <subj>…</subj> and <obj>…</obj>. JSON lines use the official field names.
+    marked entities, <subj>…</subj> and <obj>…</obj>. JSON lines, CSV and TSV use the official field names.
 
     Example:  echo '코스피 2,600선 회복' | malmoi predict ynat runs/smoke/finetune/ynat/model/seed-1/model -
     """
@@ -96,17 +96,15 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
 def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
     """Results in order, as many lines at a time as have come, at most ``LINES_AT_ONCE``; an official file at once."""
     from corpus.documents.encoding import AUTO, decode_blocks
-    from finetune.inference.predict import predict_official, predict_texts
+    from finetune.inference.predict import predict_official, predict_table, predict_texts
     from launch.pii.streams import line_blocks, peek, source_blocks
 
     name, (head, blocks) = _name(path), peek(decode_blocks(source_blocks(path), AUTO))
     head, is_tsv = head.lstrip(), path is not None and file_format(path).kind == ".tsv"
-    form = form_of(head, kept.task.files.suffix)
-    if form == "official" or (
-        kept.task.custom is not None and path is not None and is_table(head, kept.task.custom, path)
-    ):
+    form, is_custom = form_of(head, kept.task.files.suffix), kept.task.custom is not None
+    if form == "official" or (path is not None and is_table(head, kept.task.custom, path)):
         with official_file(path, blocks, kept.task.files.suffix) as file:
-            yield predict_official(kept, file)
+            yield predict_official(kept, file) if form == "official" or is_custom else predict_table(kept, file)
         return
     for block in line_blocks(blocks):
         for begin in range(0, len(block), LINES_AT_ONCE):
@@ -129,15 +127,14 @@ def form_of(head: str, suffix: str) -> Form:
     return "records" if line.startswith("{") else "plain"
 
 
-def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
-    """Whether a file of an own task, defined by ``own``, is one by its name, or a TSV whose first line names a text."""
-    names = [own.get(key) for key in ("text", "question", "tokens")]
-    named = {name for value in names if value for name in ([value] if isinstance(value, str) else value)}
-    kind = file_format(path).kind
-    return kind in OWN_TABLES or (
-        kind == ".tsv"
-        and not (named or {"text", "question", "tokens"}).isdisjoint(head.partition("\n")[0].rstrip("\r").split("\t"))
-    )
+def is_table(head: str, own: Mapping[str, Any] | None, path: Path) -> bool:
+    """Whether a file is a table by its name, or a TSV whose first line names a column; ``own``: of a custom task."""
+    from finetune.data.custom_files import COLUMNS
+
+    given = [(own or {}).get(key) for key in ("text", "question", "tokens")]
+    named = {name for value in given if value for name in ([value] if isinstance(value, str) else value)} or COLUMNS
+    cells, kind = head.partition("\n")[0].rstrip("\r").split("\t"), file_format(path).kind
+    return kind in OWN_TABLES[: 1 if own is None else None] or (kind == ".tsv" and not {*cells}.isdisjoint(named))
 
 
 def _parsed(line: str) -> dict[str, Any]:

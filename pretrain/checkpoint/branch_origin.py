@@ -21,8 +21,9 @@ from pretrain.checkpoint.export import CONFIG_NAME, MODEL_NAME, WEIGHTS_NAME
 from pretrain.checkpoint.find_checkpoint import (
     LOOP_NAME,
     Checkpoint,
+    bad_origin,
     checkpoint_folders,
-    read_checkpoint,
+    locate_checkpoint,
     read_loop,
     updates_of,
 )
@@ -77,13 +78,13 @@ def _read(config: PretrainConfig, out: Path) -> Origin | None:
 
 def _start(config: PretrainConfig, out: Path, network: PreTrainedModel, vocabulary_sha256: str) -> Origin:
     name = str(config.continue_from)
-    checkpoint = _locate(name)
+    checkpoint = locate_checkpoint(name)
     if checkpoint.loop["vocabulary_sha256"] != vocabulary_sha256:
         model = checkpoint.folder / MODEL_NAME
         what = f"another vocabulary than that of the token store; pack with its tokenizer (pretrain.init_from={model}"
-        raise _bad(name, f"trained with {what} does so)")
+        raise bad_origin(name, f"trained with {what} does so)")
     if problem := _model_problem(checkpoint, network):
-        raise _bad(name, problem)
+        raise bad_origin(name, problem)
     loop, before = checkpoint.loop, checkpoint.loop.get("origin") or {}
     facts = {
         "step": loop["step"],
@@ -98,26 +99,6 @@ def _start(config: PretrainConfig, out: Path, network: PreTrainedModel, vocabula
     atomic_write(out / ORIGIN_NAME, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     log.info("starting a branch from the weights and optimizer of step %d of %s", loop["step"], checkpoint.folder)
     return origin
-
-
-def _locate(name: str) -> Checkpoint:
-    """The checkpoint itself, or the newest complete one of a run (its folder, or that of its pretrain stage)."""
-    folder = Path(name).expanduser()
-    runs = [place for place in (folder, folder / "pretrain") if (place / "checkpoints").is_dir()]
-    is_checkpoint = (folder / LOOP_NAME).is_file()
-    candidates = [folder] if is_checkpoint else checkpoint_folders(runs[0] / "checkpoints")[::-1] if runs else []
-    for candidate in candidates:
-        try:
-            return read_checkpoint(candidate)
-        except (BadInput, OSError) as error:
-            if is_checkpoint:
-                raise _bad(name, f"{str(error).removeprefix(f'{candidate}: ')}; give another checkpoint") from None
-            log.warning("%s; using the checkpoint before it", error)
-    raise _bad(
-        name,
-        "no complete checkpoint there; give the folder of a run, or one of its checkpoints/step-… (to start from the "
-        "weights of a model only, use pretrain.init_from)",
-    )
 
 
 def _model_problem(checkpoint: Checkpoint, network: PreTrainedModel) -> str | None:
@@ -141,7 +122,3 @@ def _model_problem(checkpoint: Checkpoint, network: PreTrainedModel) -> str | No
         name = differing[0]
         return f"weights {name} are {own.get(name, 'absent')}, but {shapes.get(name, 'absent')} in the checkpoint"
     return None
-
-
-def _bad(name: str, what: str) -> BadInput:
-    return BadInput(f"pretrain.continue_from {name}: {what}")

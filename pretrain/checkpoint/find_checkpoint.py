@@ -159,3 +159,27 @@ def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str
 def updates_of(loop: dict[str, Any]) -> int:
     """Number of updates of the weights of a checkpoint, in its run and in the runs it is a branch of."""
     return int(loop["step"] + (loop.get("origin") or {}).get("updates", 0))
+
+
+def locate_checkpoint(name: str) -> Checkpoint:
+    """The checkpoint itself, or the newest complete one of a run (its folder, or that of its pretrain stage)."""
+    folder = Path(name).expanduser()
+    runs = [place for place in (folder, folder / "pretrain") if (place / "checkpoints").is_dir()]
+    is_checkpoint = (folder / LOOP_NAME).is_file()
+    candidates = [folder] if is_checkpoint else checkpoint_folders(runs[0] / "checkpoints")[::-1] if runs else []
+    for candidate in candidates:
+        try:
+            return read_checkpoint(candidate)
+        except (BadInput, OSError) as error:
+            if is_checkpoint:
+                what = str(error).removeprefix(f"{candidate}: ")
+                raise bad_origin(name, f"{what}; give another checkpoint") from None
+            log.warning("%s; using the checkpoint before it", error)
+    advice = (
+        "the folder of a run, or one of its checkpoints/step-… (for weights of a model only, use pretrain.init_from)"
+    )
+    raise bad_origin(name, f"no complete checkpoint there; give {advice}")
+
+
+def bad_origin(name: str, what: str) -> BadInput:
+    return BadInput(f"pretrain.continue_from {name}: {what}")

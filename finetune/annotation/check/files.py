@@ -16,17 +16,7 @@ from finetune.annotation.check import records
 from finetune.annotation.check.items import Dataset, File
 from finetune.annotation.check.tagged import read_conll, read_tagged, read_tree
 from finetune.custom_config import CustomColumns
-from finetune.data.custom_files import (
-    COLUMNS,
-    TABLES,
-    WORDS,
-    Record,
-    find_columns,
-    holds_words,
-    kind_of_file,
-    read_lines,
-    read_table,
-)  # fmt: skip
+from finetune.data import custom_files
 from finetune.data.files import read_blocks, read_json
 from finetune.task_names import TASK_NAMES
 from finetune.tasks.mrc.reader import questions_of
@@ -64,7 +54,12 @@ def _files_in(folder: Path) -> list[Path]:
     if (folder / "benchmark.yaml").is_file():  # made by `malmoi benchmark`; the other files belong to its steps
         folder = folder / "data"
     paths = [path for path in sorted(folder.rglob("*")) if "/." not in f"/{path.relative_to(folder)}"]
-    data = [path for path in paths if kind_of_file(path) in {*TABLES, *WORDS} and not NO_DATA.fullmatch(path.name)]
+    data = [
+        path
+        for path in paths
+        if custom_files.kind_of_file(path) in {*custom_files.TABLES, *custom_files.WORDS}
+        and not NO_DATA.fullmatch(path.name)
+    ]
     return [path for path in data if path.is_file()]
 
 
@@ -86,7 +81,9 @@ def read_file(path: Path) -> tuple[str, File]:
     task = next((name for name in TASK_NAMES if stem.startswith(f"{name}-v")), "")
     match = SPLIT.search(stem)
     split = match[1].lower() if match else stem
-    file = _read_json(path, task, split) if kind_of_file(path) == ".json" else _read_lines(path, task, split)
+    file = (
+        _read_json(path, task, split) if custom_files.kind_of_file(path) == ".json" else _read_lines(path, task, split)
+    )
     if not file.items:
         raise BadInput(f"{path}: no items in it")
     rest = SPLIT.sub("", stem).strip("._-")
@@ -95,16 +92,16 @@ def read_file(path: Path) -> tuple[str, File]:
 
 
 def _read_lines(path: Path, task: str, split: str) -> File:
-    kind = kind_of_file(path)
-    first = next((line for line in read_lines(path) if line.strip()), "")
+    kind = custom_files.kind_of_file(path)
+    first = next((line for line in custom_files.read_lines(path) if line.strip()), "")
     if kind not in (".jsonl", ".ndjson", ".csv") and first.startswith("## "):
         blocks = read_blocks(path)
         if blocks[0].lines[0][1].count("\t") >= 3:
             return File(path, split, "tree", "klue-dp", [read_tree(block, split) for block in blocks])
         return File(path, split, "tagging", "klue-ner", [read_tagged(block, split) for block in blocks])
-    if holds_words(path, [cell for cell in first.split("\t") if cell.lower() in COLUMNS]):
+    if custom_files.holds_words(path, [cell for cell in first.split("\t") if cell.lower() in custom_files.COLUMNS]):
         return File(path, split, "tagging", "", read_conll(path, split), columns=CustomColumns(kind="tagging"))
-    return _as_table(path, split, read_table(path, []))
+    return _as_table(path, split, custom_files.read_table(path, []))
 
 
 def _read_json(path: Path, task: str, split: str) -> File:
@@ -115,7 +112,9 @@ def _read_json(path: Path, task: str, split: str) -> File:
     ):
         found = [pair for pair in questions_of(content, path) if isinstance(pair[1], Mapping)]
         items = [records.read_question(question, context, split) for context, question in found]
-        return File(path, split, "span", "klue-mrc", items)
+        if any("guid" in question for _, question in found):
+            return File(path, split, "span", "klue-mrc", items)
+        return File(path, split, "span", "", items, columns=CustomColumns(kind="span", start="start", guid="id"))
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"{path}: expected a list of objects, or data[].paragraphs[].qas[]")
     if "dialogue" in rows[0]:
@@ -124,10 +123,10 @@ def _read_json(path: Path, task: str, split: str) -> File:
     if task in records.RECORDS:
         items = [records.read_record(row, task, split) for row in rows]
         return File(path, split, records.RECORDS[task].kind, task, items, frozenset(chain.from_iterable(rows)))
-    return _as_table(path, split, [Record(f"{path}, record {n}", n, row) for n, row in enumerate(rows, 1)])
+    return _as_table(path, split, [custom_files.Record(f"{path}, record {n}", n, row) for n, row in enumerate(rows, 1)])
 
 
-def _as_table(path: Path, split: str, rows: list[Record]) -> File:
-    columns = find_columns(rows, path)
+def _as_table(path: Path, split: str, rows: list[custom_files.Record]) -> File:
+    columns = custom_files.find_columns(rows, path)
     items = [records.read_row(columns, record, split) for record in rows]
     return File(path, split, columns.kind, "", items, frozenset(chain.from_iterable(r.values for r in rows)), columns)

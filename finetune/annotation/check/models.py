@@ -15,11 +15,10 @@ import numpy as np
 
 from corpus.documents.errors import BadInput
 from finetune.annotation.check.items import Dataset, Finding, Item
-from finetune.custom_config import CustomTask
+from finetune.custom_config import CustomTask, spell_label
 from finetune.metrics import softmax
 from finetune.registry import TASKS
 from finetune.score.baselines import baselines, bigrams, naive_bayes
-from finetune.tasks.custom.reader import lower_boolean
 from finetune.tasks.custom.task import custom_task, define
 
 FOLDS = 5
@@ -80,7 +79,7 @@ def check_one_side(dataset: Dataset) -> tuple[list[dict[str, Any]], list[Finding
 def _labelled(dataset: Dataset, items: Sequence[Item]) -> list[tuple[Item, Any]]:
     """Items with their class: the label, or whether a question has an answer; none if there is only one class."""
     is_span, labelled = dataset.kind == "span", [item for item in items if item.gold is not None]
-    pairs = [(item, bool(item.gold) if is_span else lower_boolean(str(item.gold))) for item in labelled]
+    pairs = [(item, bool(item.gold) if is_span else spell_label(str(item.gold))) for item in labelled]
     return pairs if 1 < len({gold for _, gold in pairs}) <= MAX_CLASSES else []
 
 

@@ -45,18 +45,7 @@ from finetune.data.custom_files import nfc
 from finetune.data.files import identify, read_json, validate, write_json, write_json_lines
 from finetune.data.public_sets import data_sets
 from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
-from finetune.generative.kr_eval.metrics import (
-    CORRELATIONS,
-    METRICS,
-    NUMBER,
-    RESAMPLES,
-    bleu_signature,
-    measure,
-    measure_bias,
-    parse_number,
-    score_as_published,
-    split_lines,
-)
+from finetune.generative.kr_eval import metrics as kr
 from finetune.generative.prompts import PROMPTS, answers, ner
 from finetune.generative.prompts.choices import NUMBER_IN_TEXT, find_choice, find_number
 from finetune.generative.prompts.prompt import Message, build_turns, korean_texts
@@ -71,8 +60,8 @@ BETWEEN = f" \t,;/|·、{QUOTES}"  # entities on one line
 
 
 def _known_metric(name: str) -> str:
-    if name not in METRICS:
-        raise ValueError(f"unknown metric; choose from {', '.join(METRICS)}")
+    if name not in kr.METRICS:
+        raise ValueError(f"unknown metric; choose from {', '.join(kr.METRICS)}")
     return name
 
 
@@ -103,8 +92,8 @@ class TaskFile(BaseModel, frozen=True):
 
     @model_validator(mode="after")
     def _correlations_need_numbers(self) -> TaskFile:
-        for number, gold in enumerate(self.golds if set(self.metrics) & set(CORRELATIONS) else ()):
-            if parse_number(gold) is None:
+        for number, gold in enumerate(self.golds if set(self.metrics) & set(kr.CORRELATIONS) else ()):
+            if kr.parse_number(gold) is None:
                 raise ValueError(f"samples.{number}.output: {gold!r:.60} should be a number for a correlation")
         return self
 
@@ -160,11 +149,11 @@ class Form:
 def detect_form(task: TaskFile) -> Form:
     """The form of a file's golds."""
     golds = [sample.output.strip() for sample in (*task.samples, *task.few_shots)]
-    if any(metric in CORRELATIONS for metric in task.metrics):
+    if any(metric in kr.CORRELATIONS for metric in task.metrics):
         return NUMBERS
     if choices := _detect_choices(task, golds):
         return _choice_form(choices)
-    if all(NUMBER.fullmatch(gold) for gold in golds):
+    if all(kr.NUMBER.fullmatch(gold) for gold in golds):
         return NUMBERS
     if any(map(_are_entities, golds)) and all(gold in ("", ner.NONE) or _are_entities(gold) for gold in golds):
         return _entity_form(golds)
@@ -210,7 +199,7 @@ def _parse_number(answer: str, question: str = "") -> str | None:
     value = find_number(answer)
     for part in answers.stated(answer) if value is None else ():
         if not NUMBER_IN_TEXT.search(part):
-            value = parse_number(part)  # 1200개
+            value = kr.parse_number(part)  # 1200개
     return None if value is None else f"{Decimal(str(value)).normalize():f}"
 
 
@@ -219,7 +208,7 @@ def _entity_form(golds: Sequence[str]) -> Form:
 
     Parsed are the distinct ones, one per line, so that ``set_f1`` compares sets; "" for an answer that there are none.
     """
-    classes = {match[1] for gold in golds for line in split_lines(gold) if (match := ENTITY.fullmatch(line))}
+    classes = {match[1] for gold in golds for line in kr.split_lines(gold) if (match := ENTITY.fullmatch(line))}
     if classes <= ner.BY_WORD.keys():  # a short file may not contain all of them
         classes |= ner.BY_WORD.keys()
     kinds = "|".join(sorted(map(re.escape, classes), key=len, reverse=True))
@@ -237,7 +226,7 @@ def _entity_form(golds: Sequence[str]) -> Form:
         return "\n".join(dict.fromkeys(found)) or ("" if is_none else None)
 
     def is_exact(answer: str) -> bool:
-        lines = split_lines(answer)
+        lines = kr.split_lines(answer)
         return bool(lines) and all(len(parts := mark.split(line)) > 1 and not parts[-1].strip() for line in lines)
 
     return Form("entities", "entities as name(class)", is_exact, parse)
@@ -249,11 +238,11 @@ def _parse_text(answer: str, question: str = "") -> str | None:
 
 
 def _are_entities(answer: str) -> bool:
-    lines = split_lines(answer)
+    lines = kr.split_lines(answer)
     return bool(lines) and all(ENTITY.fullmatch(line) for line in lines)
 
 
-NUMBERS = Form("number", "one number", lambda answer: NUMBER.fullmatch(answer) is not None, _parse_number)
+NUMBERS = Form("number", "one number", lambda answer: kr.NUMBER.fullmatch(answer) is not None, _parse_number)
 TEXT = Form("text", "any text", None, _parse_text)
 LINES = Form(
     "lines", "any lines", None, lambda answer, _: "\n".join(answers.lines_of(answers.answer_text(answer))) or None
@@ -262,7 +251,7 @@ LINES = Form(
 
 def run_files(
     paths: Sequence[Path], client: Client, out: Path, *, shots: int = 0, samples: int | None = None,
-    resamples: int = RESAMPLES, max_tokens: int | None = None,
+    resamples: int = kr.RESAMPLES, max_tokens: int | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Ask, score and write each file; returns the content of each ``scores.json``, in the given order.
 
@@ -326,8 +315,8 @@ def _score(task: TaskFile, form: Form, lines: Sequence[dict[str, Any]], resample
     golds, parsed = [line["gold"] for line in lines], [line["prediction"] or "" for line in lines]
     raw = [line["answer"] or "" for line in lines]
     result: dict[str, Any] = {
-        "metrics": {metric: measure(metric, golds, parsed, resamples) for metric in task.metrics},
-        "as_published": {name: score_as_published(name, task.golds, raw, task.name) for name in task.metrics},
+        "metrics": {metric: kr.measure(metric, golds, parsed, resamples) for metric in task.metrics},
+        "as_published": {name: kr.score_as_published(name, task.golds, raw, task.name) for name in task.metrics},
         "form": form.about,
         "control": 100 * sum(line["has_form"] for line in lines) / len(lines) if form.is_exact else None,
         "read": 100 * sum(line["prediction"] is not None for line in lines) / len(lines),
@@ -337,15 +326,17 @@ def _score(task: TaskFile, form: Form, lines: Sequence[dict[str, Any]], resample
         },
     }
     if form.name == "entities":
-        pairs = [(split_lines(answer), split_lines(gold)) for answer, gold in zip(parsed, golds, strict=True)]
+        pairs = [(kr.split_lines(answer), kr.split_lines(gold)) for answer, gold in zip(parsed, golds, strict=True)]
         named, right = sum(len(own) for own, _ in pairs), sum(len({*own} & {*gold}) for own, gold in pairs)
         result |= {"named": named, "right_of_named": 100 * right / named if named else None}
     if "bleu" in task.metrics:
-        result["bleu"] = bleu_signature()
+        result["bleu"] = kr.bleu_signature()
     if all(sample.biased and sample.unknown for sample in task.samples):
         marks = [(sample.biased or "", sample.unknown or "") for sample in task.samples]
         rows = [(gold, answer, *mark) for gold, answer, mark in zip(golds, parsed, marks, strict=True)]
-        result["metrics"] |= measure_bias(rows, resamples)
-        published = measure_bias([row for row in rows if row[1]], 0) if any(parsed) else {}  # unread ones are dropped
+        result["metrics"] |= kr.measure_bias(rows, resamples)
+        published = (
+            kr.measure_bias([row for row in rows if row[1]], 0) if any(parsed) else {}
+        )  # unread ones are dropped
         result["as_published"] |= {name: measured["value"] for name, measured in published.items()}
     return result

@@ -32,17 +32,8 @@ from finetune.data.custom_files import nfc, read_json_lines
 from finetune.data.files import identify, validate, write_json, write_json_lines
 from finetune.generative.client import ask as client_ask
 from finetune.generative.client.ask import Answer, Client, sum_costs
+from finetune.generative.mt_bench import judge as judging
 from finetune.generative.mt_bench import statistics
-from finetune.generative.mt_bench.judge import (
-    TEMPERATURES,
-    Question,
-    Verdict,
-    ask_for_score,
-    ask_for_winner,
-    is_penalized,
-    parse_score,
-    parse_winner,
-)
 from finetune.generative.prompts.prompt import build_turns
 
 Kind = Literal["single", "pair", "pair swapped"]
@@ -50,7 +41,7 @@ Answers = Mapping[str, Sequence[str | None]]  # by question, one per turn; None 
 BUILT_IN = Path(__file__).with_name("korean_questions.jsonl")  # eight, one per category: too few for a leaderboard
 ANSWERS_NAME = "answers.jsonl"
 MAX_TOKENS = 1_024  # of an answer and of a judgment
-SWAPPED: Mapping[Verdict, Verdict] = {"a": "b", "b": "a", "tie": "tie"}
+SWAPPED: Mapping[judging.Verdict, judging.Verdict] = {"a": "b", "b": "a", "tie": "tie"}
 
 
 def _read_id(value: Any) -> str:
@@ -84,21 +75,21 @@ class _AnswerRecord(BaseModel):
     choices: tuple[_Choice, ...] = Field(min_length=1)
 
 
-def read_questions(path: Path) -> list[Question]:
+def read_questions(path: Path) -> list[judging.Question]:
     """The questions of a file, in order; ``BadInput`` with file and line for any problem."""
-    questions: dict[str, Question] = {}
+    questions: dict[str, judging.Question] = {}
     for record in read_json_lines(path):
         found = validate(_QuestionRecord, nfc(record.values), record.where)
         name, reference = found.question_id, tuple(text for text in found.reference if text.strip())
         if name in questions:
             raise BadInput(f"{record.where}: question_id {name} also occurs in an earlier line; ids must be unique")
-        questions[name] = Question(name, found.category, found.turns, reference)
+        questions[name] = judging.Question(name, found.category, found.turns, reference)
     if not questions:
         raise BadInput(f"{path}: no questions; expected one object per line with question_id, category and turns")
     return list(questions.values())
 
 
-def read_answers(path: Path, questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:
+def read_answers(path: Path, questions: Sequence[judging.Question]) -> dict[str, tuple[str, ...]]:
     """A model's answers by question: the first choice of each record; answers to other questions are ignored.
 
     ``BadInput`` for a malformed record or a question with fewer answers than turns.
@@ -118,7 +109,7 @@ def read_answers(path: Path, questions: Sequence[Question]) -> dict[str, tuple[s
 class Bench(NamedTuple):
     """What is asked: questions, optionally another model's answers, and the sources of both for ``scores.json``."""
 
-    questions: Sequence[Question]
+    questions: Sequence[judging.Question]
     against: Mapping[str, Sequence[str]] | None = None
     about: Mapping[str, Any] = {}
 
@@ -172,7 +163,7 @@ def _ask(questions: Sequence[client_ask.Question], client: Client, spent: dict[s
     return answers
 
 
-def answer_questions(questions: Sequence[Question], model: Client, spent: dict[str, list[Answer]]) -> Answers:
+def answer_questions(questions: Sequence[judging.Question], model: Client, spent: dict[str, list[Answer]]) -> Answers:
     """Answer all questions, one turn at a time; after a turn without an answer, the later turns have none either."""
     answers: dict[str, list[str | None]] = {question.id: [] for question in questions}
     for turn in range(max(len(question.turns) for question in questions)):
@@ -188,9 +179,13 @@ def answer_questions(questions: Sequence[Question], model: Client, spent: dict[s
     return {q.id: answers[q.id] + [None] * (len(q.turns) - len(answers[q.id])) for q in questions}
 
 
-def temperature_of(question: Question, model: Client) -> float:
+def temperature_of(question: judging.Question, model: Client) -> float:
     """The temperature of FastChat for the category of a question; 0 for ``hf/`` models, which decode greedily."""
-    return 0.0 if model.model.startswith("hf/") else TEMPERATURES.get(question.category, TEMPERATURES["writing"])
+    return (
+        0.0
+        if model.model.startswith("hf/")
+        else judging.TEMPERATURES.get(question.category, judging.TEMPERATURES["writing"])
+    )
 
 
 def judge_answers(
@@ -202,21 +197,21 @@ def judge_answers(
     """
     places = [(q, turn) for q in bench.questions for turn in range(len(q.turns)) if answers[q.id][turn] is not None]
     against = bench.against or {}
-    asked: list[tuple[Question, int, Kind]] = [(q, turn, "single") for q, turn in places]
+    asked: list[tuple[judging.Question, int, Kind]] = [(q, turn, "single") for q, turn in places]
     for q, turn in places:
         asked += [(q, turn, "pair"), (q, turn, "pair swapped")] if q.id in against else []
     requests = []
     for q, turn, kind in asked:
         own, other = [text or "" for text in answers[q.id][: turn + 1]], against.get(q.id, ())[: turn + 1]
-        prompt = ask_for_score(q, own) if kind == "single" else ask_for_winner(q, own, other)
-        prompt = ask_for_winner(q, other, own) if kind == "pair swapped" else prompt
+        prompt = judging.ask_for_score(q, own) if kind == "single" else judging.ask_for_winner(q, own, other)
+        prompt = judging.ask_for_winner(q, other, own) if kind == "pair swapped" else prompt
         name = f"{judge.model} on {q.id}, turn {turn + 1}, {kind}"
         requests.append(client_ask.Question(name, (("user", prompt),), MAX_TOKENS))
     return [
         {
             "judge": judge.model, "question_id": q.id, "category": q.category, "turn": turn + 1, "kind": kind,
             **_parse(kind, reply, [*q.turns, *(text or "" for text in answers[q.id]), *against.get(q.id, ())]),
-            "is_penalized": kind == "single" and is_penalized(q, turn, answers[q.id][turn] or ""),
+            "is_penalized": kind == "single" and judging.is_penalized(q, turn, answers[q.id][turn] or ""),
             "text": reply.text, "error": reply.error,
         }
         for (q, turn, kind), reply in zip(asked, _ask(requests, judge, spent), strict=True)
@@ -230,13 +225,16 @@ def _parse(kind: Kind, reply: Answer, shown: Sequence[str] = ()) -> dict[str, An
     """
     text = "" if reply.text is None or reply.stop == "max_tokens" else reply.text
     if kind == "single":
-        return {"score": parse_score(text, shown)}
-    winner = parse_winner(text, shown)
+        return {"score": judging.parse_score(text, shown)}
+    winner = judging.parse_winner(text, shown)
     return {"winner": SWAPPED[winner] if winner is not None and kind == "pair swapped" else winner}
 
 
 def summarize(
-    questions: Sequence[Question], answers: Answers, judgments: Sequence[Mapping[str, Any]], judges: Sequence[str]
+    questions: Sequence[judging.Question],
+    answers: Answers,
+    judgments: Sequence[Mapping[str, Any]],
+    judges: Sequence[str],
 ) -> dict[str, Any]:
     """Scores and pairs by judge, and the agreement of the first two judges, as JSON."""
     of_judge = {name: [one for one in judgments if one["judge"] == name] for name in judges}
@@ -258,7 +256,7 @@ def summarize(
 
 
 def _scores_of(
-    questions: Sequence[Question], answers: Answers, judgments: Sequence[Mapping[str, Any]]
+    questions: Sequence[judging.Question], answers: Answers, judgments: Sequence[Mapping[str, Any]]
 ) -> list[statistics.Scored]:
     """One per turn of each question, including those without an answer."""
     by_turn = {(one["question_id"], one["turn"]): one for one in judgments if one["kind"] == "single"}
@@ -272,7 +270,7 @@ def _scores_of(
 
 
 def _pairs_of(judgments: Sequence[Mapping[str, Any]]) -> list[statistics.Paired]:
-    winners: dict[tuple[str, str, int], dict[str, Verdict | None]] = {}
+    winners: dict[tuple[str, str, int], dict[str, judging.Verdict | None]] = {}
     for one in judgments:
         if one["kind"] != "single":
             winners.setdefault((one["question_id"], one["category"], one["turn"]), {})[one["kind"]] = one["winner"]

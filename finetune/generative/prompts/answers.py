@@ -50,18 +50,8 @@ _BULLET = re.compile(
 _THOUGHT = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
 _THOUGHT_ENDS = re.compile(rf"</{_THOUGHT}>|◁/think▷|<\|channel\|>final<\|message\|>")
 _THOUGHT_BEGINS = re.compile(rf"<{_THOUGHT}>|◁think▷|<\|channel\|>analysis<\|message\|>")
-_ROLE = (
-    r"<\|im_start\|>\s*assistant|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>|<start_of_turn>\s*model"
-    r"|\[/INST\]|\[\|assistant\|\]|<\|assistant\|>|### (?:응답|Response|Assistant):|<s>|<bos>|assistant\n"
-)
-_LEADING_ROLE = re.compile(rf"\s*(?:{_ROLE})", re.IGNORECASE)
-_TURN_ENDS = re.compile(
-    r"</s>|<\|[a-z_]*(?:im_end|eot_id|end_of_text|endoftext|end|eos|return|im_start|start_header_id|user|stop)[a-z_]*\|>"
-    r"|<(?:end|start)_of_turn>|<eos>|\[EOS\]|\[/?INST\]|\[\|(?:endofturn|user|system)\|\]|<\|endofturn\|>"
-    r"|\n#{2,3} (?:지시|입력|질문|Instruction|Input|User)\b"
-    r"|\n(?:사용자|질문자|Human|User|user)\s?:",
-    re.IGNORECASE,
-)
+_LEADING_ROLE = re.compile(rf"\s*{any_of('roles')}", re.IGNORECASE)
+_TURN_ENDS = re.compile(any_of("turn_ends"), re.IGNORECASE)
 
 _TWO_ANSWERS = re.compile(
     r"\n[ \t]{0,8}(?:또는|혹은|아니면|or)[ \t]{0,8}\n|(?:정답|답변?|답안|answer) ?[2B나] ?:", re.IGNORECASE
@@ -69,6 +59,9 @@ _TWO_ANSWERS = re.compile(
 _CALLED_WRONG = re.compile(
     r"(?:다음|아래|위)[^.\n]{0,12}(?:답|내용|결과|분석)[^.\n]{0,8}(?:틀|아니|아닙|오답|잘못)|(?:쓰|하|적으)면 안 "
 )
+_CORRECTS = re.compile(rf"{any_of('corrections')}\s?[.!:,]?\s", re.IGNORECASE)
+_DENIES = re.compile(r"[.!…]\s{1,3}아니(?:요|오|다|에요)?[,.]\s")  # no answer to the question, but to what was said
+_JSON_START = re.compile(r"[\[{]")
 _RULE = re.compile(r"[\s|:=*_~#.-]+")  # a line that draws a rule
 
 # --- marked answers
@@ -86,16 +79,8 @@ HEADING = re.compile(
     re.IGNORECASE,
 )
 
-_REFUSED = re.compile(
-    r"(?:답변?|대답|판단|분류|도움|도와|제공|응답|결정|처리)[을를]?\s?(?:드릴|할|해\s?드릴|될|줄)?\s?수(?:가|는)?\s?없"
-    r"|죄송|미안|양해|거절|(?:I['’]m|I am) (?:sorry|unable|not able)|I (?:can(?:no|['’])t|won['’]t)|as an AI",
-    re.IGNORECASE,
-)
-_UNSURE = re.compile(
-    r"모르겠|모릅니다|수\s?(?:가|는)?\s?없|어렵|어려|힘들|불분명|불명확|애매|확실(?:하지|치)|어느 것도|해당하지 않"
-    r"|\bnot sure\b|\bunsure\b|\bunclear\b|\bcannot\b|\bnone of\b",
-    re.IGNORECASE,
-)
+_REFUSED = re.compile(any_of("refusals"), re.IGNORECASE)
+_UNSURE = re.compile(any_of("doubts"), re.IGNORECASE)
 
 
 def clean(answer: str) -> str:
@@ -130,6 +115,13 @@ def undecorate(line: str) -> str:
 def bare(text: str) -> str:
     """The text without surrounding quotes, brackets, punctuation, emoji and white space."""
     return _EMOJI.sub("", text.strip(_EDGES)).strip(_EDGES)
+
+
+def corrected(text: str, *, has_replies: bool = False) -> str:
+    """What follows the last correction, "정정합니다." (I correct myself); "" without one. With ``has_replies``, 아니요
+    (no) is an answer to the question, and no correction."""
+    found = [*_CORRECTS.finditer(text)][-1:] or ([] if has_replies else [*_DENIES.finditer(text)][-1:])
+    return text[found[0].end() :] if found else ""
 
 
 def refuses(answer: str) -> bool:
@@ -168,7 +160,7 @@ def answer_text(answer: str) -> str:
         return ""
     value = read_json_answer(text)
     if value is not None:
-        return "없음" if value in ([], {}) else "\n".join(as_lines(value))
+        return "\n".join(as_lines(value)) or ("없음" if isinstance(value, list | dict) else "")
     return (_tagged(text) or [text])[-1]
 
 
@@ -214,22 +206,24 @@ def after_prefixes(text: str) -> list[str]:
 
 
 def read_json_answer(text: str) -> Any | None:
-    """The value of the last JSON object or list of a text, or that under its key "answer" and the like; None if there
-    is none."""
-    decoder, at, value = json.JSONDecoder(), 0, None
-    for _ in range(MAX_JSON_STARTS):
-        start = re.search(r"[\[{]", text[at:])
-        if start is None:
-            break
+    """The value of the JSON object or list of a text, or that under its key "answer" and the like; None if there is
+    none. Of several, objects with fields such as "text" and "type" are one list, different answers are all answers of
+    a list, and otherwise the last one counts."""
+    decoder, at, values = json.JSONDecoder(), 0, list[Any]()
+    failed = 0
+    while failed < MAX_JSON_STARTS and (start := _JSON_START.search(text, at)):
         try:
-            found, end = decoder.raw_decode(text, at + start.start())
+            found, at = decoder.raw_decode(text, start.start())
         except (ValueError, RecursionError):
-            at += start.end()
+            at, failed = start.end(), failed + 1
             continue
-        at = end
         if isinstance(found, dict) or (isinstance(found, list) and (not found or not isinstance(found[0], int))):
-            value = found
-    return _answer_in(value) if value is not None else None
+            values.append(found)
+    if len(values) > 1 and all(isinstance(value, dict) and _is_record(value) for value in values):
+        return values
+    answers = list(map(_answer_in, values))
+    given = [a for a, value in zip(answers, values, strict=True) if a is not value and isinstance(a, str | int | float)]
+    return given if len(set(given)) > 1 else answers[-1] if answers else None
 
 
 def _answer_in(value: Any) -> Any:
@@ -239,7 +233,7 @@ def _answer_in(value: Any) -> Any:
     while isinstance(value, dict):
         by_name = {str(key).strip().casefold(): key for key in value}
         key = next((by_name[name] for name in read_endings()["field_names"] if name in by_name), None)
-        if key is None or len(by_name.keys() & {"text", "type", "head", "entity"}) > 1:
+        if key is None or _rows_in(value) or len(by_name.keys() & {"text", "type", "head", "entity"}) > 1:
             break
         value = value[key]
     return "" if value is None else value
@@ -252,6 +246,8 @@ def as_lines(value: Any) -> list[str]:
     (['윤슬: 사람'], ['윤슬: 사람'], ['1: 3 NP'])
     """
     if isinstance(value, Mapping):
+        if rows := _rows_in(value):
+            return list(map(_joined, rows))
         if _is_record(value):
             is_slot = [*value] in (["domain", "slot", "value"], ["영역", "슬롯", "값"])
             return [_joined([part for part in value.values() if part is not None], is_slot=is_slot)]
@@ -277,10 +273,19 @@ def _under(key: str, value: Any) -> list[str]:
     return [f"{key}: {value}"] if value is not None else []
 
 
+def _rows_in(value: Mapping[str, Any]) -> list[list[Any]]:
+    """The rows of an object of columns, such as {"heads": [2, 0], "relations": ["NP", "VP"]}; [] for others."""
+    columns = list(value.values())
+    if not _is_record(value) or not all(isinstance(c, list) and len(c) == len(columns[0]) for c in columns):
+        return []
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
 def _is_record(value: Mapping[str, Any]) -> bool:
     """Whether the keys are names of fields, such as "text" and "type", not content."""
     fields = set(read_endings()["record_fields"])
-    return len(value) > 1 and {str(key).strip().casefold() for key in value} <= fields
+    names = {str(key).strip().casefold() for key in value}
+    return len(value) > 1 and all({name, name.removesuffix("s")} & fields for name in names)
 
 
 def _joined(parts: list[Any], *, is_slot: bool = False) -> str:

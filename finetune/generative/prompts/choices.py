@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from finetune.generative.prompts.answers import any_of, bare, clean, doubts, lines_of, refuses, stated
+from finetune.generative.prompts.answers import any_of, bare, clean, corrected, doubts, lines_of, refuses, stated
 
 Status = Literal["claimed", "marked", "mentioned", "conceded", "void", "same"]
 
@@ -116,6 +116,8 @@ def find_number(answer: str) -> float | None:
 
 
 def _search(reader: Reader, text: str) -> str | None:
+    if (after := corrected(text, has_replies=reader.has_replies)) and (choice := _search(reader, after)):
+        return choice
     text = reader.prepare(text)
     if parts := stated(text):
         sentences = list(map(_first_sentence, parts))
@@ -165,7 +167,7 @@ def _without_echo(text: str, question: str) -> str:
 class Reader:
     """Finds the names of one closed set and how a text names them."""
 
-    are_options = False
+    are_options = has_replies = False
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
@@ -251,12 +253,13 @@ class ChoiceReader(Reader):
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._by_name = {_fold(name): choice for name, choice in names.items()}
+        self.has_replies = not REPLIES.isdisjoint(names)
         self.are_options = all(len(name) == 1 and name.isascii() for name in names)
         longest_first = sorted(names, key=len, reverse=True)
         words = {name: r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first}
         letter = r"[^\W_]"
         if self.are_options:
-            alone = rf"(?<![A-Za-z0-9.])({'|'.join(words.values())})(?![A-Za-z0-9]|\.[0-9])"
+            alone = rf"(?<![A-Za-z0-9.])(?<![-−](?=\d))({'|'.join(words.values())})(?![A-Za-z0-9]|\.[0-9])"
             super().__init__(re.compile(rf"{alone}(?=번?{_PARTICLES}(?!{letter}))"))
             return
         ends = {name: _AFTER_REPLY if name in REPLIES else rf"{_PARTICLES}(?!{letter})" for name in names}
@@ -333,4 +336,4 @@ def _choice_reader(names: Sequence[tuple[str, str]]) -> ChoiceReader:
 
 
 def _fold(name: str) -> str:
-    return re.sub(r"[\s/·ㆍ,&_-]", "", name).casefold()
+    return re.sub(r"[\s/·ㆍ,&_]|-(?!\d)", "", name).casefold()

@@ -5,9 +5,10 @@
 2 밥을    ──▶   2: 3 NP_OBJ
 3 먹는다.       3: 0 VP
 ```
-A line may repeat the word between the numbers. Words are read one by one, so a truncated answer keeps its complete
-lines. A word is wrong if it has no line, two different lines, or an unknown head or relation: its arc then points to
-the word itself, as in no gold tree. Part-of-speech tags, an input of the published encoders, are not shown.
+A line may repeat the word between the numbers. Lists of all heads and relations are numbered. Words are read one by
+one, so a truncated answer keeps its complete lines. A word is wrong if it has no line, two different lines, or an
+unknown head or relation: its arc then points to the word itself, as in no gold tree. Part-of-speech tags, an input of
+the published encoders, are not shown.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from finetune.tasks.dp.metrics import DP_LABELS
 MAX_TOKENS = 768  # dev has up to 35 words a sentence; 15 tokens per line
 
 _ARC = re.compile(r"\W*([0-9]{1,4})\W+([0-9]{1,4})\W+([A-Za-z]{1,3}(?:_[A-Za-z]{3})?)\W*")
+_UNNUMBERED = re.compile(r"[0-9]{1,4}\W+[A-Za-z]{1,3}(?:_[A-Za-z]{3})?\W*")
 _NEXT = re.compile(r"\n|[,;]\s+(?=[0-9]{1,4}\s?:)")
 _NUMBER = re.compile(r"\W{0,9}([0-9]{1,4})(?![0-9])")
 
@@ -43,7 +45,10 @@ def parse(answer: str, example: Example) -> dict[str, Any] | None:
     """The tree; None if no word has a valid line."""
     words = example.inputs["words"]
     arcs_by_word: dict[int, set[tuple[int, str]]] = {}
-    for line in _NEXT.split(answer_text(answer)):
+    lines = [line for line in _NEXT.split(answer_text(answer)) if line.strip()]
+    if len(lines) == len(words) and all(map(_UNNUMBERED.fullmatch, lines)):
+        lines = [f"{number}: {line}" for number, line in enumerate(lines, start=1)]
+    for line in lines:
         if arc := _read_line(line, words):
             number, head, kind = arc
             arcs_by_word.setdefault(number, set()).add((head, kind))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from finetune.examples import Example
-from finetune.generative.prompts.answers import any_of, bare, clean, lines_of, marked_answers, refuses
+from finetune.generative.prompts.answers import any_of, bare, clean, corrected, lines_of, marked_answers, refuses
 from finetune.generative.prompts.choices import asserted
 from finetune.generative.prompts.prompt import TaskPrompt
 
@@ -63,6 +63,9 @@ def render_gold(example: Example) -> str:
 
 def parse(answer: str, example: Example) -> str | None:
     """The answer in the spelling of the passage if it has it; "" for "no answer"; None for nothing or a refusal."""
+    rest = corrected(clean(answer))
+    if rest and (found := parse(rest, example)) and found in example.inputs["context"]:
+        return found
     line = find_line(answer)
     if line is None:
         return None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import answer_text, bare, lines_of
@@ -26,12 +27,19 @@ NONE = "없음"
 NONE_TOO = {NONE, "없습니다", "개체 없음", "개체가 없습니다", "해당 없음", "none"}
 BY_WORD = {w: kind for kind, w in KINDS.items()} | {k: k for k in KINDS} | korean_texts("names")["klue-ner"]
 _WORDS = "|".join(BY_WORD)
-_TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$")
+_TAIL = re.compile(rf"\s{{0,3}}[:\-–=→|/\t(\[]\s{{0,3}}[(\[]?({_WORDS})[)\]]?(?:입니다|이다|임)?\s{{0,3}}\|?[.,;]?$")
 _QUOTED = re.compile(rf"^[\"'“‘](.+)[\"'”’]\s{{0,3}}:\s{{0,3}}[\"'“‘]({_WORDS})[\"'”’],?$")
-_HEAD = re.compile(rf"[\[(|\s]{{0,3}}({_WORDS})[)\]]?\s{{0,3}}[:\-–=→|]\s{{0,3}}(.+)$")
+_NAME = rf"({_WORDS})[)\]]?(?:\s?\((?:{_WORDS})\))?"
+_HEAD = re.compile(rf"[\[(|\s]{{0,3}}{_NAME}\s{{0,3}}[:\-–=→|]\s{{0,3}}(.+)$")
+_HEADING = re.compile(rf"[\[(]?{_NAME}\s?:?")  # "사람", above the lines with its entities
+_NEXT_HEAD = re.compile(rf"\s?[,;/|]\s{{0,3}}(?={_NAME}\s?:)")
 _NEXT = re.compile(
-    rf"((?:{_WORDS})(?:[)\]](?=\s)|[)\]]?\s{{0,2}}(?=[,;])))[,;]?\s{{0,2}}"
+    rf"((?:{_WORDS})(?:[)\]](?=\s)|[)\]]?\s{{0,2}}(?=[,;/])))[,;/]?\s{{0,2}}"
 )  # between entities on one line
+_FIELDS = re.compile(
+    r"(?:개체명|개체|단어|텍스트|entity|text)\s?:\s?([^\n]{1,80}?)\s{0,3}[,;/|(\n][\s-]{0,6}"
+    rf"(?:종류|유형|개체 유형|타입|type)\s?:\s?({_WORDS})[)\]]?[,;]?"
+)
 Entity = tuple[str, str]  # text, kind
 
 
@@ -49,9 +57,8 @@ def render_gold(example: Example) -> str:
 
 def parse(answer: str, example: Example) -> list[str] | None:
     """One tag per character except spaces; None if no line has the form of an entity or says 없음 (none)."""
-    text, written = example.inputs["text"], answer_text(answer)
-    entities = [entity for line in written.split("\n") for entity in _entities(line, text)]
-    if not entities and not any(bare(line).casefold() in NONE_TOO for line in lines_of(written)):
+    text, entities = example.inputs["text"], _read(answer, example.inputs["text"])
+    if entities is None:
         return None
     tags = [OUTSIDE] * len(text)
     end = 0
@@ -64,22 +71,47 @@ def parse(answer: str, example: Example) -> list[str] | None:
 
 def count_claims(answer: str, example: Example) -> int:
     """The number of entities that an answer names, also of those that are not in the text."""
-    return sum(len([*_entities(line, example.inputs["text"])]) for line in answer_text(answer).split("\n"))
+    return len(_read(answer, example.inputs["text"]) or ())
 
 
-def _entities(line: str, text: str) -> Iterator[Entity]:
-    """The entities of a line: one whose words occur in ``text``, as written or without Markdown and quotes; else
-    several separated by commas."""
-    plain = (lines_of(line) or [""])[0]
+def _read(answer: str, text: str) -> list[Entity] | None:
+    """The entities of an answer; None if no line has the form of an entity or says that there are none."""
+    found, is_read, kind, is_listed = list[Entity](), False, "", True
+    for line in _FIELDS.sub(r"\1: \2\n", answer_text(answer)).split("\n"):
+        plain = (lines_of(line) or [""])[0]
+        is_read = is_read or bare(plain).casefold() in NONE_TOO
+        if heading := _HEADING.fullmatch(plain):
+            kind = BY_WORD[heading[1]] if is_listed else ""
+            continue
+        entities = [*_entities(line, plain, text)]
+        if kind and not entities:  # below a heading
+            entities = [(word, kind) for word in map(bare, plain.split(",")) if word and _occurs(word, text)]
+        elif entities:
+            kind = ""
+        # a word of the sentence alone on a line is followed by its kind, which then is no heading
+        is_listed = is_listed and (bool(entities) or not plain or not _occurs(plain, text))
+        found += [(words, kind) for words, kind in entities if words not in NONE_TOO]
+        is_read = is_read or bool(entities)
+    return found if is_read else None
+
+
+def _occurs(words: str, text: str) -> bool:
+    return words in text or _fold(words)[0] in _fold(text)[0]
+
+
+def _entities(line: str, plain: str, text: str) -> Iterator[Entity]:
+    """The entities of a line: one whose words occur in ``text``, as written or ``plain``, without Markdown and quotes;
+    else several separated by commas or slashes."""
     for whole in (line.strip(), plain):
-        entity = _entity(whole)
-        if entity and (entity[0] in text or _fold(entity[0])[0] in _fold(text)[0]):
+        if (entity := _entity(whole)) and _occurs(entity[0], text):
             yield entity
             return
+    heads = [head for part in _NEXT_HEAD.sub("\n", plain).split("\n") if (head := _HEAD.match(part))]
     parts = [*filter(None, map(_entity, _NEXT.sub(r"\1\n", plain).split("\n")))]
+    if len(heads) > 1 or not parts:  # "사람: 윤슬, 나래 / 장소: 달별"
+        yield from ((bare(words), BY_WORD[head[1]]) for head in heads for words in head[2].split(","))
+        return
     yield from ((bare(words), kind) for words, kind in parts)
-    if not parts and (head := _HEAD.match(plain)):  # "사람: 윤슬, 나래"
-        yield from ((bare(words), BY_WORD[head[1]]) for words in head[2].split(",") if bare(words) not in NONE_TOO)
 
 
 def _entity(line: str) -> Entity | None:
@@ -108,6 +140,7 @@ def _find_all(part: str, text: str, start: int = 0) -> Iterator[int]:
         start += 1
 
 
+@lru_cache(maxsize=2)
 def _fold(text: str) -> tuple[str, list[int]]:
     """The text in NFKC without spaces, and the original position of each character."""
     pairs = [(plain, place) for place, one in enumerate(text) for plain in unicodedata.normalize("NFKC", one)]

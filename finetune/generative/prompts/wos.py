@@ -8,6 +8,7 @@ unknown slot makes the whole answer invalid. Other lines are ignored.
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 from finetune.examples import Example
 from finetune.generative.prompts.answers import answer_text, bare, undecorate
@@ -21,17 +22,20 @@ SPEAKERS = ("상담원", "손님")
 UNREADABLE = f"{SLOTS[0]}-\ufffd"  # a well-formed entry that no state has, wrong even if the gold state is empty
 SAID = {"dontcare": "상관없음", "yes": "예", "no": "아니요"}
 UNDERSTOOD = korean_texts("names")["wos"]
-ABSENT = {EMPTY, "none", "null", "미정", "해당 없음", "언급 없음", ""}  # a slot without a value
+ABSENT = {EMPTY, "none", "null", "미정", "해당 없음", "언급 없음", "", "-", "?", "n/a"}  # a slot without a value
 COUNTED = {"예약 명수": "명", "예약 기간": "일|박"}  # slots with a number, and the units that models add
 MAX_VALUE_CHARS = 80  # the longest value of the ontology has 23
 MAX_TOKENS = 512  # dev has up to 20 entries
 
 SLOTS_OF = klue_facts("wos")["slots"]  # by domain
-_DOMAINS = "|".join(SLOTS_OF)
+_DOMAINS, _SLOTS = "|".join(SLOTS_OF), "|".join(dict.fromkeys(chain.from_iterable(SLOTS_OF.values())))
 _SLOT = rf"[\W_]{{0,20}}(?:\d{{1,2}}\s{{0,3}}\|\s{{0,3}})?({_DOMAINS})\s{{0,3}}[-–—]\s{{0,3}}"
 _LINE = re.compile(_SLOT + r"([^:=→|\n]{1,40}?)[\"'`*\s]*(?:[:=→|]|->)(.*)")
 _ENTRY = re.compile(_SLOT + r"([^-:=→\n]{1,40})\s*-(?!>)(.*)")  # as the official files write it
-_NEXT = re.compile(rf"[,;]\s*(?=[\"'`*]*(?:{_DOMAINS})\s*[-–—])")  # of several entries on one line
+_NEXT = re.compile(  # of several entries on one line
+    rf"[,;]\s*(?=[\"'`*]*(?:{_DOMAINS})\s*[-–—])"
+    rf"|[/|·]\s{{0,3}}(?=[\"'`*]{{0,3}}(?:{_DOMAINS})\s?[-–—]\s?(?:{_SLOTS})[\"'`*]{{0,3}}\s?[-:=→|])"
+)
 _BY_SPELLING = {"".join(slot.split()): slot for slot in SLOTS}
 
 

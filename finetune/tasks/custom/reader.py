@@ -15,7 +15,7 @@ from unicodedata import normalize
 from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
 from corpus.documents.section import warn_once
-from finetune.custom_config import CustomColumns
+from finetune.custom_config import CustomColumns, spell_label
 from finetune.data.custom_files import Record, Words, holds_words, missing_columns, nfc, read_table, read_words
 from finetune.data.files import remark_on_nfd
 from finetune.examples import Example
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 MARKS = {"B": "B", "I": "I", "S": "B", "U": "B", "E": "I", "L": "I"}  # BIOES and BILOU as BIO
 OUTSIDE = "O"
+SPELT_SHARE = 0.9  # of the words of a file; in text cut into words, at most half are one letter or a sign
 
 
 def class_of(known: Sequence[str] | None, columns: CustomColumns, record: Record) -> str:
@@ -86,17 +87,10 @@ def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
     """The text of a column in NFC; ``BadInput`` if it is missing or no text."""
     if column not in record.values:
         raise BadInput(f"{record.where}: {missing_columns(record, [column])}")
-    value = record.values[column]
-    if may_be_number and isinstance(value, bool | int):
-        value = str(value)
+    value = spell_label(record.values[column]) if may_be_number else nfc(record.values[column])
     if not isinstance(value, str) or not value.strip():
         raise BadInput(f"{record.where}: column {column!r} should hold a text, found {value!r:.60}; remove the row")
-    return lower_boolean(normalize("NFC", value.strip())) if may_be_number else normalize("NFC", value)
-
-
-def lower_boolean(label: str) -> str:
-    """``true`` of ``TRUE`` (Excel) and ``True`` (pandas), which files mix; other labels unchanged."""
-    return label.lower() if label.lower() in ("true", "false") else label
+    return value
 
 
 def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
@@ -144,8 +138,9 @@ def _from_words(
     columns: CustomColumns, sentences: Sequence[tuple[Record | Words, list[str], list[str]]],
     known: Sequence[str] | None, path: Path,
 ) -> list[Example]:  # fmt: skip
-    """Words are joined by a space, unless all words of the file are single characters, spaces included (KLUE-NER)."""
-    is_spelt = all(len(word) == 1 for _, words, _ in sentences for word in words)
+    """Words are joined by a space, unless nearly all words of the file are one letter or sign, as in KLUE-NER."""
+    signs = [sum(map(str.isalnum, word)) < 2 for _, words, _ in sentences for word in words]
+    is_spelt = sum(signs) > SPELT_SHARE * len(signs)
     has_tags = any(any(tags) for _, _, tags in sentences)
     examples, mended = [], 0
     for place, words, tags in sentences:

@@ -25,21 +25,13 @@ from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from corpus.documents.section import problem_text
-from finetune.custom_config import CustomColumns, CustomTask
+from finetune.custom_config import CustomColumns, CustomTask, spell_label
 from finetune.data.custom_files import Record, read_table, unlabelled
 from finetune.examples import Example, Feature, Row, Tokenizer, pad_inputs
 from finetune.metrics import pearson, spearman
 from finetune.task import Files, HubLayout, Published, Task
 from finetune.tasks import labels
-from finetune.tasks.custom.reader import (
-    class_of,
-    lower_boolean,
-    number_of,
-    read_answers,
-    read_entities,
-    read_texts,
-    text_in,
-)
+from finetune.tasks.custom import reader
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.tasks.ner import metrics as entities
 from finetune.tasks.ner import task as ner
@@ -55,7 +47,7 @@ CLASS_SCORES = {"score": lambda rows: score_ynat(rows) | score_nli(rows), "selec
 def _column_of(columns: CustomColumns, record: Record) -> str:
     """The right answer's column, which a label gives by number, name, or the answer's text."""
     column, names = columns.gold_field, columns.choices or ()
-    label = text_in(record, column, may_be_number=True)
+    label = reader.text_in(record, column, may_be_number=True)
     if columns.first is not None:
         place = int(label) - columns.first if is_count(label) else -1
         if 0 <= place < len(names):
@@ -65,7 +57,7 @@ def _column_of(columns: CustomColumns, record: Record) -> str:
                        f"found {label!r:.60}")  # fmt: skip
     if label in names:
         return label
-    same = [name for name in names if text_in(record, name, may_be_number=True) == label]
+    same = [name for name in names if reader.text_in(record, name, may_be_number=True) == label]
     if len(same) != 1:
         raise BadInput(
             f"{record.where}: {column!r} is {label!r:.60}, which matches {len(same)} of {', '.join(names)}; give a "
@@ -87,11 +79,11 @@ def find_first(columns: CustomColumns, path: Path) -> int | None:
     records = [record for record in read_table(path, columns.text_fields) if column in record.values]
     if not records:
         raise unlabelled(path, columns.model_dump())
-    values = {text_in(record, column, may_be_number=True) for record in records}
+    values = {reader.text_in(record, column, may_be_number=True) for record in records}
     if not all(map(is_count, values)) or values <= set(names):
         return None
-    if all(value in [text_in(record, name, may_be_number=True) for name in names]
-           for record in records for value in [text_in(record, column, may_be_number=True)]):  # fmt: skip
+    if all(value in [reader.text_in(record, name, may_be_number=True) for name in names]
+           for record in records for value in [reader.text_in(record, column, may_be_number=True)]):  # fmt: skip
         return None  # each label is the text of an answer, which is a number
     numbers = set(map(int, values))
     fitting = [first for first in (0, 1) if numbers <= set(range(first, first + len(names)))]
@@ -145,15 +137,17 @@ def define(name: str, own: CustomTask) -> dict[str, Any]:
     columns = CustomColumns(**own.model_dump(exclude={"train", "dev", "test"}))
     found: dict[str, Any] = {}
     if own.kind == "similarity":
-        golds = [example.gold for example in read_texts(columns, number_of, path)]
+        golds = [example.gold for example in reader.read_texts(columns, reader.number_of, path)]
         if None in golds:
             raise unlabelled(path, columns.model_dump())
         found["scale"] = max(golds) - min(golds)
     elif own.kind == "choice":
         found["first"] = find_first(columns, path)
     elif own.kind != "span" and own.labels is None:
-        is_tagging, read_any = own.kind == "tagging", partial(class_of, None)
-        examples = read_entities(columns, None, path) if is_tagging else read_texts(columns, read_any, path)
+        is_tagging, read_any = own.kind == "tagging", partial(reader.class_of, None)
+        examples = (
+            reader.read_entities(columns, None, path) if is_tagging else reader.read_texts(columns, read_any, path)
+        )
         found["labels"] = _labels_of(columns, examples, path)
     return {"name": name, **columns.model_dump(mode="json", exclude_none=True), **found}
 
@@ -203,11 +197,11 @@ def _refuse_to_write(source: Path, values: Mapping[str, Any], target: Path) -> N
 
 
 def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
-    names = tuple(map(lower_boolean, columns.labels or ()))
+    names = tuple(map(spell_label, columns.labels or ()))
     return KLUE_NLI if columns.kind == "pair" else YNAT, {
-        **labels.label_fields(names, columns.text_fields),
+        **labels.label_fields(names, columns.text_fields, spell_label),
         **CLASS_SCORES,
-        "read": partial(read_texts, columns, partial(class_of, names)),
+        "read": partial(reader.read_texts, columns, partial(reader.class_of, names)),
     }
 
 
@@ -216,7 +210,7 @@ def _choices(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
     return KLUE_NLI, {
         **labels.label_fields(names, (*columns.text_fields, *names)),
         **CLASS_SCORES,
-        "read": partial(read_texts, columns, _column_of),
+        "read": partial(reader.read_texts, columns, _column_of),
         "featurize": partial(featurize_choices, columns),
         "collate": collate_choices,
         "model": partial(labels.build_labeller, "choice", names),
@@ -227,7 +221,7 @@ def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]
     fields = columns.text_fields
     unit = scale / MAX_SIMILARITY or 1.0  # an error is a fifth of the scale, as in KLUE-STS
     return KLUE_STS, {
-        "read": partial(read_texts, columns, number_of),
+        "read": partial(reader.read_texts, columns, reader.number_of),
         "featurize": partial(labels.featurize_texts, fields, None, labels.encode_texts),
         "score": score_numbers,
         "select_by": "pearsonr",
@@ -244,7 +238,7 @@ def _entities(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any
     names = (*(f"{mark}-{name}" for name in types for mark in "BI"), ner.OUTSIDE)
     return ner.KLUE_NER, {
         **ner.tag_fields(names),
-        "read": partial(read_entities, columns, types),
+        "read": partial(reader.read_entities, columns, types),
         "score": partial(entities.score_entities, names),
         "select_by": "entity_macro_f1",
     }
@@ -257,7 +251,7 @@ KINDS: Mapping[str, tuple[str, Callable[[CustomColumns, float], tuple[Task, dict
     "similarity": ("a number for two texts", _numbers),
     "choice": ("the right one of several answers", _choices),
     "tagging": ("entities in a text", _entities),
-    "span": (KLUE_MRC.predicts, lambda columns, scale: (KLUE_MRC, {"read": partial(read_answers, columns)})),
+    "span": (KLUE_MRC.predicts, lambda columns, scale: (KLUE_MRC, {"read": partial(reader.read_answers, columns)})),
 }
 
 

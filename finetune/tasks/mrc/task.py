@@ -23,21 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from finetune import task as base
 from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Prediction, Row, Tokenizer
 from finetune.metrics import softmax
-from finetune.task import (
-    Ensembling,
-    Files,
-    HubLayout,
-    Inference,
-    Inspection,
-    MemberRecord,
-    MemberRecords,
-    RawInput,
-    Task,
-    published_facts,
-)
 from finetune.tasks.labels import build_head
 from finetune.tasks.mrc import published, windows
 from finetune.tasks.mrc.metrics import score, score_question, tables
@@ -186,7 +175,9 @@ def choose_threshold(examples: Sequence[Example], answered: Sequence[Prediction]
     return float(edges[best[np.abs(edges[best]).argmin()]])  # of equals the nearest to 0, which is no threshold
 
 
-def to_records(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[MemberRecord]:
+def to_records(
+    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
+) -> list[base.MemberRecord]:
     """``null``: the score of "no answer"; of the best spans ``scores``, ``places`` (two numbers each) and ``texts``."""
     null = np.full(len(examples), np.inf, dtype=np.float32)
     found: list[dict[tuple[int, int], float]] = [{} for _ in examples]
@@ -211,13 +202,13 @@ def to_records(examples: Sequence[Example], features: Sequence[Feature], raws: S
     return records
 
 
-def merge(members: Sequence[MemberRecords]) -> list[Prediction]:
+def merge(members: Sequence[base.MemberRecords]) -> list[Prediction]:
     """The best span of each question, or "" if "no answer" is likelier. Scores: ``null``, the log odds of "no
     answer"."""
     return [_answer(records) for records in zip(*members, strict=True)]
 
 
-def _answer(records: Sequence[MemberRecord]) -> Prediction:
+def _answer(records: Sequence[base.MemberRecord]) -> Prediction:
     votes: dict[tuple[int, int], float] = defaultdict(float)
     texts: dict[tuple[int, int], str] = {}
     ahead = []
@@ -243,7 +234,7 @@ def tune(model: Any, examples: Sequence[Example], features: Sequence[Feature], r
     return {"no_answer_threshold": threshold}
 
 
-def configure(task: Task, config: FinetuneConfig) -> Task:
+def configure(task: base.Task, config: FinetuneConfig) -> base.Task:
     """Train on a share of the windows without an answer (``finetune.mrc_empty_windows``)."""
     share = config.mrc_empty_windows
     return task if share == 1 else replace(task, featurize=partial(featurize, empty_share=share))
@@ -269,7 +260,7 @@ def show(example: Example, row: Row) -> ErrorView:
 COLUMNS = ("question", "context")
 
 
-def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
+def parse_input(raw: base.RawInput, where: str) -> dict[str, Any] | None:
     """``question`` and ``context``, without an answer."""
     texts = parse_texts(COLUMNS, raw, where)
     return texts and {**texts, "start": None}
@@ -287,10 +278,10 @@ def format_lines(result: Mapping[str, Any]) -> list[str]:
     return ["\t".join([result["prediction"] or "no answer", score, result["question"]])]
 
 
-KLUE_MRC = Task(
+KLUE_MRC = base.Task(
     name="klue-mrc",
     predicts="answer to a question as a span of the passage, or none",
-    files=Files("klue-mrc-v1.1", "json"),
+    files=base.Files("klue-mrc-v1.1", "json"),
     read=read,
     write=write,
     featurize=featurize,
@@ -299,16 +290,16 @@ KLUE_MRC = Task(
     decode=decode,
     score=score,
     select_by="rouge_w",
-    published=published_facts("klue-mrc", published.QUIRKS),
-    inspection=Inspection(
+    published=base.published_facts("klue-mrc", published.QUIRKS),
+    inspection=base.Inspection(
         tables=tables,
         validate=validate_text,
         show=show,
         differs=lambda row: score([row])["exact_match"] < 100,
     ),
-    hub=HubLayout((*ABOUT, "guid", "question", "question_type", "is_impossible", "answers"), convert),
-    inference=Inference(parse_input, to_result, format_lines),
-    ensembling=Ensembling(merge, to_records),
+    hub=base.HubLayout((*ABOUT, "guid", "question", "question_type", "is_impossible", "answers"), convert),
+    inference=base.Inference(parse_input, to_result, format_lines),
+    ensembling=base.Ensembling(merge, to_records),
     group=lambda example: str(example.inputs["context"]),
     configure=configure,
     tune=tune,

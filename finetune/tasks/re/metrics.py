@@ -23,7 +23,7 @@ NO_RELATION = RE_LABELS[0]
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
     """``micro_f1`` and ``auprc``, 0..100 (``auprc`` is nan if rows have no ``scores``), of label names; ``scores`` of a
-    row are 30 probabilities in the order of ``RE_LABELS``. ``ValueError`` for anything else."""
+    row are 30 numbers in the order of ``RE_LABELS``, by which rows are ranked. ``ValueError`` for anything else."""
     counts = count_classes(rows)
     if unknown := counts.keys() - set(RE_LABELS):
         raise ValueError(f"no relation is named {min(map(str, unknown))!r}")

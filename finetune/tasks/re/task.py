@@ -18,15 +18,7 @@ from finetune.data.files import text_of
 from finetune.examples import ErrorView, Example, Row
 from finetune.task import Files, HubLayout, Inference, Task, published_facts
 from finetune.tasks import labels
-from finetune.tasks.re import markers, published
-from finetune.tasks.re.entity_types import (
-    ENTITIES,
-    decode_restricted,
-    featurize_typed,
-    find_relations,
-    parse_typed,
-    type_of,
-)
+from finetune.tasks.re import entity_types, markers, published
 from finetune.tasks.re.markers import MARKERS, Span
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
 
@@ -39,9 +31,11 @@ def read(path: Path, with_types: bool = False) -> list[Example]:
         sentence = text_of(record, "sentence", where)
         if marker := next((marker for marker in MARKERS if marker in sentence), None):
             raise BadInput(f"{where}: 'sentence' holds {marker!r}, which marks entities for the model; take it out")
-        subject, object_ = (_span(record, key, where) for key in ENTITIES)
-        check: Callable[[Any, str], Any] = type_of if with_types else lambda entity, where: entity.get("type")
-        types = tuple(check(record[key], f"{where}: '{key}'") for key in ENTITIES)
+        subject, object_ = (_span(record, key, where) for key in entity_types.ENTITIES)
+        check: Callable[[Any, str], Any] = (
+            entity_types.type_of if with_types else lambda entity, where: entity.get("type")
+        )
+        types = tuple(check(record[key], f"{where}: '{key}'") for key in entity_types.ENTITIES)
         inputs = {"sentence": sentence, "subject": subject, "object": object_, "types": types}
         examples.append(Example(record["guid"], gold, inputs))
     return examples
@@ -71,14 +65,17 @@ def show(example: Example, row: Row) -> ErrorView:
 
 def configure(task: Task, config: FinetuneConfig) -> Task:
     """The task with the options of a configuration."""
-    changes: dict[str, Any] = {"featurize": featurize_typed} if config.re_markers == "typed" else {}
+    changes: dict[str, Any] = {"featurize": entity_types.featurize_typed} if config.re_markers == "typed" else {}
     if config.re_restricted:
-        changes |= {"learn": find_relations, "decode": decode_restricted}
+        changes |= {"learn": entity_types.find_relations, "decode": entity_types.decode_restricted}
     if not changes:
         return task
     read: Any = task.read
     return replace(
-        task, read=partial(read, with_types=True), inference=task.inference._replace(parse=parse_typed), **changes
+        task,
+        read=partial(read, with_types=True),
+        inference=task.inference._replace(parse=entity_types.parse_typed),
+        **changes,
     )
 
 
@@ -96,7 +93,7 @@ KLUE_RE = labels.make_label_task(
         "klue-re", {"featurize": published.featurize, "configure": lambda task, config: task}
     ),
     inspection=labels.label_fields(RE_LABELS, ())["inspection"]._replace(tables=tables, show=show),
-    hub=HubLayout(("guid", "sentence", *ENTITIES, "label"), partial(labels.convert_records, "label")),
+    hub=HubLayout(("guid", "sentence", *entity_types.ENTITIES, "label"), partial(labels.convert_records, "label")),
     inference=Inference(markers.parse_input, markers.to_result, markers.format_lines),
     configure=configure,
 )  # fmt: skip

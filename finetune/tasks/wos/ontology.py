@@ -53,6 +53,11 @@ def find_slot(entry: Any) -> tuple[str, str] | None:
     return (slot, parts[2]) if len(parts) == 3 and slot in SLOTS and parts[2] else None
 
 
+def drop_absent(state: Any) -> Any:
+    """A state without slots of the value "none", which count as absent in golds and predictions."""
+    return [entry for entry in state if not str(entry).endswith("-none")] if isinstance(state, list) else state
+
+
 def split_state(entry: Any, place: str) -> tuple[str, str]:
     """``find_slot``; ``BadInput`` if there is no known slot."""
     found = find_slot(entry)

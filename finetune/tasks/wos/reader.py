@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.section import warn_once
 from finetune.data.files import format_json, read_json, read_records
 from finetune.examples import IGNORED, Example, Feature, pad_inputs, pad_rows
-from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
+from finetune.tasks.wos.ontology import Ontology, drop_absent, find_ontology, read_ontology, split_state
 
 log = logging.getLogger(__name__)
 
@@ -45,9 +46,9 @@ def read(path: Path) -> list[Example]:
     examples = [example for place, record in records for example in _read_dialogue(record, ontology, labelled, place)]
     if not examples:
         raise BadInput(f"{path}: no user turn found; expected the WoS v1.1 format")
-    if count := sum(entry.endswith("-none") for example in examples for entry in example.gold or ()):
-        warn_once(f"{path}: {count:,} state values are 'none', which is scored as a value; leave out such slots")
-    return examples
+    if count := sum(len(example.gold or ()) - len(drop_absent(example.gold or [])) for example in examples):
+        warn_once(f"{path}: {count:,} state values are 'none'; these slots count as absent")
+    return [replace(example, gold=drop_absent(example.gold)) for example in examples]
 
 
 def _read_dialogue(record: Mapping[str, Any], ontology: Ontology, labelled: bool, place: str) -> Iterator[Example]:

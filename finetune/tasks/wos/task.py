@@ -17,7 +17,7 @@ from finetune.examples import ErrorView, Example, Feature, Module, Prediction, R
 from finetune.task import Files, HubLayout, Inference, Inspection, RawInput, Task, published_facts
 from finetune.tasks.labels import build_head
 from finetune.tasks.wos.metrics import score, tables
-from finetune.tasks.wos.ontology import FOLDER, GATES, PTR, SLOTS, SPOKEN, find_slot, split_state
+from finetune.tasks.wos.ontology import FOLDER, GATES, PTR, SLOTS, SPOKEN, drop_absent, find_slot, split_state
 from finetune.tasks.wos.published import QUIRKS
 from finetune.tasks.wos.reader import collate, convert, join_turns, read, write
 from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value, state_fields
@@ -152,6 +152,7 @@ WOS = Task(
         validate=validate_state,
         show=show,
         differs=lambda row: set(row.gold) != set(row.prediction),
+        spell=drop_absent,
     ),
     hub=HubLayout(("guid", "domains", "dialogue"), convert),
     inference=Inference(parse_input, to_result, format_lines, is_block=True),

@@ -46,14 +46,14 @@ def test_klue_sts_and_nli_score_as_in_mteb(model: tuple[Embedder, Path], shared:
 
     embedder, folder = model
     path = shared("data/klue/official/klue-sts-v1.1/klue-sts-v1.1_dev.json")
-    part, records = data._sts_dev(path), json.loads(read_text(path))
+    part, records = data._pairs_dev("klue-sts", path), json.loads(read_text(path))
     rounded = [record["labels"]["label"] for record in records]
     columns = {"sentence1": list(part.firsts), "sentence2": list(part.seconds), "score": rounded}
     theirs = scores_of("KLUE-STS", {"validation": Dataset.from_dict(columns)}, folder)
     ours = spearman(np.array(rounded, float), cosines(part, embedder.encode))
     assert theirs["cosine_spearman"] == pytest.approx(ours / 100, abs=1e-6)
 
-    nli = data._nli_dev(shared("data/klue/official/klue-nli-v1.1/klue-nli-v1.1_dev.json.zst"))
+    nli = data._pairs_dev("klue-nli", shared("data/klue/official/klue-nli-v1.1/klue-nli-v1.1_dev.json.zst"))
     columns = {"sentence1": [list(nli.firsts)], "sentence2": [list(nli.seconds)], "labels": [list(nli.golds)]}
     theirs = scores_of("KLUE-NLI", {"validation": Dataset.from_dict(columns)}, folder)
     own = similarity_task({"name": nli.name, "kind": nli.kind}).score(rows_of_pairs(nli, cosines(nli, embedder.encode)))

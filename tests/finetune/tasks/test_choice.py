@@ -101,8 +101,8 @@ def test_a_wrong_label_is_answered_with_file_and_line(
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"choices": ["one"]}, "choices: expected at least two columns, each once"),
-        ({"choices": ["one", "premise"]}, "choices: expected at least two columns, each once"),
+        ({"choices": ["one"]}, "choices: expected at least two columns"),
+        ({"choices": ["one", "premise"]}, "a column is named twice in premise"),
         ({"choices": None}, "choices: expected at least two columns"),
         ({"labels": ["one", "two"]}, "labels: kind choice has no labels"),
         ({"kind": "pair"}, "choices, phrases: kind pair has text, label"),

@@ -228,6 +228,22 @@ def test_entities_are_read_from_words_and_from_spans(
 
 
 @pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ([*"비가 온다", "❤️", "👨‍👩‍👧"], "비가 온다❤️👨‍👩‍👧"),
+        ([*"비가 온다", *"눈이 온다", "ᄒᆞᆫ"], "비가 온다눈이 온다ᄒᆞᆫ"),
+        ([unicodedata.normalize("NFD", letter) for letter in "비가 온다"], "비가 온다"),
+        (["나", "는", "비가", "좋다", "."], "나 는 비가 좋다 ."),
+    ],
+)
+def test_one_odd_character_does_not_make_letters_words(words: list[str], text: str, tmp_path: Path) -> None:
+    row = {"tokens": words, "tags": ["B-PS", *["O"] * (len(words) - 1)]}
+    (example,) = make("tagging", path := put(tmp_path / "a.jsonl", json.dumps(row) + "\n")).read(path)
+    assert example.inputs == {"text": text}
+    assert len(example.gold) == len("".join(text.split()))
+
+
+@pytest.mark.parametrize(
     ("name", "text", "says"),
     [
         ("a.conll", "김하나 PS\n", "line 1: tag 'PS'; expected O, B-TYPE or I-TYPE"),
@@ -295,6 +311,9 @@ def test_correlations_are_those_of_scipy() -> None:
         ("a.b", {"kind": "label", "dev": "a.csv"}, "use letters, digits, _ and -"),
         ("mine", {"kind": "pair", "dev": "a.csv"}, "kind pair needs two columns under text"),
         ("mine", {"kind": "label", "text": ["a", "b"], "dev": "a.csv"}, "kind label needs one column under text"),
+        ("mine", {"kind": "pair", "text": ["a", "a"], "dev": "a.csv"}, "a column is named twice in a, a"),
+        ("mine", {"kind": "label", "labels": ["True", "true"], "dev": "a.csv"}, "True and true are one label"),
+        ("mine", {"kind": "pair", "text": ["a", "b"], "labels": [False, "a"], "dev": "a.csv"}, "a label is a text"),
         ("mine", {"kind": "span", "text": "a", "dev": "a.csv"}, "kind span has question, context"),
         ("mine", {"kind": "label", "labels": ["a", "a"], "dev": "a.csv"}, "a label is listed twice"),
         ("mine", {"kind": "label", "labels": [1, "1"], "dev": "a.csv"}, "a label is listed twice"),

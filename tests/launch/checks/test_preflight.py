@@ -45,6 +45,10 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
         ("corpus.inputs=absent.jsonl", "absent.jsonl"),
         ("finetune.data=", "finetune.data: set the folder"),
         ("finetune.data=nowhere", "nowhere: no such file or folder"),
+        ("finetune.data=pyproject.toml", "pyproject.toml: no such folder; expected a folder laid out"),
+        ("corpus.benchmarks=[pyproject.toml]", "pyproject.toml: not a benchmark file"),
+        ("corpus.pii.names.model=pyproject.toml", "corpus.pii.names.model pyproject.toml: no such folder"),
+        ("pretrain.continue_from=tests", "pretrain.continue_from tests: no complete checkpoint there"),
         ("finetune.models=./nothing/here", "./nothing/here: no such folder"),
         ("pretrain.steps=2000000000", "there is no GPU"),
         ("launch.engine=slurm", "launch.engine=slurm needs"),
@@ -96,7 +100,7 @@ def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
 def test_missing_klue_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "klue").mkdir()
     found = problems_of(tmp_path, f"finetune.data={tmp_path / 'klue'}", "finetune.tasks=ynat")
-    assert "missing ynat-v1.1/ynat-v1.1_train.json, ynat-v1.1/ynat-v1.1_dev.json" in found
+    assert "klue: ynat-v1.1/ynat-v1.1_dev.json (or .zst) is missing; ynat cannot be scored without it" in found
 
 
 def test_the_papers_plan_needs_a_gpu_and_gets_one(tmp_path: Path) -> None:

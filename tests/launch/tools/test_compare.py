@@ -8,10 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from finetune.score.compare import Trained
+from launch.tools.compare import _notes_on
 from tests.command import run_command
 from tests.finetune.score.simulated import Benchmark
 
@@ -47,6 +51,13 @@ def test_models_of_a_run_are_compared_by_its_name(run: Path, capfd: Capture, mon
     assert test["difference"] == pytest.approx(test["b"]["mean"] - test["a"]["mean"])
     assert test["interval"][0] < test["difference"] < test["interval"][1]
     assert (test["p_examples"], test["n"], len(found["notes"])) == (pytest.approx(1 / 2001), 120, 1)
+
+
+@pytest.mark.parametrize(("own", "notes"), [({}, 1), ({"kind": "similarity"}, 0)])
+def test_only_answers_of_klue_mrc_are_grouped_by_passage(own: dict[str, str], notes: int) -> None:
+    model = Trained("klue-mrc", "model", ((Path("a"), {"own": own}),))
+    tested: Any = SimpleNamespace(task="klue-mrc", groups=5, n=5)
+    assert len(_notes_on([(model, model)], [tested])) == notes
 
 
 def test_two_predictions_files_need_their_task(run: Path, capfd: Capture) -> None:

@@ -122,6 +122,27 @@ def test_tables_of_an_own_task_are_read_as_in_training(model: SavedModel, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("a.csv", 'id,title\n1,"비, 소식"\n2,금리\n', ["비, 소식", "금리"]),
+        ("a.tsv", "title\tlabel\n비 소식\t사회\n", ["비 소식"]), ("a.tsv", "title\n비 소식\n", ["비 소식"]),
+        ("a.tsv", "비 소식\n금리\n", ["비 소식", "금리"]), ("a.csv.bz2", "text\n비 소식\n", ["비 소식"]),
+        ("a", "title\n비\n", ["title", "비"]), ("a.txt", "title,label\n", ["title,label"]),
+        ("a.csv", "제목,분류\n비,사회\n", "row 1: no 'title'; .* found: 제목, 분류"),
+        ("a.csv", "비 소식\n", "no rows in it"),
+    ],
+)  # fmt: skip
+def test_tables_name_their_columns(name: str, content: str, found: Any, model: Any, tmp_path: Path) -> None:
+    data = content.encode()
+    (tmp_path / name).write_bytes(bz2.compress(data) if name.endswith("bz2") else data)
+    if isinstance(found, list):
+        assert [result["title"] for result in results(model, tmp_path / name, tmp_path / "out")] == found
+        return
+    with pytest.raises(BadInput, match=f"{name}(, |: ){found}".replace("* found", r"* \(found")):
+        results(model, tmp_path / name, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
     ("head", "suffix", "form"),
     [
         ("[속보] 비\n", "json", "plain"), ("[\n  {", "json", "official"), ('[{"guid": 1', "json", "official"),

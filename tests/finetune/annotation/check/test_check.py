@@ -23,6 +23,8 @@ from finetune.annotation.check.run import check, check_items
 from launch.cli import app
 
 SCORES = "id\tscore\tsentence1\tsentence2\n" + "".join(f"{n}\t{n / 9}\t가 {n}\t나 {n}\n" for n in range(20))
+QAS = [{"id": "q", "question": "어디?", "answers": [{"text": "서울", "answer_start": 0}]}]
+SQUAD = json.dumps({"data": [{"title": "a", "paragraphs": [{"context": "서울에 비가 온다.", "qas": QAS}]}]})
 PAIRS = "sentence1\tsentence2\tgold_label\n비가 온다\t하늘이 맑다\tcontradiction\n눈이 내린다\t겨울이 왔다\tneutral\n"
 
 
@@ -50,11 +52,13 @@ def write(path: Path, content: Any) -> Path:
         ("ratings_test.txt.tsv", "id\tdocument\tlabel\n1\t재미있다\t1\n2\t지루하다\t0\n", "label"),
         ("dev.conll", "서울 B-LC\n간다 O\n\n민수 B-PS\n", "tagging"),
         ("dev.jsonl", '{"text": "서울에 간다", "spans": [[0, 2, "LC"]]}\n', "tagging"),
+        ("dev.json", SQUAD, "span"),
         ("own.csv", "문장,분류,메모\n오늘은 맑다,,가\n내일은 흐리다,,나\n", "label"),
     ],
 )  # fmt: skip
 def test_files_of_other_projects_are_recognized(tmp_path: Path, name: str, content: str, kind: str) -> None:
-    assert check([write(tmp_path / name, content)])["benchmarks"][0]["kind"] == kind
+    (benchmark,) = check([write(tmp_path / "other" / name, content)])["benchmarks"]
+    assert benchmark["kind"] == kind and "klue" not in benchmark["name"]
 
 
 def test_questions_answers_and_offsets_of_tables(tmp_path: Path) -> None:
@@ -224,7 +228,7 @@ def test_the_command_prints_tables_and_writes_a_page(tmp_path: Path) -> None:
     printed = CliRunner().invoke(
         app, ["benchmark", "check", str(tmp_path / "own"), "--html", str(tmp_path / "page.html")]
     )
-    assert printed.exit_code == 0, printed.output
+    assert printed.exit_code == 2, printed.output  # notes.json cannot be read
     page = (tmp_path / "page.html").read_text("utf-8")
     assert all(word in printed.stdout for word in ("conflict", "duplicate", "markup", "notes.json"))
     assert "&lt;b&gt;" in page and "<b>온다" not in page

@@ -47,6 +47,7 @@ READ = {
     "금리 이야기이므로\n\n답: 경제": "경제",
     "<think>정치일까 사회일까</think>경제": "경제",
     "죄송합니다. 다시 답합니다.\n경제": "경제",
+    "사회입니다. 아니, 경제입니다.": "경제",
 }
 NOT_READ = [
     "",
@@ -56,7 +57,6 @@ NOT_READ = [
     "경제인지 알 수 없습니다.",
     "경제입니다. 금리 이야기입니다.\n사회입니다.",
     "경제. 사회",
-    "경제입니다. 아니, 사회입니다.",
     "I'm sorry, I can't tell whether it is economy.",
     "경제 또는 사회",
     "경제 아니면 사회",
@@ -153,7 +153,8 @@ def test_lines_of_an_answer_are_without_fences_and_rules() -> None:
 
 NLI = {"함의": "entailment", "모순": "contradiction", "중립": "neutral", "contradiction": "contradiction"}
 TOPICS = {name: name for name in ("정치", "경제", "사회", "세계")}
-OPTIONS = {name: name for name in "ABCD"}
+OPTIONS, DIGITS = {name: name for name in "ABCD"}, {name: name for name in "1234"}
+SIGNS, REPLIES = {name: name for name in ("-1", "0", "1")}, {name: name for name in ("예", "아니요")}
 
 
 @pytest.mark.parametrize(
@@ -176,6 +177,24 @@ OPTIONS = {name: name for name in "ABCD"}
         (TOPICS, "경제\n\n이 기사는 사회 문제를 다루고 있습니다.", "경제"),
         (TOPICS, "이 기사의 주제는 정치 자금입니다. 따라서 사회입니다.", None),
         (TOPICS, "정답은 경제입니다. 따라서 경제입니다.", "경제"),
+        (TOPICS, "정답은 정치입니다. 아니요, 정정합니다. 경제입니다.", "경제"),
+        (TOPICS, "정답: 정치\n정정: 경제", "경제"),
+        (TOPICS, "정답은 정치입니다. 아니다, 경제다.", "경제"),
+        (TOPICS, "정치. 다시 생각해 보니 경제입니다.", "경제"),
+        (TOPICS, "정답은 정치입니다. 잘못 적었습니다. 정답은 경제입니다.", "경제"),
+        (TOPICS, "정답은 정치입니다. 아니요, 경제는 아닙니다.", "정치"),
+        (TOPICS, "정답은 경제입니다. 답을 정정합니다. 다른 설명은 없습니다.", "경제"),
+        (REPLIES, "예입니다. 아니요, 정정합니다. 예입니다.", "예"),
+        (REPLIES, "예. 아니요, 라고 할 수도 있습니다.", None),
+        (REPLIES, '{"answer": true}', None),
+        (REPLIES, "-1", None),
+        (DIGITS, "정답은 -1입니다.", None),
+        (DIGITS, "- 1", "1"),
+        (SIGNS, "정답은 -1입니다.", "-1"),
+        (SIGNS, "정답은 1입니다.", "1"),
+        (TOPICS, '{"answer": "정치"}\n{"answer": "경제"}', None),
+        (TOPICS, '{"answer": "경제"}\n{"answer": "경제"}', "경제"),
+        (TOPICS, '{"draft": "정치"}\n{"answer": "경제"}', "경제"),
     ],
 )
 def test_denied_choices_scores_and_explanations(names: dict[str, str], answer: str, choice: str | None) -> None:

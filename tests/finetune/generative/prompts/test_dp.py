@@ -23,6 +23,10 @@ WHOLE = {
     "full width": GOLD_ANSWER.replace("1: 4 NP_SBJ", "１：　４　ＮＰ＿ＳＢＪ"),
     "lower case": GOLD_ANSWER.lower(),
     "talk around it": f"의존 관계는 다음과 같습니다.\n\n{GOLD_ANSWER}\n\n4번 어절이 중심입니다.",
+    "columns": '{"heads": [4, 3, 4, 0], "relations": ["NP_SBJ", "NP_MOD", "NP_OBJ", "VP"]}',
+    "Korean columns": '{"지배소": [4, 3, 4, 0], "관계": ["NP_SBJ", "NP_MOD", "NP_OBJ", "VP"]}',
+    "columns of an answer": '{"answer": {"head": [4, 3, 4, 0], "deprel": ["NP_SBJ", "NP_MOD", "NP_OBJ", "VP"]}}',
+    "pairs": '[[4, "NP_SBJ"], [3, "NP_MOD"], [4, "NP_OBJ"], [0, "VP"]]',
     "a line twice": f"{GOLD_ANSWER}\n1: 4 NP_SBJ",
 }
 

@@ -45,6 +45,16 @@ def test_gold_has_one_line_per_entity_including_repeated_ones():
         "윤슬: 사람, 7월 3일: 날짜, 한빛은행: 기관, 윤슬: 사람",
         "'윤슬' - PS\n'7월 3일' - DT\n'한빛은행' - OG\n'윤슬' - PS",
         "| 윤슬 | 사람 |\n| 7월 3일 | 날짜 |\n| 한빛은행 | 기관 |\n| 윤슬 | 사람 |",
+        "개체: 윤슬, 종류: 인물\n개체: 7월 3일, 종류: 날짜\n개체: 한빛은행, 종류: 기관\n개체: 윤슬, 종류: 인물",
+        "1. 개체명: 윤슬\n   유형: 사람\n2. 개체명: 7월 3일\n   유형: 날짜\n3. 개체명: 한빛은행\n   유형: 기관\n"
+        "4. 개체명: 윤슬\n   유형: 사람",
+        "인물: 윤슬, 윤슬 / 날짜: 7월 3일 / 기관: 한빛은행",
+        "**사람(PS)**: 윤슬, 윤슬\n**날짜(DT)**: 7월 3일\n**기관(OG)**: 한빛은행\n**시간(TI)**: 없음",
+        "찾은 개체입니다.\n\n### 사람\n- 윤슬\n- 윤슬\n\n### 날짜\n- 7월 3일\n\n### 기관\n한빛은행\n\n이상입니다.",
+        "윤슬/PS, 7월 3일/DT, 한빛은행/OG, 윤슬/PS",
+        '{"text": "윤슬", "type": "사람"}\n{"text": "7월 3일", "type": "날짜"}\n{"text": "한빛은행", "type": "기관"}\n'
+        '{"text": "윤슬", "type": "사람"}',
+        '{"entities": ["윤슬", "7월 3일", "한빛은행", "윤슬"], "types": ["사람", "날짜", "기관", "사람"]}',
         "윤슬： 사람\n７월３일： 날짜\n한빛은행： 기관\n윤슬： 사람",
     ],
 )
@@ -74,7 +84,8 @@ def test_an_entity_never_covers_another():
 
 def test_none_is_an_answer_and_other_text_is_not():
     assert NER.parse("없음", EXAMPLE) == ["O"] * len(GOLD)
-    assert NER.parse("개체가 없습니다.", EXAMPLE) == ["O"] * len(GOLD)
+    for answer in ("개체가 없습니다.", "사람: 없음\n장소: 없음", '{"사람": [], "장소": []}'):
+        assert NER.parse(answer, EXAMPLE) == ["O"] * len(GOLD)
     for answer in ("", "죄송하지만 답할 수 없습니다.", "윤슬과 한빛은행입니다.", "윤슬: 동물"):
         assert NER.parse(answer, EXAMPLE) is None
 

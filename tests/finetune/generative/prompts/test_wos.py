@@ -52,6 +52,7 @@ def test_a_state_is_read_from_its_lines(answer):
         ("택시-출발 시간-10:30", "택시-출발 시간-10:30"),
         ("식당-야외석 유무: 네", "식당-야외석 유무-yes"),
         ("식당-주차 가능: 아니오", "식당-주차 가능-no"),
+        ('{"식당-주차 가능": true, "식당-이름": "?"}', "식당-주차 가능-yes"),
         ("택시-도착지: 새벽  찻집", "택시-도착지-새벽 찻집"),  # the dialogue's spaces
         ("식당-이름: 다른 곳", "식당-이름-다른 곳"),
     ],
@@ -60,7 +61,16 @@ def test_a_value_is_written_as_ontology_or_dialogue_do(answer, entry):
     assert WOS.parse(answer, EXAMPLE) == [entry]
 
 
-@pytest.mark.parametrize("answer", ["없음", "없음.", "**없음**", "[]", "{}", "식당-이름: 없음"])
+@pytest.mark.parametrize("separator", [" / ", ", ", "; ", " | ", " · "])
+@pytest.mark.parametrize("form", ["{}", "- {}", '["{}"]', '{{"answer": "{}"}}'])
+def test_a_state_is_read_from_one_line(form: str, separator: str) -> None:
+    assert WOS.parse(form.format(GOLD_ANSWER.replace("\n", separator)), EXAMPLE) == GOLD
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["없음", "없음.", "**없음**", "[]", "{}", "식당-이름: 없음", "식당-이름: -\n식당-지역: ?"],
+)
 def test_an_empty_state_is_written_as_none(answer):
     assert WOS.parse(answer, EMPTY) == []
 
