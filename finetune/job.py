@@ -17,9 +17,10 @@ from typing import Any
 from torch import nn
 
 from corpus.documents.accelerator import PrecisionName
+from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Hyperparameters
-from finetune.data.files import read_json, write_json, write_json_lines
+from finetune.data.files import read_json, write_json_lines
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens
 from finetune.ensemble.run import RECORDS_NAME, write_records

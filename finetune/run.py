@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 import torch
 
 from corpus.documents.accelerator import PrecisionName, choose_precision, find_device
+from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import read_json, write_json
+from finetune.data.files import read_json
 from finetune.data.split import load_data
 from finetune.encoder.loading import check_encoder
 from finetune.ensemble.run import make_ensembles, plan_recipe

@@ -19,9 +19,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from corpus.documents.atomic_files import write_json
 from finetune.annotation.config import AgreeRules, Benchmark, VoteKind
 from finetune.annotation.folder import EXCLUDED, Item, Vote, read_items, read_votes, without
-from finetune.data.files import write_json
 from finetune.metrics import kappa, pearson
 
 Rating = tuple[str, Any]  # worker ("" if unknown) and value

@@ -17,11 +17,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from corpus.documents.atomic_files import atomic_file
+from corpus.documents.atomic_files import atomic_file, write_json
 from corpus.documents.errors import BadInput
 from finetune.annotation.config import FILE_NAME, Benchmark, load_benchmark
 from finetune.data.custom_files import read_json_lines
-from finetune.data.files import validate, write_json
+from finetune.data.files import validate
 
 ITEMS, VOTES, GOLD, DROPPED = "items.jsonl", "votes.jsonl", "gold.jsonl", "dropped.jsonl"
 EXCLUDED, KEY = "excluded.json", "worker-key"

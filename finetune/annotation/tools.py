@@ -16,14 +16,14 @@ from xml.sax.saxutils import quoteattr
 
 import yaml
 
-from corpus.documents.atomic_files import atomic_dir, atomic_write
+from corpus.documents.atomic_files import atomic_dir, atomic_write, write_json
 from corpus.documents.errors import BadInput
 from finetune.annotation.config import Benchmark
 from finetune.annotation.folder import VOTES, Item, Span, read_items, read_kept_votes
 from finetune.annotation.forms import Answer, Form, form_of, is_blank, to_import, to_python_offsets
 from finetune.annotation.take_in import REPORTS, Import, item_of
 from finetune.data.custom_files import read_json_lines
-from finetune.data.files import read_json, read_text, write_json, write_json_lines
+from finetune.data.files import read_json, read_text, write_json_lines
 
 log = logging.getLogger(__name__)
 

@@ -148,11 +148,6 @@ def validate(model: type[Model], value: Any, where: str) -> Model:
         raise BadInput(f"{where}: {place}{problem_text(first)}{found}") from None
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write a result file: JSON with an indent of 1, atomically."""
-    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-
-
 def write_json_lines(path: Path, records: Iterable[Any], *, private: bool = False) -> None:
     """Write one JSON object or dataclass per line, atomically; only the owner can read a private file."""
     lines = (json.dumps(record, ensure_ascii=False, default=asdict) + "\n" for record in records)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.data.files import write_json, write_json_lines
+from corpus.documents.atomic_files import write_json
+from finetune.data.files import write_json_lines
 from finetune.embed.data import EvaluationSet
 from finetune.embed.lexical import tfidf_cosines
 from finetune.examples import Row

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.accelerator import PrecisionName, choose_precision, find_device
-from corpus.documents.atomic_files import atomic_dir, atomic_write, read_json_object
+from corpus.documents.atomic_files import atomic_dir, atomic_write, read_json_object, write_json
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import write_json
 from finetune.embed import embedder as embedding
 from finetune.embed import evaluate
 from finetune.embed.config import EmbedConfig

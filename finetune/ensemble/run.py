@@ -28,10 +28,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.documents.atomic_files import atomic_file, read_json_object
+from corpus.documents.atomic_files import atomic_file, read_json_object, write_json
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import read_json, write_json, write_json_lines
+from finetune.data.files import read_json, write_json_lines
 from finetune.examples import Example, Row
 from finetune.metrics import figure
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job, folder_name, iter_results

@@ -23,12 +23,11 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from corpus.documents.atomic_files import atomic_dir, file_digest
+from corpus.documents.atomic_files import atomic_dir, file_digest, write_json
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
 from corpus.documents.templates import load_templates
 from finetune.config import MODEL_INFO_NAME
-from finetune.data.files import write_json
 from finetune.encoder.loading import has_segments, load_tokenizer
 from finetune.encoder.module import load_encoder
 from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork

@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.accelerator import PrecisionName
+from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Hyperparameters
-from finetune.data.files import read_json, write_json, write_json_lines
+from finetune.data.files import read_json, write_json_lines
 from finetune.data.split import load_data
 from finetune.job import Hide, finetune_one, origin_of, settings_of
 from finetune.queue.fingerprint import Files, deciding

@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import write_json, write_json_lines
+from finetune.data.files import write_json_lines
 from finetune.data.split import Data, find, load_data
 from finetune.examples import Example, Prediction, Row
 from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs

@@ -39,10 +39,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, StrictInt, StrictStr, model_validator
 
-from corpus.documents.atomic_files import atomic_write
+from corpus.documents.atomic_files import atomic_write, write_json
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc
-from finetune.data.files import identify, read_json, validate, write_json, write_json_lines
+from finetune.data.files import identify, read_json, validate, write_json_lines
 from finetune.data.public_sets import data_sets
 from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
 from finetune.generative.kr_eval import metrics as kr

@@ -27,9 +27,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictStr, StringConstraints
 
+from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import BadInput
 from finetune.data.custom_files import nfc, read_json_lines
-from finetune.data.files import identify, validate, write_json, write_json_lines
+from finetune.data.files import identify, validate, write_json_lines
 from finetune.generative.client import ask as client_ask
 from finetune.generative.client.ask import Answer, Client, sum_costs
 from finetune.generative.mt_bench import judge as judging
