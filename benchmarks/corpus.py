@@ -154,7 +154,7 @@ def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[
     """
     from corpus.decontamination.benchmarks import read_benchmarks
     from corpus.decontamination.index import build_index
-    from corpus.decontamination.rule import MatchRule
+    from corpus.decontamination.match_rule import MatchRule
     from corpus.sentences.folding import fold
     from corpus.sentences.split import split_sentences
 

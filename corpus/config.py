@@ -35,14 +35,14 @@ class SourceConfig(Section):
 
 
 class DecontaminateConfig(Section):
-    """Removal of sentences that also occur in a benchmark (section 2.3); see corpus/decontamination/rule.py."""
+    """Removal of sentences that also occur in a benchmark (section 2.3); see corpus/decontamination/match_rule.py."""
 
     removed: ClassVar = {
         "unit": "only the sentence is dropped; the rest of the document stays",
         "cache_index": "the index is built in each run, which takes 12 seconds for all of KLUE",
         **dict.fromkeys(
             ("ngram", "window", "threshold_across", "window_across", "min_chars", "min_item_chars", "min_item_words"),
-            "it is fixed in corpus/decontamination/rule.py",
+            "it is fixed in corpus/decontamination/match_rule.py",
         ),
     }
 

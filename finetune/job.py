@@ -25,7 +25,7 @@ from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens
 from finetune.ensemble.run import RECORDS_NAME, write_records
 from finetune.examples import Example, Prediction, Row, to_rows
-from finetune.heads.shape import shape_model
+from finetune.heads.lora import shape_model
 from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
 from finetune.registry import task_of

@@ -28,7 +28,7 @@ from finetune.data.files import read_json
 from finetune.data.split import load_data
 from finetune.encoder.loading import check_encoder
 from finetune.ensemble.run import make_ensembles, plan_recipe
-from finetune.heads.shape import check_shape
+from finetune.heads.lora import check_shape
 from finetune.job import Hide, find_result, finetune_one, origin_of, settings_of
 from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import FAILED_NAME, Job, Outcome, Work, named, plan

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.decontamination.rule import RULE, MatchRule
+from corpus.decontamination.match_rule import RULE, MatchRule
 from corpus.documents.errors import BadInput
 from corpus.reading.files import file_format, find_files, name_files, read_blocks
 from corpus.reading.inputs import AUTO, Input, Unit

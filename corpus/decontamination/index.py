@@ -1,4 +1,4 @@
-"""The index of benchmark sentences, and the search for them in documents. ``rule.py`` defines what a match is.
+"""The index of benchmark sentences, and the search for them in documents. ``match_rule.py`` defines what a match is.
 
 A benchmark sentence is listed only under its heaviest tokens, until the weight of the others is below the threshold. A
 corpus sentence without any of these tokens cannot reach the threshold, so decisions are equal to brute force.
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpus.decontamination.ngrams import alike_letters, encode_ngrams, hash_table, look_up, read_batches
-from corpus.decontamination.rule import RULE, MatchRule
+from corpus.decontamination.letter_stream import alike_letters, encode_ngrams, hash_table, look_up, read_batches
+from corpus.decontamination.match_rule import RULE, MatchRule
 from corpus.decontamination.search import ROUNDING, Ratios, pack_postings, search
 from corpus.sentences.folding import fold, fold_all
 

@@ -23,7 +23,7 @@ from corpus.card.statistics import SourceCounts
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import BenchmarkText, CustomTexts, read_benchmarks
 from corpus.decontamination.index import build_index
-from corpus.decontamination.rule import MatchRule
+from corpus.decontamination.match_rule import MatchRule
 from corpus.documents.atomic_files import atomic_dir, read_json
 from corpus.pii.hide import DocumentHider
 from corpus.sentences.folding import fold

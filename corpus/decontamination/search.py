@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from corpus.decontamination.ngrams import GOLDEN_64, Batch, encode_ngrams, first_slots, look_up
+from corpus.decontamination.letter_stream import GOLDEN_64, Batch, encode_ngrams, first_slots, look_up
 
 if TYPE_CHECKING:
     from corpus.decontamination.index import ContaminationIndex

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any
 
 from corpus.decontamination.index import ContaminationIndex, build_index
-from corpus.decontamination.rule import MatchRule
+from corpus.decontamination.match_rule import MatchRule
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs

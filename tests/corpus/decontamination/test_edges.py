@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpus.decontamination.index import build_index
-from corpus.decontamination.rule import MatchRule
+from corpus.decontamination.match_rule import MatchRule
 from corpus.sentences.folding import fold
 
 LETTERS = MatchRule(ngram=1, min_item_chars=1, min_item_words=1)

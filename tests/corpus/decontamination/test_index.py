@@ -16,7 +16,7 @@ from rank_bm25 import BM25Okapi
 
 from corpus.decontamination.benchmarks import find_benchmarks, read_benchmarks
 from corpus.decontamination.index import ContaminationIndex, Hit, build_index
-from corpus.decontamination.rule import MatchRule
+from corpus.decontamination.match_rule import MatchRule
 from corpus.decontamination.search import BORNE_SHARE, COVERED_SHARE, WHOLE_RATIO
 from corpus.reading.files import read_blocks
 from corpus.sentences.folding import fold
@@ -185,7 +185,7 @@ def test_items_cut_into_pieces_are_found_like_brute_force(seed: int, monkeypatch
         rng.shuffle(text)
         documents.append(cut_at_random(" ".join(text), rng, rng.choice((2, 5, 9))))
     assert_finds_in_documents_like_brute_force(benchmark, documents, at_least=10)
-    monkeypatch.setattr("corpus.decontamination.ngrams.BATCH_CHARS", 150)
+    monkeypatch.setattr("corpus.decontamination.letter_stream.BATCH_CHARS", 150)
     assert_finds_in_documents_like_brute_force(benchmark, documents, at_least=10)
 
 
@@ -293,7 +293,7 @@ def test_the_number_of_sentences_looked_at_together_changes_nothing(monkeypatch:
     together = index.find(queries)
     assert len(together) >= 50
     assert together == [Hit(n, *hit[1:]) for n, query in enumerate(queries) for hit in index.find([query])]
-    monkeypatch.setattr("corpus.decontamination.ngrams.BATCH_CHARS", 100)
+    monkeypatch.setattr("corpus.decontamination.letter_stream.BATCH_CHARS", 100)
     assert index.find(queries) == together
 
 
@@ -302,7 +302,7 @@ def test_a_copy_drawn_apart_weighs_the_same_wherever_a_long_sentence_is_cut(monk
     item = "강가의오래된도서관에서소년이책을천천히읽었다바람이불고푸른구름"
     index, _ = build_index([item], MatchRule(min_item_words=1))
     other = "zyxwvutsrqponmlkjihgfedcba0123456789" * 6
-    monkeypatch.setattr("corpus.decontamination.ngrams.BATCH_CHARS", 70)
+    monkeypatch.setattr("corpus.decontamination.letter_stream.BATCH_CHARS", 70)
     ratios = {
         round(hit.ratio, 6)
         for before in range(100, 170)

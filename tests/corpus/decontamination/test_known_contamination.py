@@ -11,7 +11,7 @@ import pytest
 
 from corpus.decontamination.benchmarks import find_benchmarks, read_benchmarks
 from corpus.decontamination.index import ContaminationIndex, build_index
-from corpus.decontamination.rule import MatchRule
+from corpus.decontamination.match_rule import MatchRule
 from corpus.reading.files import read_blocks
 from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences

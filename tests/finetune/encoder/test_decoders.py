@@ -17,7 +17,7 @@ from finetune.encoder.loading import name_roles, wrap_texts
 from finetune.encoder.module import Encoder
 from finetune.examples import Example
 from finetune.heads.labels import StateLabeller
-from finetune.heads.shape import add_lora, check_shape
+from finetune.heads.lora import add_lora, check_shape
 from finetune.queue.fingerprint import deciding
 from finetune.registry import TASKS
 from finetune.tasks.re.markers import MARKERS
@@ -159,7 +159,7 @@ def test_adapters_are_merged_into_the_weights_that_they_stood_beside_and_nothing
 
 def test_without_peft_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr("finetune.heads.shape.find_spec", lambda name: None if name == "peft" else find(name))
+    monkeypatch.setattr("finetune.heads.lora.find_spec", lambda name: None if name == "peft" else find(name))
     check_shape(FinetuneConfig())
     with pytest.raises(BadInput, match=r"pip install 'malmoi\[lora\]'"):
         check_shape(FinetuneConfig(lora=Lora()))

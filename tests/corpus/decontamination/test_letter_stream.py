@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpus.decontamination import ngrams
-from corpus.decontamination.ngrams import encode_ngrams, hash_table, look_up, read_batches
+from corpus.decontamination.letter_stream import encode_ngrams, hash_table, look_up, read_batches
 from corpus.sentences.folding import fold, fold_all, letter_table
 
 
