@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,12 @@ settings.load_profile("repeatable")  # a suite that was green stays green
 
 # some tests fork workers; a forked process hangs if its parent has used the thread pool of tokenizers
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+# hundreds of processes that tests start would each compile our packages; ``tests/mutants.py`` has "mutants" here, because
+# a changed file may have the size and the time of the compiled one
+if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutants":
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 typer.main.get_command = cache(typer.main.get_command)  # builds all commands, in a tenth of a second, at every call
 
