@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import shutil
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from finetune.inference import onnx_export as export
@@ -20,28 +16,10 @@ from finetune.saved_models.load import load_model
 from tests.finetune.saved_models.conftest import configure
 
 LABEL_TASKS = ("ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re")
+pytestmark = pytest.mark.usefixtures("one_export")
 needs_onnx = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in export.PACKAGES), reason="needs malmoi[onnx]"
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_export() -> Iterator[None]:
-    """The same weights, whose graph takes seconds, are exported once."""
-    write, written = export.write_graph, dict[str, bytes]()
-
-    def write_once(net: Any, inputs: Mapping[str, Tensor], path: Path) -> None:
-        weights = b"".join(tensor.numpy().tobytes() for tensor in (*net.state_dict().values(), *inputs.values()))
-        key = hashlib.sha256(weights).hexdigest()
-        if key not in written:
-            write(net, inputs, path)
-            assert [file.name for file in path.parent.iterdir()] == [path.name]
-            written[key] = path.read_bytes()
-        path.write_bytes(written[key])
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "write_graph", write_once)
-        yield
 
 
 def probabilities(folder: Path, texts: list[str]) -> np.ndarray:
