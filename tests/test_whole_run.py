@@ -69,7 +69,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("undisturbed")
     complete(runs, "workers=2", verb="corpus")
     complete(runs, "workers=2", verb="tokenizer")
-    complete(runs)  # one process trains: each further one imports torch
+    # the rest here: processes that train import torch first
+    assert run_command(None, "run", "smoke", *TOY, "workers=1", "--runs", str(runs)).code == 0
     return runs / "smoke"
 
 
