@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -12,11 +14,19 @@ import pytest
 import typer
 from hypothesis import settings
 
+from corpus.documents import units
+
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")  # a suite that was green stays green
 
 # some tests fork workers; a forked process hangs if its parent has used the thread pool of tokenizers
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+# hundreds of processes that tests start would each compile our packages; ``tests/mutants.py`` says "mutants", because a
+# changed file may have the size and the time of the compiled one
+if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutants":
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 typer.main.get_command = cache(typer.main.get_command)  # builds all commands, in a tenth of a second, at every call
 
@@ -38,6 +48,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Modules and tests stay to the end: no collection of garbage need go through them again, a quarter second each."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_pools() -> Iterator[None]:
+    """Processes of ``map_units`` that a test starts are forked from one that has imported the stages and nothing else.
+
+    Like spawned ones they share no state with the test and get their work pickled, but they start in milliseconds.
+    Commands that tests run as processes spawn theirs.
+    """
+    multiprocessing.set_forkserver_preload(["corpus.run", "tokenizer.run"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(units, "get_context", lambda method: multiprocessing.get_context("forkserver"))
+        yield
 
 
 @pytest.fixture(scope="session")

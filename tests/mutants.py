@@ -361,7 +361,7 @@ def main() -> int:
         batches = lines.batches(module, first, line) if lines else [[file] for file in find_tests(module)]
         groups[module][mutant] = batches
     os.environ.setdefault("MALMOI_SHARED", str(ROOT.parent / "shared"))
-    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONDONTWRITEBYTECODE": "mutants"}
     sys.dont_write_bytecode = True
     for name in LIBRARIES:
         importlib.import_module(name)

@@ -33,7 +33,7 @@ def imported_names(node: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in child.names)
         elif isinstance(child, ast.ImportFrom) and child.module:
             yield from (child.module, *(f"{child.module}.{alias.name}" for alias in child.names))
-        else:
+        elif not isinstance(child, ast.expr):  # which holds no import
             yield from imported_names(child)
 
 

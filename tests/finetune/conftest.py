@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
+from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
 from finetune.data.files import read_text
@@ -92,3 +94,24 @@ def published_features(shared: Callable[[str], Path]) -> Callable[[str], list[di
         return [record for record in records if record.get("task") == task and "quirk" not in record]
 
     return load
+
+
+@pytest.fixture(scope="module")
+def one_export() -> Iterator[None]:
+    """The same weights, whose graph takes seconds, are exported once."""
+    from finetune.inference import onnx_export as export
+
+    write, written = export.write_graph, dict[str, bytes]()
+
+    def write_once(net: Any, inputs: Mapping[str, Tensor], path: Path) -> None:
+        weights = b"".join(tensor.numpy().tobytes() for tensor in (*net.state_dict().values(), *inputs.values()))
+        key = hashlib.sha256(weights).hexdigest()
+        if key not in written:
+            write(net, inputs, path)
+            assert [file.name for file in path.parent.iterdir()] == [path.name]
+            written[key] = path.read_bytes()
+        path.write_bytes(written[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "write_graph", write_once)
+        yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from corpus.documents.errors import BadInput
 from finetune import job
 from finetune.config import FinetuneConfig
+from finetune.queue import pool
 from finetune.queue.jobs import plan
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, finish_jobs, run
@@ -132,7 +134,15 @@ def test_a_finished_job_is_kept_and_an_unfinished_one_repeated_to_the_same_resul
     assert files(out) == files(finished.out)
 
 
-def test_one_and_two_workers_give_the_same_results(finished: Finished, tmp_path: Path) -> None:
+def test_one_and_two_workers_give_the_same_results(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forked, as each spawned process imports torch; what spawned ones get is pickled here."""
+    start = pool._Worker.__init__
+    monkeypatch.setattr(
+        pool._Worker, "__init__", lambda worker, *given: start(worker, *pickle.loads(pickle.dumps(given)))
+    )
+    monkeypatch.setattr(pool, "START", "fork")
     run(FinetuneConfig(**SETTINGS), finished.inputs, tmp_path / "two", workers=2)
     assert files(tmp_path / "two") == files(finished.out)
 

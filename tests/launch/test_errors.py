@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from launch.errors import EXTRAS, NEEDED_BY_STAGE
+from tests.command import run_command
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,22 @@ from launch.errors import EXTRAS, NEEDED_BY_STAGE
         ),
     ],
 )
-def test_a_missing_extra_is_one_sentence(tmp_path: Path, arguments: list[str], blocked: str, sentence: str) -> None:
+def test_a_missing_extra_is_one_sentence(
+    tmp_path: Path,
+    arguments: list[str],
+    blocked: str,
+    sentence: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, blocked, None)
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "train.jsonl").write_text('{"text": "가"}\n', "utf-8")
-    code = f"import sys; sys.modules[{blocked!r}] = None; from launch.cli import main; main()"
-    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path)
-    assert result.returncode == 2, result.stderr
-    assert f"malmoi: {sentence}\n" in result.stderr
-    assert "Traceback" not in result.stderr
+    outcome = run_command(capfd, *arguments)
+    assert outcome.code == 2, outcome.errors
+    assert f"malmoi: {sentence}\n" in outcome.errors
+    assert "Traceback" not in outcome.errors
 
 
 def test_every_module_that_a_stage_needs_has_an_extra() -> None:

@@ -194,23 +194,15 @@ def test_errors_name_the_input_in_one_line(
     assert not unshown(lines[0])
 
 
-IN_TURN = """
-import sys
-from launch.cli import main
-words = (("run", "smoke", "--dry-run"), ("--help",), ("corpus", "--help"), ("run", "없는 요리법 \u2028"))
-for encoding in ("ascii", "cp949"):
-    for arguments in words:
-        sys.argv = ["malmoi", *arguments]
+@pytest.mark.parametrize("encoding", ["ascii", "cp949"])
+def test_no_terminal_encoding_crashes_a_command(
+    encoding: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands = (("run", "smoke", "--dry-run"), ("--help",), ("corpus", "--help"), ("run", "없는 요리법 \u2028"))
+    for arguments in commands:
         sys.stdout.reconfigure(encoding=encoding, errors="strict")
         sys.stderr.reconfigure(encoding=encoding, errors="backslashreplace")
-        try:
-            main()
-        except SystemExit as end:
-            assert end.code in (0, 2, None), end
-"""
-
-
-def test_no_terminal_encoding_crashes_a_command(tmp_path: Path) -> None:
-    result = subprocess.run([sys.executable, "-c", IN_TURN], capture_output=True, cwd=tmp_path)
-    assert result.returncode == 0 and b"Traceback" not in result.stderr, result.stderr
-    assert b"malmoi: " in result.stderr
+        outcome = run_command(capfd, *arguments)
+        assert outcome.code in (0, 2) and "Traceback" not in outcome.errors
+        assert outcome.output or outcome.errors.startswith("malmoi: ")

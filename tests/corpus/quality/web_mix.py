@@ -126,11 +126,13 @@ def read_corpus(shared: Path, name: str, count: int) -> Iterator[str]:
 Sources = dict[str, list[str]]
 
 
+@cache
 def read_sources(shared: Path) -> Sources:
     """Real texts by source: documents, or lines of ``reviews`` and ``titles``, or whole dialogues."""
     packed = (shared / "data/klue/derived/wos-v1.1/wos-v1.1_dev.json.zst").read_bytes()
     dialogues = json.loads(zstandard.ZstdDecompressor().decompress(packed, max_output_size=1 << 26))
-    wiki = [text for text in read_corpus(shared, "kowiki", 6000) if is_prose(text)]
+    articles = list(read_corpus(shared, "kowiki", 6000))
+    wiki = [text for text in articles if is_prose(text)]
     pages = read_corpus(shared, "nsmc_reviews", 1200)
     reviews = [line for page in pages for line in dict.fromkeys(page.split("\n")) if len(line) >= 12]
     return {
@@ -142,7 +144,7 @@ def read_sources(shared: Path) -> Sources:
         "tales": [text for text in read_corpus(shared, "fairytales", 64) if is_prose(text)],
         "petitions": [text for text in read_corpus(shared, "petitions", 1500) if is_plain(text)],
         "manuals": [text for text in read_corpus(shared, "msdocs_business", 1200) if is_prose(text)],
-        "titles": [text.partition("(")[0].strip() for text in read_corpus(shared, "kowiki", 6000)],
+        "titles": [text.partition("(")[0].strip() for text in articles],
         "dialogues": ["\n".join(turn["text"] for turn in one["dialogue"]) for one in dialogues],
     }
 
@@ -155,8 +157,10 @@ def hangul_share(text: str) -> float:
 
 def is_prose(text: str) -> bool:
     """Whether 70 % of a document of 300 to 6,000 characters lies in whole sentences of Korean."""
+    if not 300 <= len(text) <= 6000:
+        return False
     sentences = [line for line in text.split("\n") if len(line) > 30 and re.search(r"[.!?。”\"’')]\s*$", line)]
-    return 300 <= len(text) <= 6000 and sum(map(len, sentences)) > 0.7 * len(text) and hangul_share(text) > 0.6
+    return sum(map(len, sentences)) > 0.7 * len(text) and hangul_share(text) > 0.6
 
 
 def is_plain(text: str) -> bool:
@@ -303,12 +307,20 @@ def library() -> tuple[tuple[str, ...], tuple[str, ...]]:
     for path in islice(sorted(Path(json.__file__).parent.parent.glob("[a-t]*.py")), 150):
         text = path.read_text("utf-8", errors="replace")
         code.append(text)
-        nodes = (ast.Module, ast.ClassDef, ast.FunctionDef)
-        for node in (node for node in ast.walk(ast.parse(text)) if isinstance(node, nodes)):
+        for node in documented(ast.parse(text)):
             words = ast.get_docstring(node) or ""
             if len(words) > 300 and ">>>" not in words and sum(map(str.isalpha, words)) > 0.7 * len(words):
                 prose[words] = None
     return tuple(prose), tuple(code)
+
+
+def documented(tree: ast.Module) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef]:
+    """The module, its classes and functions; expressions, most of a tree, contain none."""
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield node
+        nodes += [inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, ast.expr)]
 
 
 def source_code(sources: Sources, rng: Random) -> str:

@@ -53,6 +53,7 @@ def test_folder_gives_the_same_vectors_in_sentence_transformers(finished: Path, 
     assert np.array_equal(again, theirs)
 
 
+@pytest.mark.usefixtures("one_export")
 @pytest.mark.skipif(not all(map(find_spec, PACKAGES)), reason="needs malmoi[onnx]")
 def test_onnx_gives_the_same_vectors_and_its_card_the_loss_of_int8(
     finished: Path, config: EmbedConfig, tmp_path: Path

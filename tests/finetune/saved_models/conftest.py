@@ -26,14 +26,14 @@ def configure(*tasks: str, **settings: Any) -> FinetuneConfig:
     return FinetuneConfig(**{**defaults, "tasks": tasks, "overrides": overrides, **settings})
 
 
-def shorten(name: str, text: str) -> str:
+def shorten(name: str, text: str, count: int = RECORDS) -> str:
     """The first records of a file of the sample, so that reading takes no time; the ontology stays whole."""
     if name.endswith(".tsv"):
-        return "\n\n".join(text.split("\n\n")[:RECORDS]) + "\n\n"
+        return "\n\n".join(text.split("\n\n")[:count]) + "\n\n"
     content = json.loads(text)
     if isinstance(content, dict) and "data" in content:
-        return json.dumps({**content, "data": content["data"][:RECORDS]}, ensure_ascii=False)
-    return json.dumps(content[:RECORDS], ensure_ascii=False) if isinstance(content, list) else text
+        return json.dumps({**content, "data": content["data"][:count]}, ensure_ascii=False)
+    return json.dumps(content[:count], ensure_ascii=False) if isinstance(content, list) else text
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from finetune.saved_models.load import load_model
 from tests.finetune.saved_models.conftest import configure
 
 LABEL_TASKS = ("ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re")
+pytestmark = pytest.mark.usefixtures("one_export")
 needs_onnx = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in export.PACKAGES), reason="needs malmoi[onnx]"
 )

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from finetune.examples import Row
 from finetune.registry import TASKS
@@ -29,6 +28,8 @@ def alone(rows: list[Row]) -> list[str]:
 
 @pytest.mark.parametrize(("right", "n"), [(0, 50), (1, 20), (45, 50), (95, 100), (100, 100), (280, 400)])
 def test_an_accuracy_has_the_interval_of_wilson(right: int, n: int) -> None:
+    from statsmodels.stats.proportion import proportion_confint  # takes seconds
+
     rows = answers(right, n)
     expected = proportion_confint(right, n, method="wilson")
     found = bootstrap(NLI, rows, alone(rows), 2, seed=1)["accuracy"]

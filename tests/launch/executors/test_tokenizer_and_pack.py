@@ -71,6 +71,7 @@ def test_local_processes_finish_a_build_started_on_a_cluster(
     assert build_and_pack(tmp_path, shards, None) == built_here
 
 
+@pytest.mark.slow
 def test_a_cluster_leaves_the_same_bytes(shards: Path, built_here: dict[str, bytes], tmp_path: Path) -> None:
     assert build_and_pack(tmp_path, shards, simulated_engine(TASKS)) == built_here
 

@@ -22,6 +22,12 @@ MODEL = "openai-api/loopback/test"
 NAMES = [f"klue_{name.removeprefix('klue-').replace('-', '_')}" for name in TASK_NAMES]
 
 
+@pytest.fixture(autouse=True)
+def no_search_for_our_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For its logs, Inspect would read the file lists of all installed packages at each evaluation."""
+    monkeypatch.setattr("inspect_ai._util.package.packages_distributions", dict, raising=False)
+
+
 def answered(texts: dict[str, str], spoil: str = "") -> Any:
     """A mock model that knows what to say to a last user turn."""
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
