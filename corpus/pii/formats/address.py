@@ -24,7 +24,7 @@ from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, wor
 
 # after these, the number is a count: 강남대로 2시간, 별빛동 3만, 별빛동 2030 청년
 _UNITS = (
-    "년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선|건(?!물)|평|가지|곳"
+    "년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선|장|병상|객실|포기|그루|미터|건(?!물)|평|가지|곳"
     "|번(?! ?지|길)|층|동 |호점|가구|세대|필지|채|[중여] |석|톤|타입|제곱|안전"
 )
 # Hangul after a number of at most two digits; all other words make it a count: 별빛동 3지구, 별빛동 8학군
@@ -33,11 +33,13 @@ _AFTER_SHORT = (
     "|부터|앞|옆|뒤|일[대원]|인근|부근|근처|소재|건물|지하|아파트|빌라|상가|호(?!선|점)"
 )
 _NO_COUNT = (
-    r"(?![0-9A-Za-z%㎞㎡]|\+[0-9]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9A-Za-z.\-]| [0-9]|[가-힣][0-9 \-])"
+    r"(?![0-9A-Za-z%㎞㎡]|[+\-][0-9]|[·~,] ?[0-9]{1,3} ?(?:단지|구역|지구|블록|통)|[.:][0-9]{1,2}(?![0-9])"
+    r"|,[0-9]{3}(?![0-9A-Za-z.\-]| [0-9]|[가-힣][0-9 \-])"
     rf"|{_UNITS}|(?:(?<=[^0-9\-][0-9])|(?<=[^0-9\-][0-9]{{2}}))(?!{_AFTER_SHORT})[가-힣]"
     r"| (?:년|개월|명|만|억|인 |㎡)|(?<= (?:[2-6]0[3-7]0|70[89]0|20[0-2][0-9])) [가-힣])"
 )
-_LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|(?: ?번지)?의 ?[0-9]{1,4})"
+_NO_YEARS = r"(?!(?:19|20)[0-9]{2}-(?:19|20)[0-9]{2})"
+_LOT = _NO_YEARS + r"[0-9]{1,5}(?:-[0-9]{1,5}|(?: ?번지)?의 ?[0-9]{1,4})"
 _NUMBER = rf"(?:{_LOT}|[0-9]{{1,5}})(?: ?번지(?![0-9])|{_NO_COUNT})"
 _TOWN = r"[가-힣][가-힣0-9]{0,6}?(?:읍|면|동|리| ?[0-9]가)"
 _TOWNS = rf"[ \n]{{0,3}}{_TOWN}(?: {_TOWN})?"
@@ -104,13 +106,19 @@ HOUSE_LOT = re.compile(
 LABELLED = re.compile(
     rf"(?:주소|소재지|배송지|수령지|거주지|본적|자택|(?i:addr(?:ess)?[0-9]?))"
     r"(?:지|는|가|은|란)?[\"']? ?[:：=\]]? ?[\"']?"
-    rf"(?P<value>(?! ){_CORE}(?!가){_DETAIL})"
+    rf"(?P<value>(?! |지로 ){_CORE}(?!가){_DETAIL})"
 )
 PLAIN = re.compile(f"{_CORE}{_DETAIL}")
 # 대치동 윤슬아파트 3동 204호; the building needs a usual name, a district and a town before it, or long numbers
 _ESTATE = "(?:아파트|빌라|맨션|오피스텔|연립|주공|단지|타운|마을|래미안|푸르지오|자이|캐슬|스테이트|파크|더샵)"
-_UNNAMED = r"[가-힣A-Za-z][가-힣A-Za-z0-9\-]{1,13}(?<![은는이가을를도에의집소지])(?= [1-9][0-9]{2,3}동 ?[0-9]{3,4}호)"
-_FLAT_OF_ESTATE = r"(?<=[트공지안오이샵라션을] )[1-9][0-9]{0,3}-[0-9]{3,4}(?![0-9\-])"
+_UNNAMED = (
+    r"[가-힣A-Za-z][가-힣A-Za-z0-9\-]{2,13}(?<![은는이가을를도에의집소지고요서면며니관])"
+    r"(?<!기숙사|강의실|입주민|드디어)(?= [1-9][0-9]{2,3}동 ?[0-9]{3,4}호)"
+)
+_FLAT_ALONE = re.compile(r"(?<![실관사] )(?<![0-9A-Za-z\-])(?P<building>[1-9][0-9]{2,3}동 ?[0-9]{3,4}호)")
+_FLAT_OF_ESTATE = (
+    r"(?<=[트공지안오이샵라션을] )[1-9][0-9]{0,3}-[0-9]{3,4}(?![0-9A-Za-z\-%]|가구|세대|명|원|평|년|채|여)"
+)
 _IN_TOWN = "|".join(f"(?<=[시군구] [가-힣]{{{size}}}[가-힣0-9]동 )" for size in (1, 2))
 APARTMENT = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?:(?P<region>{REGION_PATTERN}) )?"
@@ -125,9 +133,11 @@ ROAD_AND_ROOM = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<road>[가-힣][가-힣0-9·]{{1,13}}(?:대로|로|길)) ?(?P<number>{_NUMBER})"
     rf"(?P<detail>(?:{_BRACKET})?{_INSIDE}(?:{_INSIDE})?(?:{_BRACKET})?))"
 )
+# 별빛동 12-3, 별빛1동 12-3, 별빛동2가 12-3
 TOWN_AND_LOT = re.compile(
-    rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<village>[가-힣]{{2,4}}[동리]) "
-    rf"(?P<lot>[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))"
+    r"(?<![가-힣A-Za-z0-9])(?P<value>"
+    r"(?P<village>(?:[가-힣]{2,4}|[가-힣]{1,3}[0-9])[동리]|[가-힣]{1,3}동[0-9]가) "
+    rf"(?P<lot>{_NO_YEARS}[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))"
     rf"(?! ?(?:승|패|무승부|로 |회|주|호|끝|이닝|득점|완승))(?P<detail>(?:{_INSIDE})?))"
 )
 # 302-1204, 45 Gwangnaru-ro 56-gil, Gwangjin-gu, Seoul 05116, Korea
@@ -149,7 +159,7 @@ _ROMAN_NAMES = words("Yunseul Kkotdaji Yeoubi Byeolttong Mujigae Dalpaengi Somsa
 # nouns in 동 and 리 that numbers follow: activity, movement, labour …; seat, distance, management …
 _NO_VILLAGE = re.compile(
     "(?:.*[활운행노감자수작변공아연진충폭소파협출유반선역요거구기시부전제격생냉해율]동"
-    "|.*[거자우다마머소관처정원권논윤심물분수승유의이무보허꼬고요도조]리"
+    "|.*[거자우다마머소관처정원권논윤심물분수승유의이무보허꼬고요도조아구]리"
     "|.*(?:헝가|나폴|칼리아|에밀|스토|브러|배터|갤러|팩토|데일)리) "
 )
 _NO_TOWN = re.compile(r"(?:거리|자리|우리|다리|마리|머리|활동|운동|행동|이동) ?[0-9]")
@@ -179,7 +189,7 @@ _REGION_WORD = re.compile(REGION_PATTERN)
 _DISTRICT_WORD = re.compile(TELLING_DISTRICT_PATTERN)
 _SIDE_WORD, _LOT_WORD, _ROOM_WORD = map(re.compile, ("[번0-9가-하]길 ?[0-9]", "[0-9] ?번지", "[0-9] ?[호층]|-[0-9]{3}"))
 _LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택|[Aa][Dd][Dd][Rr]")
-_LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
+_LOT_SIGN = re.compile("[동리가] [0-9]{1,4}-[0-9]")
 
 # no syllable of these ends a road or a town, so an invented name is detected as one name
 _FIRST = ("윤슬", "꽃다지", "여우비", "별똥", "무지개", "노랑", "하양", "달팽이", "솜사탕", "단추", "풀피리", "종달새")
@@ -190,6 +200,10 @@ _KEPT_WORD = re.compile(f"지하|단지|{_KIND}")
 
 def _invent(rng: Random) -> str:
     return rng.choice(_FIRST) + rng.choice(_SECOND)
+
+
+def _invent_short(rng: Random) -> str:
+    return rng.choice(_FIRST + _SECOND)
 
 
 def _new_number(rng: Random, text: str) -> str:
@@ -212,8 +226,8 @@ def _new_road(rng: Random, old: str) -> str:
     return " " * old.startswith(" ") + _invent(rng) + _new_number(rng, suffix.group())
 
 
-def _new_towns(rng: Random, old: str) -> str:
-    return re.sub(r"[가-힣0-9]{1,16}?(?=(?:[읍면동리]|[0-9]가)(?: |$))", lambda _: _invent(rng), old)
+def _new_towns(rng: Random, old: str, invent: Callable[[Random], str] = _invent) -> str:
+    return re.sub(r"[가-힣0-9]{1,16}?(?=(?:[읍면동리]|[0-9]가)(?: |$))", lambda _: invent(rng), old)
 
 
 def _new_detail(rng: Random, old: str) -> str:
@@ -229,7 +243,8 @@ def _fake_address(rng: Random, value: str) -> str:
     assert match, "only addresses are replaced"
     old = match.groupdict()
     # 세종 is the only region without districts; in other regions they may be omitted
-    has_districts = bool((old.get("districts") or "").strip()) or not str(old.get("region")).startswith("세종")
+    has_district = bool((old.get("districts") or "").strip())
+    has_districts = has_district or not str(old.get("region")).startswith("세종")
     regions = [r for r, names in DISTRICTS.items() if bool(names) == has_districts]
     region = rng.choice(regions) if old.get("region") else None
     renewals: dict[str, Callable[[Random, str], str]] = {
@@ -239,7 +254,8 @@ def _fake_address(rng: Random, value: str) -> str:
         "town": _new_towns,
         "road": _new_road,
         "number": _new_number,
-        "village": _new_towns,
+        # a town without a region has a short name
+        "village": lambda rng, text: _new_towns(rng, text, _invent if region or has_district else _invent_short),
         "lot": _new_number,
         "detail": _new_detail,
         "site": _new_detail,
@@ -262,6 +278,7 @@ _FORMATS = (
     Format(SIDE_STREET, LIKELY, scope=_SCOPE, needs=_SIDE_WORD),
     Format(HOUSE_LOT, LIKELY, lambda match, label: not _NO_TOWN.match(match[0]), _SCOPE, needs=_LOT_WORD),
     Format(APARTMENT, LIKELY, scope=_SCOPE, needs=_ROOM_WORD),
+    Format(_FLAT_ALONE, LIKELY, scope=_SCOPE, needs=_ROOM_WORD),
     Format(ROAD_AND_ROOM, LIKELY, _is_place, _SCOPE, needs=_ROOM_WORD),
     # 활동 3-2 (activity) is a score or a section, not a lot
     Format(

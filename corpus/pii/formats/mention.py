@@ -33,14 +33,17 @@ MENTION_HANGUL = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?=(?:{_COPULA
 _NO_HANDLE = re.compile(
     r".*\.(?i:com|net|org|edu|kr)|@[A-Z][A-Z0-9_]*|@[A-Z][a-z]+(?:\.?[A-Z][a-z]*)*|@[a-z]+(?:\.?[A-Z][a-z]*)+"
     r"|@(?i:tbl|tmp|var|param|arg|str|int|num|val|id|require)(?:[A-Z0-9_][A-Za-z0-9_]*)?"
+    r"|@[a-z_]+\.(?:event|command|remote|save|each|map|route|get|task|register|setter|cache\w*)|@\w+_required"
     r"|@[a-z_]+_(?:id|ids|num|no|date|time|name|count|cnt|size|color|type|key|url|path|code|value|list|idx|index|post|get)"
 )
-_CALLED = re.compile(rf" ?(?:{_PARTICLES}|계정)")
+_CALLED = re.compile(
+    rf" ?(?:{_PARTICLES}|계정)|[아야](?= )| (?:언니|오빠|누나|형|선배|쌤|선생님|팀장님?|과장님?|대리님?)(?![가-힣])"
+)
 _ASK = re.compile(
-    "(?:문의|담당|제보|작성|요청|사진|글|작가|헤어|메이크업|의상|리뷰어?|(?<![A-Za-z])(?i:cc|by))[자은는]?[ :]{1,3}$"
+    "(?:문의|담당|제보|작성|요청|사진|글|작가|헤어|메이크업|의상|리뷰어?|(?<![A-Za-z])(?i:cc|by))[자은는]?[ :]{1,3}\\Z"
 )
 _NAMED = re.compile(
-    r"(?:(?:^|[\s(])(?i:cc|via|by|rt|from|dm|feat\.?)[ :]?|[ⓒ©] ?|[=/가-힣]|@[A-Za-z0-9_.]{2,10}[ ,·/]{1,2})$"
+    r"(?:(?:^|[\s(])(?i:cc|via|by|rt|from|dm|feat\.?)[ :]?|[ⓒ©] ?|[=/가-힣]|@[A-Za-z0-9_.]{2,10}[ ,·/]{1,2})\Z"
 )
 _SPEAKS = re.compile("(?: ?[!,:~]|의|이?가|이랑|랑) ?[가-힣]|[)\"'’”](?![(])")
 _LATIN = re.compile("[A-Za-z_]")
@@ -49,22 +52,20 @@ _CODE_BEHIND = re.compile(
     "|모듈|파라미터|라이브러리|플러그인|인터페이스|클래스|컴포넌트|연산자)"
 )
 _ASSIGNED, _COMPARED = re.compile(" ?[:+*/-]?=(?!=)| ?: ?[0-9#\"']"), re.compile("(?:[<>:]?=|<>) $")
+_SQL = re.compile(r"(?:^|[\s(])(?:INTO|VALUES|EXEC|CALL|BETWEEN|DECLARE|SELECT|WHERE|UPDATE)[ (][^\n가-힣]*\Z")
 _CODE_BEFORE = re.compile(r"(?:^|\s)(?:INSERT|INTO|DECLARE|SET|SELECT|FROM|IF|RETURNS|EXEC|WHERE|AND|VALUES)[ (]+$")
 
 
 def _is_handle(match: re.Match[str], label: str | None) -> bool:
     """At least three characters; not the rest of a masked address (``@naver.com``) or code (``@ECHO``)."""
     text, start, end = match.string, match.start(), match.end()
-    is_code = (
-        _CODE_BEHIND.match(text, end) or _ASSIGNED.match(text, end) or _COMPARED.search(text, max(0, start - 3), start)
-    )
-    if label == "MENTION":  # 인스타 @name 태그
-        is_code = None
-    if end - start <= 3 or is_code or _CODE_BEFORE.search(text, max(0, start - 12), start):
+    if end - start <= 3 or _CODE_BEFORE.search(text, max(0, start - 12), start):
         return False
-    if label == "MENTION" or _CALLED.match(text, end):
+    if label == "MENTION" or _CALLED.match(text, end):  # 인스타 @name 태그
         return True
-    if _NO_HANDLE.fullmatch(match.group()):
+    before = text[max(0, start - 80) : start]
+    is_code = any(code.search(before) for code in (_COMPARED, _SQL)) or _NO_HANDLE.fullmatch(match.group())
+    if is_code or _CODE_BEHIND.match(text, end) or _ASSIGNED.match(text, end):
         return False
     # a word of letters is often code (@tailrec), so the context must address or name a person
     is_word = match.group()[1:].isalpha()

@@ -68,7 +68,8 @@ def _is_regional(match: re.Match[str], label: str | None) -> bool:
     """Excludes counts and years after a place: ``서울 1호 2023``, ``경기 성남 고 2012``."""
     last = match[0][-4:]
     is_count = re.match(_UNITS, match[0][-6]) or last[:2] in ("19", "20") or last.endswith("00")
-    return label == "PLATE" or last[0] == "0" or not (match[0][-5] == " " and bool(is_count))
+    is_district = match[0][-6:-4] == "구 " and match[0][-7] != " "  # 서울 강서구 0417
+    return label == "PLATE" or (not is_district and last[0] == "0") or not (match[0][-5] == " " and bool(is_count))
 
 
 def _fake_plate(rng: Random, value: str) -> str:

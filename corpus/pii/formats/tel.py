@@ -10,7 +10,7 @@ import re
 from random import Random
 
 from corpus.pii.formats.shapes import digits_of, draw_digits, refill
-from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
+from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, NOBODY, Format, PiiType, words
 
 # no letter before a number, except the last letter of a label: Tel010-…, HP010-…
 _LABEL_GLUED = (
@@ -47,7 +47,9 @@ LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4
 LANDLINE_BARE = re.compile(rf"{BARE_START}0{_AREA}[0-9]{{7,8}}{BARE_END}")
 # without the leading zero, which spreadsheets remove
 MOBILE_SHORT = re.compile(rf"{START}10{_SEP}?[0-9]{{4}}{_SEP}?[0-9]{{4}}{BARE_END}")
-LOCAL = re.compile(rf"{BARE_START}[1-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}(?! ?(?:년|호|번지|원|명))")
+_NO_UNIT = "(?! ?(?:년|호|번지|원|명|달러|통|개|건|만|억|루멘|칼로리|시간|kg|m))"
+LOCAL = re.compile(rf"{BARE_START}[1-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}{_NO_UNIT}")
+DEPARTMENT = re.compile(rf"(?<=[가-힣][과실] ){LOCAL.pattern}")
 MOBILE_ODD = re.compile(rf"{START}(?![0-9]{{11}})0[- ]?1[- ]?0(?:[-. ]?[0-9]){{8}}{BARE_END}")
 SERVICE = re.compile(
     rf"{_START}(?:0(?:70|[35]0[0-9]?){_SEP}[0-9]{{3,4}}{_SEP}?|0(?:70|[35]0[0-9]?)[0-9]{{3,4}}{_SEP}"
@@ -59,14 +61,15 @@ BARE = re.compile(
 PERSONAL_BARE = re.compile(rf"{BARE_START}0[35]0[0-9]?[0-9]{{7,8}}{BARE_END}")  # or an ISBN
 NATIONWIDE = re.compile(
     rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}})"
-    rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개)"
+    rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개){_NO_UNIT}"
 )
 
 _TELEPHONE = re.compile(
-    r"(?:(?:전화|팩스|전송|☎|☏|연락처|사무실|직통|내선|폰|(?i:tel|fax|phone)|(?<![A-Za-z])[TF](?=[.)])"
+    r"(?:(?:전화|팩스|전송|☎|☏|연락처|사무실|직통|내선|문의처?|(?<![가-힣])폰|[핸휴]대?폰|(?i:tel|fax|phone)|(?<![A-Za-z])[TF](?=[.)])"
     r"|[0-9]{3,4}-[0-9]{4} ?[/,~])[은는]?[^0-9가-힣]{0,6}(?:번호[^0-9]{0,4})?"
-    r"|[가-힣](?:[과실팀국]|센터|부서)[ :(]{1,2}|[\n\t|,;>] *)$"  # 총무과 734-2211, or the cell of a column
+    r"|[가-힣](?:[과실팀국원소]|센터|부서)[ :(]{1,2}|[\n\t|,;>] *)$"  # 총무과 734-2211, or the cell of a column
 )
+_YEAR_INSIDE = re.compile("[-)]20[0-2][0-9]-")
 _IN_PATH = re.compile(r"[0-9][./]$|제$")
 _YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)")
 
@@ -95,6 +98,8 @@ def _is_not_in_path(match: re.Match[str], label: str | None) -> bool:
     """Excludes ``2023/02/123/4567``, ``0.02 1234 5678`` and ``제02-2023-1234호``."""
     before = match.string[max(0, match.start() - 2) : match.start()]
     sep = match[0].strip("(0123456789)")[:1]
+    if label in NOBODY and _YEAR_INSIDE.search(match[0]):
+        return False
     return not (_IN_PATH.search(before) and (sep in (before[-1], " ") or match.string.startswith("호", match.end())))
 
 
@@ -129,13 +134,14 @@ TEL = PiiType(
         Format(MOBILE, CLEAR, digits=10, leads="0("),
         Format(MOBILE_SHORT, BY_LABEL, digits=10, leads="1"),
         Format(LOCAL, BY_LABEL, _is_local, digits=7, leads="123456789"),
+        Format(DEPARTMENT, LIKELY, lambda m, label: not "1500" <= m[0][:-5] <= "2100", digits=7, leads="123456789"),
         Format(INTERNATIONAL, CLEAR + 1, digits=10, leads="+(08"),
         Format(LANDLINE, CLEAR, _is_not_in_path, digits=9, leads="0("),
         Format(LANDLINE_BARE, BY_LABEL, digits=9, leads="0"),
         Format(SERVICE, CLEAR, digits=10, leads="0("),
         Format(BARE, CLEAR, digits=10, leads="0"),
         Format(PERSONAL_BARE, LIKELY, digits=10, leads="0"),
-        Format(MOBILE_ODD, LIKELY, digits=11, leads="0"),
+        Format(MOBILE_ODD, LIKELY, lambda m, label: label == "TEL" or "-" in m[0], digits=11, leads="0"),
         Format(NATIONWIDE, LIKELY, _is_not_a_span_of_years, leads="1"),
     ),
     fake_tel,

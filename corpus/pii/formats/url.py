@@ -47,7 +47,7 @@ URL_SHORT = re.compile(
     r"(?<![A-Za-z0-9@./\-_])(?P<value>[a-z0-9]{1,12}\.(?:be|gl|gle|ly|do|co|la|to|gg|ee|me)/[A-Za-z0-9\-_/?=&]{2,80})"
 )
 URL_HANGUL = re.compile(
-    rf"(?<![가-힣A-Za-z0-9@.\-])(?P<value>{_HANGUL_NAME}\.(?:com|net|(?:co\.)?kr){_BARE_END}{_PATH})"
+    rf"(?<![가-힣A-Za-z0-9@.\-])(?P<value>(?:www\.)?{_HANGUL_NAME}\.(?:com|net|(?:co\.)?kr){_BARE_END}{_PATH})"
 )
 MAX_URL = 2_300
 _TRAILING = ".,;:!?'*&|[]("
@@ -112,7 +112,7 @@ def _before_closing(url: str) -> str:
 _PATH_START, _HOST_END = re.compile("[/?#]"), re.compile("[:/?#]")
 _NO_HOST = re.compile(
     r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.|(?:co|or|go|ac)\.[a-z]+$|[A-Z][a-z]+\.(?:info|io|me|app|net)$"
-    r"|(?:this|self|config|console|log|logger|user|row|item|event|lang|messages?|data|state|props|req|res|it)\.[a-z]+$"
+    r"|(?:this|self|config|console|log|logger|user|row|item|event|lang|messages?|data|state|props|req|res|it|java|scipy|main|member|layouts|settings|price)\.[a-z]+$"
 )
 _CALL = re.compile("\\((?:[\"')]|[a-z]+[(,)=])")  # log.info("…") is a call
 _DOMAIN_END = re.compile(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$")

@@ -38,6 +38,15 @@ VALUES = """
     TEL Cell⟦010-0482-9911⟧
     TEL ⟦0100-482-9911⟧
     TEL ⟦010-04-82-99-11⟧
+    TEL 총무과 ⟦134-2218⟧ 로
+    TEL 문의: 맑은물사업소 ⟦149-4418⟧
+    ADDRESS 저는 ⟦103동 604호⟧ 살아요
+    ADDRESS 안녕하세요 ⟦106동 1402호⟧입니다
+    ADDRESS ⟦역삼1동 824-31⟧ 앞
+    ADDRESS ⟦성수동2가 299-55⟧
+    URL ⟦www.여울가게.kr⟧
+    MENTION ⟦@dohyun⟧아 이거 봐
+    MENTION ⟦@jisoo⟧ 언니 사진
     TEL ⟦01 0-0482-9911⟧
     ADDRESS ⟦헬리오윤슬 101동 1203호⟧ 거주
     ADDRESS ⟦e편한여울 101동 1203호⟧
@@ -114,7 +123,7 @@ NOTHING = """
     서울 서초구 반포동 59제곱미터
     강남구 역삼동 2+1
     이탈리아 칼라브리 2-1
-    저는 101동 1203호에 살아요
+    기숙사 906동 203호 점호
     센트럴파크 2020-2021 시즌
     펌웨어 12.34.56.78
     23.12.25.15시
@@ -130,6 +139,22 @@ NOTHING = """
     @font_size: 12px
     @functools.lru_cache
     점심 @성수동
+    꼬리 재귀로 바꿉니다↵@tailrec fun sum(
+    FETCH NEXT FROM cur INTO @no, @title, @writer
+    @bot.event 로 받는다
+    쇠고기미역국(5.6.13.16)
+    Mozilla/5.0 Whale/3.25.232.19 Safari
+    상계동 3·7단지
+    장항동 500미터 구간
+    대치동 2023-2024 입시
+    서울 강남대로 10-12시
+    항아리 10-12개
+    주소지로 2~3일 내 발송
+    아파트 250-300가구
+    서울 강서구 0417 정모
+    전화 500-1000통
+    신고번호 033-2019-0447
+    java.io 패키지
     this.app = app
     lang.kr = '한국어'
     4.@Builder.Default는
@@ -150,7 +175,7 @@ def test_values_are_found(line: str) -> None:
 
 @pytest.mark.parametrize("line", lines(NOTHING))
 def test_look_alikes_are_left_alone(line: str) -> None:
-    assert find_pii(line) == []
+    assert find_pii(line.replace("↵", "\n")) == []
 
 
 @pytest.mark.parametrize("value", ["+82 51-123-4567", "+82 2-734-2211", "010 -1234 - 5678", "850314 - 1234567"])
@@ -158,3 +183,8 @@ def test_a_replacement_keeps_spaces_and_signs(value: str) -> None:
     [span] = find_pii(value)
     fake = Pseudonymizer(b"secret", "document").replacement(span.type, value) or ""
     assert re.sub("[0-9]", "0", fake) == re.sub("[0-9]", "0", value)
+
+
+def test_the_replacement_of_a_lot_without_a_region_is_found_again() -> None:
+    fakes = [Pseudonymizer(b"secret", f"{n}").replacement("ADDRESS", "서교동 447-9") or "" for n in range(50)]
+    assert all([span.type for span in find_pii(f"{fake}에 새로 생긴 서점")] == ["ADDRESS"] for fake in fakes)
