@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,16 @@ def quick_pools() -> Iterator[None]:
     Like spawned ones they share no state with the test and get their work pickled, but they start in milliseconds.
     Commands that tests run as processes spawn theirs.
     """
+
+    def get_context(method: str) -> multiprocessing.context.ForkServerContext:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(ROOT)  # the first call starts it, and it imports from its folder
+            forkserver.ensure_running()
+        return multiprocessing.get_context("forkserver")
+
     multiprocessing.set_forkserver_preload(["corpus.run", "tokenizer.run"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(units, "get_context", lambda method: multiprocessing.get_context("forkserver"))
+        patch.setattr(units, "get_context", get_context)
         yield
 
 
