@@ -20,6 +20,7 @@ from tests.finetune.conftest import build_tiny_encoder
 from tests.finetune.test_run import TEXTS, write_klue
 
 SPACE = {"lr": (1e-4, 2e-3), "batch_size": (4, 8), "epochs": (1, 2), "warmup_share": None, "weight_decay": None}
+TRIALS = 5
 BASE: dict[str, Any] = {
     "tasks": ("ynat",), "seeds": (1,), "bootstrap_samples": 2, "save": "none", "overrides": {"ynat": {"max_tokens": 16}}
 }  # fmt: skip
@@ -66,13 +67,13 @@ def count_trainings(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None)
 @pytest.fixture(scope="module")
 def whole(inputs: FinetuneInputs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole") / "out"
-    run(config(trials=8), inputs, out)
+    run(config(trials=TRIALS), inputs, out)
     return out
 
 
 def test_trials_are_told_in_order_with_what_chose_them_and_no_model_is_kept(whole: Path) -> None:
     found = lines(whole)
-    assert [line["number"] for line in found] == list(range(8))
+    assert [line["number"] for line in found] == list(range(TRIALS))
     assert {line["scored_on"] for line in found} == {"20% of the training examples, by seed; the others train"}
     assert {line["metric"] for line in found} == {"macro_f1"}
     assert {p.name for p in whole.rglob("*") if p.is_file()} == {
@@ -80,13 +81,13 @@ def test_trials_are_told_in_order_with_what_chose_them_and_no_model_is_kept(whol
     }  # fmt: skip
     about = best(whole)
     assert about["best"]["score"] == max(line["score"] for line in found if line["state"] == "complete")
-    assert (about["selected_on"], about["trials"]) == ("train", 8)
+    assert (about["selected_on"], about["trials"]) == ("train", TRIALS)
 
 
 def test_a_study_that_was_killed_is_finished_as_if_it_had_not_been(
     inputs: FinetuneInputs, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = config(trials=8)
+    settings = config(trials=TRIALS)
     with monkeypatch.context() as patch:
         first = count_trainings(patch, stop_at=4)
         with pytest.raises(KeyboardInterrupt):
