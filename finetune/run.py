@@ -34,7 +34,7 @@ from finetune.queue.fingerprint import Files, deciding
 from finetune.queue.jobs import FAILED_NAME, Job, Outcome, Work, named, plan
 from finetune.queue.pool import MAX_DEATHS, finish, one_thread, slots_of
 from finetune.queue.progress import LOG_NAME, Progress, describe, failures
-from finetune.registry import task_of
+from finetune.registry import missing_files, task_of
 from finetune.saved_models.save import keep_best
 
 log = logging.getLogger(__name__)
@@ -140,10 +140,19 @@ def checks(config: FinetuneConfig, data: Path | None, models: Mapping[str, str])
     tasks = [task for task in config.tasks if data is not None or task in config.custom]
     encoders = [models[name] for name in config.models if name in models]
     return {
+        "KLUE files": partial(_require_files, config, data),
         **{f"encoder {encoder}": partial(check_encoder, encoder) for encoder in encoders},
         **{f"settings {name}": partial(check_shape, config.with_settings(name)) for name in ("", *config.settings)},
         **{task: partial(_check_task, task, config, data or Path(), encoders) for task in tasks},
     }
+
+
+def _require_files(config: FinetuneConfig, data: Path | None) -> None:
+    if data is not None and (missing := missing_files(config, data)):
+        raise BadInput(
+            f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are there "
+            "with finetune.tasks=…; tasks in finetune.split_dev may train on a part of their dev file"
+        )
 
 
 def _check_task(name: str, config: FinetuneConfig, data: Path, encoders: Sequence[str]) -> Files:

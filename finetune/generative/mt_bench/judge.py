@@ -45,11 +45,7 @@ TEMPERATURES = {"writing": 0.7, "roleplay": 0.7, "stem": 0.1, "humanities": 0.1,
 MIN_CHARS, MIN_KOREAN = 20, 0.3  # a shorter answer has no language; share of words with Hangul in a Korean one
 NO_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\$[^$\n]{1,200}\$|https?://\S+|\\[a-zA-Z]+", re.DOTALL)
 HANGUL, KOREAN = re.compile("[가-힣]"), re.compile("(?:한국어|한글|우리말|국문)로")
-NOT_KOREAN = re.compile(
-    r"(?:영어|영문|일본어|일어|중국어|한문|프랑스어|불어|독일어|스페인어|러시아어)(?:으?로|\s?번역)|in English"
-    r"|JSON|CSV|YAML|XML|HTML|SQL",
-    re.IGNORECASE,
-)
+NOT_KOREAN = re.compile("|".join(TEXTS["not_korean"]), re.IGNORECASE)
 NEEDS_REFERENCE = ("math", "reasoning", "coding")
 AROUND = " \t*_`#>-\"'.。"
 

@@ -53,12 +53,8 @@ _THOUGHT_BEGINS = re.compile(rf"<{_THOUGHT}>|◁think▷|<\|channel\|>analysis<\
 _LEADING_ROLE = re.compile(rf"\s*{any_of('roles')}", re.IGNORECASE)
 _TURN_ENDS = re.compile(any_of("turn_ends"), re.IGNORECASE)
 
-_TWO_ANSWERS = re.compile(
-    r"\n[ \t]{0,8}(?:또는|혹은|아니면|or)[ \t]{0,8}\n|(?:정답|답변?|답안|answer) ?[2B나] ?:", re.IGNORECASE
-)
-_CALLED_WRONG = re.compile(
-    r"(?:다음|아래|위)[^.\n]{0,12}(?:답|내용|결과|분석)[^.\n]{0,8}(?:틀|아니|아닙|오답|잘못)|(?:쓰|하|적으)면 안 "
-)
+_TWO_ANSWERS = re.compile(any_of("two_answers"), re.IGNORECASE)
+_CALLED_WRONG = re.compile(any_of("called_wrong"))
 _CORRECTS = re.compile(rf"{any_of('corrections')}\s?[.!:,]?\s", re.IGNORECASE)
 _DENIES = re.compile(r"[.!…]\s{1,3}아니(?:요|오|다|에요)?[,.]\s")  # no answer to the question, but to what was said
 _JSON_START = re.compile(r"[\[{]")

@@ -87,10 +87,11 @@ def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
     """The text of a column in NFC; ``BadInput`` if it is missing or no text."""
     if column not in record.values:
         raise BadInput(f"{record.where}: {missing_columns(record, [column])}")
-    value = spell_label(record.values[column]) if may_be_number else nfc(record.values[column])
-    if not isinstance(value, str) or not value.strip():
+    value = record.values[column]
+    text = spell_label(value) if may_be_number else nfc(value)
+    if not isinstance(text, str) or not text.strip():
         raise BadInput(f"{record.where}: column {column!r} should hold a text, found {value!r:.60}; remove the row")
-    return value
+    return text
 
 
 def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:

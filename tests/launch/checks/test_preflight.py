@@ -100,7 +100,7 @@ def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
 def test_missing_klue_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "klue").mkdir()
     found = problems_of(tmp_path, f"finetune.data={tmp_path / 'klue'}", "finetune.tasks=ynat")
-    assert "klue: ynat-v1.1/ynat-v1.1_dev.json (or .zst) is missing; ynat cannot be scored without it" in found
+    assert "missing ynat-v1.1/ynat-v1.1_train.json, ynat-v1.1/ynat-v1.1_dev.json" in found
 
 
 def test_the_papers_plan_needs_a_gpu_and_gets_one(tmp_path: Path) -> None:
