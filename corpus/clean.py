@@ -29,6 +29,7 @@ from corpus.pii.hide import HiddenDocument, load_document_hider
 from corpus.pii.types import ALL_TYPES
 from corpus.quality.boilerplate import BOILERPLATE
 from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_kana
+from corpus.quality.length import is_too_short, min_sentence_chars
 from corpus.quality.mojibake import repair_mojibake
 from corpus.quality.rules import failed_by_documents, failed_by_sentences
 from corpus.reading.inputs import Unit
@@ -38,7 +39,7 @@ from corpus.sentences.wrapping import rejoin_lines
 from corpus.unit_files import CleanedDocument, UnitWriter
 
 QUARANTINE_NAME = "quarantine.jsonl"
-REJOINED, MOJIBAKE, TOO_SHORT = "wrapped_line", "mojibake", "is_too_short"
+REJOINED, MOJIBAKE = "wrapped_line", "mojibake"
 BATCH_CHARS = 200_000
 DIGIT, MIN_VALUE_DIGITS = re.compile("[0-9]"), 9
 SAMPLE_CHARS = 1_000
@@ -85,9 +86,8 @@ def clean_unit(
 
 
 def _failed_rule(sentence: str, min_chars: int, count_glosses: bool) -> str | None:
-    """The rules of the paper (section 2.3); short lines of crawled pages are mostly menus and captions."""
-    if len(sentence) < min_chars:
-        return TOO_SHORT
+    if is_too_short(sentence, min_chars):
+        return is_too_short.__name__
     return has_too_many_han_or_kana.__name__ if has_too_many_han_or_kana(sentence, count_glosses) else None
 
 
@@ -118,7 +118,7 @@ class _Cleaner:
         sentences = split_sentences(text)
         counts.update(documents_read=1, characters_read=len(record.text), sentences_split=len(sentences))
         draft = Draft(record, sentences, text)
-        min_chars = self.config.min_sentence_chars.get(source, 1)
+        min_chars = min_sentence_chars(source, self.config.min_sentence_chars)
         if min_chars <= 1 and not has_many_han_or_kana(text):
             return draft  # then no sentence has too many either
         return self._without_sentences(

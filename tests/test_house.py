@@ -24,13 +24,13 @@ from launch.recipe import Recipe
 from tests.source_graph import PACKAGES, ROOT, WHEEL, cycles, imports, source_files
 
 MAX_LINES = {
-    "corpus": 11_625,  # above the guide of 11,500: the formats of personal data, and words that look like them
+    "corpus": 11_640,  # above the guide of 11,500: the formats of personal data, and words that look like them
     "tokenizer": 3_000,
     "pretrain": 8_000,
     "finetune": 21_325,  # above the guide of 21,000: building and checking benchmarks has 3,200
     "launch": 10_226,  # above the guide of 10,000: init, serve, embed, benchmark, and clusters as they are
     "benchmarks": 5_000,
-    "wheel": 54_170,
+    "wheel": 54_180,
 }
 MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 200, 230, 46
 MAX_DOCS_WORDS, MAX_PAGE_WORDS, MAX_README_LINES = 29_450, 1_800, 120
@@ -41,6 +41,7 @@ SLIVER_LINES = (
 )
 SLIVERS = {
     "corpus/quality/han_kana.py": "one quality rule per file, found by its name",
+    "corpus/quality/length.py": "one quality rule per file, found by its name",
     "corpus/quality/mojibake.py": "one quality rule per file, found by its name",
     "finetune/tasks/re/published.py": "every task folder has the same files",
     "launch/cluster/hosts.py": "one file per launcher",
