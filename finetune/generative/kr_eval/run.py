@@ -335,8 +335,7 @@ def _score(task: TaskFile, form: Form, lines: Sequence[dict[str, Any]], resample
         marks = [(sample.biased or "", sample.unknown or "") for sample in task.samples]
         rows = [(gold, answer, *mark) for gold, answer, mark in zip(golds, parsed, marks, strict=True)]
         result["metrics"] |= kr.measure_bias(rows, resamples)
-        published = (
-            kr.measure_bias([row for row in rows if row[1]], 0) if any(parsed) else {}
-        )  # unread ones are dropped
+        is_read = [row for row in rows if row[1]]  # unread ones are dropped
+        published = kr.measure_bias(is_read, 0) if any(parsed) else {}
         result["as_published"] |= {name: measured["value"] for name, measured in published.items()}
     return result
