@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpus.decontamination import ngrams
+from corpus.decontamination import letter_stream
 from corpus.decontamination.letter_stream import encode_ngrams, hash_table, look_up, read_batches
 from corpus.sentences.folding import fold, fold_all, letter_table
 
@@ -64,7 +64,7 @@ DOCUMENTS = st.lists(st.lists(st.text("가나다 .A", max_size=30), max_size=6),
 @given(DOCUMENTS, st.integers(1, 40))
 def test_batches_joined_are_the_letters_of_all_sentences(documents: list[list[str]], size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ngrams, "BATCH_CHARS", size)
+        patch.setattr(letter_stream, "BATCH_CHARS", size)
         batches = list(read_batches(documents, letter_table()))
     sentences = [sentence for document in documents for sentence in document]
     assert "".join(chr(letter) for batch in batches for letter in batch.letters_L) == "".join(map(fold, sentences))
@@ -82,7 +82,7 @@ def test_batches_joined_are_the_letters_of_all_sentences(documents: list[list[st
 def test_every_window_of_a_document_lies_in_one_stretch(sentences: list[str], reach: int) -> None:
     whole = "".join(map(fold, sentences))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ngrams, "BATCH_CHARS", 10)
+        patch.setattr(letter_stream, "BATCH_CHARS", 10)
         parts = [part for batch in read_batches([sentences], letter_table()) for part in batch.stretches(reach)]
     assert len(parts) >= len(whole) // 20
     for start in range(len(whole) - reach + 1):
