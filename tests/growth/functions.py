@@ -76,6 +76,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.pii\.key\..*": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
     r"corpus\.documents\.accelerator\..*|corpus\.documents\.model_files\.part_name": NAMES,
+    r"corpus\.quality\.length\.min_sentence_chars": NAMES,
     r"corpus\.documents\.mecab\..*": "its own search over brackets is not linear; it gets words",
     r"tokenizer\.(?:building\.(?:count|export)|run)\..*": OWN,
     r"tokenizer\.building\.pruning\.(?:prune|uses_in_file|count_uses)": OWN,
@@ -208,6 +209,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.quality.rules.failed_by_sentences": lambda text: _called("corpus.quality.rules.failed_by_sentences")(
         _pieces(text), [()] * len(_pieces(text))
     ),
+    "corpus.quality.length.is_too_short": lambda text: _called("corpus.quality.length.is_too_short")(text, 200),
     "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
         _pieces(text)
     ),
