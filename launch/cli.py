@@ -60,11 +60,7 @@ STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
 }
 
 
-MOVED = {
-    "bench": "python -m benchmarks NAME",
-    "plan": "--dry-run after a verb",
-    "check": "malmoi doctor",
-}
+MOVED = {"bench": "python -m benchmarks NAME", "plan": "--dry-run after a verb", "check": "malmoi doctor"}
 
 
 class Verbs(TyperGroup):

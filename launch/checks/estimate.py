@@ -42,7 +42,7 @@ from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import phases
 
-# seconds to start, and bytes of text per second and core (docs/corpus.md, docs/tokenizer.md)
+# seconds to start, and bytes of text per second and core: docs/corpus.md; tokenizer and tokens as measured with 74 MB
 RATES = {"corpus": (2, 2.9e6), "decontamination": (5, 1.6e6), "tokenizer": (1, 0.6e6), "tokens": (1, 4e6)}
 PROCESS_BYTES = {"corpus": GIB // 4, "tokenizer": GIB // 2, "tokens": GIB // 2}
 BYTES_PER_TOKEN = 4.2  # of Korean text in UTF-8, with 32,000 pieces

@@ -62,18 +62,20 @@ def check_benchmark(
     result = check(paths, None if corpus is None else lambda texts: _find_leaks(texts, corpus))
     if html is not None:
         atomic_write(html, render_page(result))
-    if as_json:
-        print_json(result)
-    for path, reason in () if as_json else result["skipped"].items():
+    (print_json if as_json else _print_findings)(result)
+    if result["skipped"]:
+        raise typer.Exit(2)
+
+
+def _print_findings(result: Mapping[str, Any]) -> None:
+    for path, reason in result["skipped"].items():
         PlainConsole().print(f"skipped {path}: {reason}", soft_wrap=True)
-    for benchmark in () if as_json else result["benchmarks"]:
+    for benchmark in result["benchmarks"]:
         print_table(_counts_table(benchmark))
         for line in _facts(benchmark):
             PlainConsole().print(f"  {line}", soft_wrap=True)
         for table in _baselines(benchmark):
             print_table(table)
-    if result["skipped"]:
-        raise typer.Exit(2)
 
 
 def _find_leaks(texts: Sequence[str], corpus: Path) -> Iterable[tuple[int, str, float]]:

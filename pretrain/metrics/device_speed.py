@@ -60,7 +60,7 @@ UNKNOWN_GPU_FLOPS = 20e12  # of useful work
 CPU_FLOPS = 40e9  # of one core, if torch is not installed
 CPU_SHARE = 0.4  # of the speed of a core's matrix products, in fine-tuning
 PROBE_LAYERS, PROBE_FLOPS, PROBE_ROUNDS = 3, 6e10, 4  # FLOP of one pass: less than a second of a core
-MIN_THREAD_SHARE = 0.7  # of the speed of a thread alone; measured .78 for the demo on two quiet cores
+MIN_THREAD_SHARE = 0.7  # of the speed of a thread alone; .77 in the demo: 82 s with one thread, 53 s with two
 
 
 class Speed(NamedTuple):

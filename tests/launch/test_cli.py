@@ -215,3 +215,10 @@ def test_runs_in_object_storage_are_refused(malmoi: Malmoi) -> None:
 @pytest.mark.parametrize("stage", ["corpus", "tokenizer"])
 def test_the_old_spelling_of_push_names_the_new_one(stage: str, capfd: pytest.CaptureFixture[str]) -> None:
     run_command(capfd, stage, "push", "runs/smoke", "name/repository").refused("malmoi push FOLDER NAME/REPOSITORY")
+
+
+@pytest.mark.parametrize(
+    ("verb", "place"), [("bench", "python -m benchmarks"), ("plan", "--dry-run"), ("check", "doctor")]
+)
+def test_a_command_that_moved_says_where(malmoi: Malmoi, verb: str, place: str) -> None:
+    malmoi(verb, "smoke").refused(f"malmoi {verb}: moved", place)

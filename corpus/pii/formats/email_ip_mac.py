@@ -129,9 +129,8 @@ def fake_mac(rng: Random, value: str) -> str:
 
 _AT = Scope("@", "", before=66, after=260, run=r"[A-Za-z0-9._%+\-]*+")
 _COLONS = Scope(":", "[0-9A-Fa-f:]", before=6, after=42)
-_MAC_WORD = Scope(
-    "Mm맥", "(?:[Aa][Cc](?![B-Zb-z]|[Aa][^Dd])| ?(?:주소|어드레스))", before=60, after=2_000
-)  # it may head a column
+# MAC, macAddress; it may head a column
+_MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![B-Zb-z]|[Aa][^Dd])| ?(?:주소|어드레스))", before=60, after=2_000)
 
 EMAIL = PiiType("EMAIL", (Format(EMAIL_PATTERN, CERTAIN, scope=_AT),), fake_email, "hong@example.com")
 IP = PiiType(

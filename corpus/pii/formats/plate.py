@@ -54,12 +54,12 @@ def _is_plate(match: re.Match[str], label: str | None) -> bool:
 
     Excludes court cases (96도2753), round numbers after a space (50다 1000), and parts of larger numbers.
     """
-    plate = match.group()
-    if _COURT.search(match.string[: match.start()][-6:]) or _RULING.match(match.string, match.end()):
+    plate, before = match.group(), match.string[max(0, match.start() - 9) : match.start()]
+    if _COURT.search(before) or _RULING.match(match.string, match.end()):
         return False
-    if label == "PLATE" or plate[-4] == "0" or _VEHICLE.search(match.string, max(0, match.start() - 9), match.start()):
+    if label == "PLATE" or plate[-4] == "0" or _VEHICLE.search(before):
         return plate[:2] != "00"
-    is_part = _IN_NUMBER.search(match.string[max(0, match.start() - 2) : match.start()])
+    is_part = _IN_NUMBER.search(before)
     counts = not plate[:-4].isalnum() and (match["letter"] in _COUNTING or plate.endswith("00") or is_part)
     return plate[:2] != "00" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or counts)
 

@@ -47,10 +47,12 @@ LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4
 LANDLINE_BARE = re.compile(rf"{BARE_START}0{_AREA}[0-9]{{7,8}}{BARE_END}")
 # without the leading zero, which spreadsheets remove
 MOBILE_SHORT = re.compile(rf"{START}10{_SEP}?[0-9]{{4}}{_SEP}?[0-9]{{4}}{BARE_END}")
-_NO_UNIT = "(?! ?(?:년|호|번지|원|명|달러|통|개|건|만|억|루멘|칼로리|시간|kg|m))"
+# 600-1000달러 is a range; 통 is a unit, not the start of 통화 (call)
+_COUNTED = "(?:년|호|번지|원|명|통|개|건|만|억)"
+_NO_UNIT = f"(?!{_COUNTED}| {_COUNTED}(?![가-힣])| ?(?:달러|루멘|칼로리|kg|m)(?![a-z]))"
 LOCAL = re.compile(rf"{BARE_START}[1-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}{_NO_UNIT}")
-DEPARTMENT = re.compile(rf"(?<=[가-힣][과실] ){LOCAL.pattern}")
-MOBILE_ODD = re.compile(rf"{START}(?![0-9]{{11}})0[- ]?1[- ]?0(?:[-. ]?[0-9]){{8}}{BARE_END}")
+DEPARTMENT = re.compile(rf"(?<=[가-힣][과실] ){LOCAL.pattern}")  # 총무과 734-2211
+MOBILE_ODD = re.compile(rf"{START}(?![0-9]{{11}})0[- ]?1[- ]?0(?:[-. ]?[0-9]){{8}}{BARE_END}")  # 010-34-82-99-11
 SERVICE = re.compile(
     rf"{_START}(?:0(?:70|[35]0[0-9]?){_SEP}[0-9]{{3,4}}{_SEP}?|0(?:70|[35]0[0-9]?)[0-9]{{3,4}}{_SEP}"
     rf"|\(070\) ?-? ?[0-9]{{3,4}}{_SEP}?|0[68]0{_SEP}[0-9]{{3,4}}{_SEP}?)[0-9]{{4}}{END}"
@@ -61,7 +63,7 @@ BARE = re.compile(
 PERSONAL_BARE = re.compile(rf"{BARE_START}0[35]0[0-9]?[0-9]{{7,8}}{BARE_END}")  # or an ISBN
 NATIONWIDE = re.compile(
     rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}})"
-    rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개){_NO_UNIT}"
+    rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|회){_NO_UNIT}"
 )
 
 _TELEPHONE = re.compile(
@@ -86,7 +88,7 @@ def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
 
 
 def _is_local(match: re.Match[str], label: str | None) -> bool:
-    """Excludes two years. Labels such as 문의 and 상담 are not sufficient, as other numbers have them too."""
+    """Excludes two years, and numbers that only a label such as 상담 announces, which others have too."""
     first, last = match.group().split("-")
     if 1500 <= int(first) <= 2100 and 1500 <= int(last) <= 2100:
         return False
@@ -95,7 +97,7 @@ def _is_local(match: re.Match[str], label: str | None) -> bool:
 
 
 def _is_not_in_path(match: re.Match[str], label: str | None) -> bool:
-    """Excludes ``2023/02/123/4567``, ``0.02 1234 5678`` and ``제02-2023-1234호``."""
+    """Excludes ``2023/02/123/4567``, ``0.02 1234 5678``, ``제02-2023-1234호`` and ``신고번호 033-2019-0447``."""
     before = match.string[max(0, match.start() - 2) : match.start()]
     sep = match[0].strip("(0123456789)")[:1]
     if label in NOBODY and _YEAR_INSIDE.search(match[0]):
