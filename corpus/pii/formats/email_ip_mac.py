@@ -45,13 +45,13 @@ IPV6 = re.compile(
     r"(?:(?<![0-9A-Za-z])(?<![0-9A-Za-z]\.)(?<![0-9A-Fa-f:]:)|(?<=[Vv]6:))(?!:[^:])(?=[0-9A-Fa-f]{0,4}:)"
     r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?<![^:]:)(?![0-9A-Za-z]|:[0-9A-Fa-f:]|\.[0-9])"
 )
-MIN_CLEAR_OCTET = 11
-"""Versions and chapters have smaller numbers."""
+MIN_CLEAR_OCTET, MIN_LARGEST_OCTET = 11, 100
+"""Versions and chapters have smaller numbers; lots of a lottery and dates have only smaller ones."""
 _CHAPTER = re.compile(" ?(?:(?:이[전상하] )?(?:버전|버젼)|판|편|장|절|항|시|일)(?![가-힣])")
 # 26.7.7.7:8080, the lines of web servers
 _PORT = re.compile(r":(?!00(?![0-9]))[0-9]{2,5}(?![0-9])| - - \[| port [0-9]|\]:[0-9]")
 _VERSION_WORD = re.compile(
-    r"(?:버전|버젼|(?<!호)판|로또|음력|제|웨일|드라이버|프로그램|노트 -|빌드|펌웨어|릴리스|업데이트|패치|[A-Za-z]/"
+    r"(?:버전|버젼|(?<!호)판|로또|음력|(?<![가-힣])제|웨일|드라이버|프로그램|노트 -|빌드|펌웨어|릴리스|업데이트|패치|[A-Za-z]/"
     r"|(?<![a-z])(?:version|ver\.?|build|firmware|release|v|ios|android|chrome))"
     r"[은는이가을를]?[ :：=]?$",
     re.I,
@@ -70,11 +70,14 @@ def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
     if label == "IP" or _PORT.match(match.string, match.end()):
         return True
     before = match.string[max(0, match.start() - 12) : match.start()]
+    is_clear = min(octets) >= MIN_CLEAR_OCTET
+    if is_clear and max(octets) >= MIN_LARGEST_OCTET:
+        return True
     if _CHAPTER.match(match.string, match.end()) or _VERSION_WORD.search(before):
         return False
     if max(octets) < 20 and octets == sorted(octets):  # allergens of a menu
         return False
-    if min(octets) >= MIN_CLEAR_OCTET:
+    if is_clear:
         return True
     is_small = (a < 100 and sum(octet >= 10 for octet in octets) < 2) or (a < 20 and 0 in (b, c))
     return label not in NOBODY and not is_small

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from pathlib import Path
 
 import pytest
 
+from corpus.documents import units
 from corpus.documents.errors import BadInput
 from corpus.reading.files import to_path
 from corpus.reading.inputs import find_inputs
@@ -14,7 +16,10 @@ from tests.launch.executors.conftest import run_corpus
 
 
 @pytest.mark.slow
-def test_the_corpus_stage_reads_a_bucket_as_it_reads_a_folder(bucket: str, texts: CorpusInputs, tmp_path: Path) -> None:
+def test_the_corpus_stage_reads_a_bucket_as_it_reads_a_folder(
+    bucket: str, texts: CorpusInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(units, "get_context", multiprocessing.get_context)  # forked pools lack the bucket's variables
     names = ("가.jsonl", "나.txt", "다.jsonl.gz")
     for name in names:
         (to_path(f"{bucket}/texts") / name).write_bytes((tmp_path / name).read_bytes())
