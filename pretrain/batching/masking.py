@@ -1,7 +1,8 @@
 """Whole-word masking with an exact budget, as a pure function of (seed, epoch, row, position).
 
 A word is a piece and the pieces that continue it (KLUE paper 4.1). Words are taken in random order while they fit,
-until round(share x tokens) pieces are chosen; a longer word is skipped, as in google-research/bert.
+until round(share x tokens) pieces are chosen; a longer word is skipped, as in google-research/bert. Of the chosen
+pieces, 80 % become [MASK] and 10 % a random piece (``pretrain.config.MaskingConfig``); the rest stays.
 
 Shapes: B rows, L positions, M most predictions in a row, N words (of all rows, in one flat list), K candidates, W most
 candidates in a row, V vocabulary. A place is a position counted over all rows: row x L + column.

@@ -51,8 +51,8 @@ _CHAPTER = re.compile(" ?(?:(?:이[전상하] )?(?:버전|버젼)|판|편|장|�
 # 26.7.7.7:8080, the lines of web servers
 _PORT = re.compile(r":(?!00(?![0-9]))[0-9]{2,5}(?![0-9])| - - \[| port [0-9]|\]:[0-9]")
 _VERSION_WORD = re.compile(
-    r"(?:버전|버젼|(?<!호)판|로또|음력|(?<![가-힣])제|웨일|드라이버|프로그램|노트 -|빌드|펌웨어|릴리스|업데이트|패치|[A-Za-z]/"
-    r"|(?<![a-z])(?:version|ver\.?|build|firmware|release|v|ios|android|chrome))"
+    r"(?:버전|버젼|(?<!호)판|로또|음력|(?<![가-힣])제|웨일|드라이버|프로그램|노트 -|빌드|펌웨어|릴리스|업데이트|패치"
+    r"|[A-Za-z]/|(?<![a-z])(?:version|ver\.?|build|firmware|release|v|ios|android|chrome))"
     r"[은는이가을를]?[ :：=]?$",
     re.I,
 )
@@ -73,9 +73,8 @@ def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
     is_clear = min(octets) >= MIN_CLEAR_OCTET
     if is_clear and max(octets) >= MIN_LARGEST_OCTET:
         return True
-    if _CHAPTER.match(match.string, match.end()) or _VERSION_WORD.search(before):
-        return False
-    if max(octets) < 20 and octets == sorted(octets):  # allergens of a menu
+    is_menu = max(octets) < 20 and octets == sorted(octets)  # allergens of a dish
+    if is_menu or _CHAPTER.match(match.string, match.end()) or _VERSION_WORD.search(before):
         return False
     if is_clear:
         return True

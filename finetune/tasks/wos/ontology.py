@@ -1,6 +1,7 @@
 """The 45 slots of WoS v1.1, the gates of a slot, and ``ontology.json`` with the values of each slot (KLUE paper 3.8).
 
-The ontology is optional: with it a generated value gets its official spelling (``finetune.tasks.wos.values``).
+``finetune/klue.yaml`` lists the slots. The ontology is optional: with it a generated value gets its official spelling
+(``finetune.tasks.wos.values``).
 """
 
 from __future__ import annotations

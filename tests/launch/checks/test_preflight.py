@@ -300,7 +300,7 @@ def test_emulated_bf16_is_estimated_at_its_real_speed(monkeypatch) -> None:
     monkeypatch.setattr("launch.checks.estimate.cpu_speed", lambda config, _: Speed(rates[config.engine.precision]))
     seconds = {
         name: estimate("pretrain", recipe, this_machine(recipe)).seconds or 0
-        for name in ("auto", "bf16")
+        for name in ("fp32", "bf16")
         for recipe in [load_recipe("smoke", [f"pretrain.engine.precision={name}"])]
     }
-    assert seconds["bf16"] == pytest.approx(20 * seconds["auto"])
+    assert seconds["bf16"] == pytest.approx(20 * seconds["fp32"])
