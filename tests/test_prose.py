@@ -24,6 +24,7 @@ WORDS = re.compile(
     re.IGNORECASE,
 )
 MAX_SENTENCE_WORDS = 40
+TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md")
 PLACES = (
     "corpus",
     "tokenizer",
@@ -33,11 +34,10 @@ PLACES = (
     "benchmarks",
     "tests",
     "malmoi.py",
-    "README.md",
-    "CONTRIBUTING.md",
     "docs",
+    *TOP_PAGES,
 )
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*map(ROOT.joinpath, TOP_PAGES), *sorted((ROOT / "docs").glob("*.md"))]
 QUOTATIONS = (  # text of others, and lines of these rules themselves
     "tests/test_prose.py",
 )
