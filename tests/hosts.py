@@ -39,7 +39,7 @@ class Host(NamedTuple):
         """Disconnect it: packets are lost silently."""
         ip("link", "set", self.cable, "nomaster")
 
-    def mend(self, bridge: str) -> None:
+    def reconnect(self, bridge: str) -> None:
         """Put it back."""
         ip("link", "set", self.cable, "master", bridge)
 

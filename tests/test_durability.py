@@ -233,7 +233,7 @@ def test_nothing_is_trained_on_damaged_bytes(
     assert (damaged / "pretrain/metrics.jsonl").read_bytes() == metrics
 
 
-def test_bad_lines_of_metrics_are_set_aside_and_the_run_goes_on(
+def test_bad_lines_of_metrics_are_set_aside_and_the_run_resumes(
     finished: tuple[Path, Disk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretrain = copied(finished[0], tmp_path, monkeypatch) / "pretrain"
@@ -254,7 +254,7 @@ def die_once(unit: int, scratch: Path, mark: Path) -> dict[str, int]:
     return {"unit": unit}
 
 
-def test_killed_worker_is_one_sentence_and_the_next_run_goes_on(tmp_path: Path) -> None:
+def test_killed_worker_is_one_sentence_and_the_next_run_resumes(tmp_path: Path) -> None:
     work, units = partial(die_once, mark=tmp_path / "mark"), list(range(4))
     with pytest.raises(BadInput, match="a worker process was killed, probably because memory ran out; run the same"):
         map_units(work, units, tmp_path / "units", workers=2)
@@ -305,7 +305,7 @@ def test_every_library_says_in_its_way_that_the_disk_is_full(save: Any, tmp_path
 
 
 @pytest.mark.parametrize("save", [save_array, save_table, save_text])
-def test_full_disk_in_a_unit_names_the_folder_and_the_next_run_goes_on(save: Any, tmp_path: Path) -> None:
+def test_full_disk_in_a_unit_names_the_folder_and_the_next_run_resumes(save: Any, tmp_path: Path) -> None:
     work = partial(write_unit, save=save)
     with no_file_above(4096), pytest.raises(OSError) as caught:
         map_units(work, [1], tmp_path / "units")

@@ -57,7 +57,7 @@ def steep_calls(count: int | None, longest: int) -> list[str]:
     return lines
 
 
-def test_square_growth_is_told_from_linear() -> None:
+def test_square_growth_is_distinguished_from_linear() -> None:
     def square(text: str) -> None:
         end = process_time() + (len(text) / SHORT_CHARS) ** 2 / 5
         while process_time() < end:

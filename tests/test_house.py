@@ -88,7 +88,7 @@ def test_packages_stay_within_their_number_of_lines(name: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_median_file_tells_one_story(package: str) -> None:
+def test_the_median_file_has_a_readable_length(package: str) -> None:
     lines = [lines_of(file) for file in source_files() if file.startswith(f"{package}/")]
     assert round(statistics.median(count for count in lines if count)) in MEDIAN_FILE_LINES
 

@@ -72,7 +72,7 @@ def test_every_module_with_mutants_has_tests() -> None:
     assert [name for name in source_files() if not name.endswith("__init__.py") and not find_tests(name)] == []
 
 
-def test_mutants_without_effect_are_left_out_wherever_their_statement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutants_without_effect_are_left_out_at_any_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.mutants.same_mutants", lambda: {"3 → 4    in: least = a | 3": "a reason"})
     assert [mutant.change for mutant in mutants_of("a.py", "def f():\n    least = (a  # some\n      | 3)\n")] == [
         "a | 3 → a & 3    in: least = a | 3"

@@ -43,7 +43,7 @@ def test_wheel_holds_every_module_and_nothing_else(names: list[str]) -> None:
     assert any(name.endswith("recipes/smoke.yaml") for name in held)
 
 
-def test_the_fixed_packages_stand_in_base_and_extras_and_every_named_extra_exists() -> None:
+def test_the_fixed_packages_are_in_base_and_extras_and_every_named_extra_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     base = {Requirement(line).name for line in project["dependencies"]}

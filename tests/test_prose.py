@@ -44,7 +44,8 @@ QUOTATIONS = (  # text of others, and lines of these rules themselves
 
 
 def texts_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of a page, or comments, docstrings and strings of several words of a Python file, with line numbers."""
+    """Lines of a page, or comments, docstrings, names of functions and strings of several words of a Python file, with
+    line numbers."""
     text = path.read_text("utf-8")
     if path.suffix != ".py":
         yield from enumerate(text.splitlines(), 1)
@@ -53,6 +54,8 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
     for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            yield node.lineno, node.name.replace("_", " ")
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             for number, line in enumerate(node.value.splitlines()):
                 yield node.lineno + number, line
@@ -60,7 +63,7 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
 
 def words_to_avoid(path: Path) -> list[str]:
     # reading the tokens of a file takes long; all that they hold is also in the text without quotes, breaks and escapes
-    if not WORDS.search(re.sub(r"\\.|[\"'\s]+", " ", path.read_text("utf-8"))):
+    if not WORDS.search(re.sub(r"\\.|[\"'\s_]+", " ", path.read_text("utf-8"))):
         return []
     return [
         f"{path.relative_to(ROOT)}:{number}: {match[0]}: {line.strip()}"
@@ -97,11 +100,14 @@ def test_sentences_of_a_page_are_short(page: Path) -> None:
     assert not long, "\n".join(long)
 
 
-def test_the_scan_reads_comments_docstrings_and_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scan_reads_comments_docstrings_messages_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.test_prose.ROOT", tmp_path)
     path = tmp_path / "a.py"
-    path.write_text('"""Tells all."""\nwanted = f"{wanted} is a fault"  # lest it go on\nnew = "anew"\n', "utf-8")
-    assert [line.split(": ")[1] for line in words_to_avoid(path)] == ["lest", "go on", "Tells", "fault"]
+    path.write_text(
+        '"""Tells all."""\nwanted = f"{wanted} is a fault"  # lest it go on\nnew = "anew"\ndef so_many(): ...\n',
+        "utf-8",
+    )
+    assert [line.split(": ")[1] for line in words_to_avoid(path)] == ["lest", "go on", "so many", "Tells", "fault"]
 
 
 def test_sentences_end_at_stops_and_list_items() -> None:

@@ -23,7 +23,7 @@ def repeats(path: Path, *places: int) -> list[Path]:
     return [folder_with(path, REPEATS_NAME, np.array([[0] * len(places), places], np.uint32))]
 
 
-def test_the_first_reason_in_the_order_of_the_list_is_told(tmp_path: Path) -> None:
+def test_the_first_reason_in_the_order_of_the_list_is_reported(tmp_path: Path) -> None:
     """Three documents of two sentences; the first sentence of each is toxic, the second one repeats."""
     unit = folder_with(tmp_path / "unit", LENGTHS_NAME, np.array([2, 2, 2], np.uint32))
     compared = Comparisons(

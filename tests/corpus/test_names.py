@@ -92,7 +92,7 @@ def test_results_do_not_depend_on_who_does_which_unit(
     assert published(tmp_path / "out") == published(tmp_path / "backwards")
 
 
-def test_a_model_that_cannot_be_used_is_told_before_the_work(
+def test_a_model_that_cannot_be_used_is_reported_before_the_work(
     texts: list[Path], clean: Callable[..., Any], tmp_path: Path
 ) -> None:
     with pytest.raises(BadInput, match=r"^corpus\.pii\.names\.model .*none: no such folder"):

@@ -246,7 +246,7 @@ def _slow(unit: int, scratch: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("sizes", [None, lambda unit: 1_000])
-def test_without_a_terminal_a_line_tells_done_total_and_time_left(
+def test_without_a_terminal_a_line_shows_done_total_and_time_left(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, sizes: Any
 ) -> None:
     monkeypatch.setattr(units, "REPORT_SECONDS", 0.05)

@@ -256,7 +256,7 @@ def exit_codes(*starts: Start) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_twenty_moments_goes_on_to_the_same_bytes(tmp_path: Path, many_files: list[Path]) -> None:
+def test_a_run_killed_at_twenty_moments_resumes_to_the_same_bytes(tmp_path: Path, many_files: list[Path]) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     rng, texts = random.Random(0), list(map(str, many_files))
     moments = [(rng.randint(1, 6), rng.choice(["half written", "before", "behind"])) for _ in range(20)]

@@ -46,7 +46,7 @@ def test_each_task_and_size_gets_its_published_values(hidden: int, table: dict[s
     assert {name: tuple(values[field] for field in FIELDS) for name, values in found.items()} == table
 
 
-def test_published_values_lie_in_the_papers_grid_but_for_one() -> None:
+def test_published_values_except_for_one_lie_in_the_papers_grid() -> None:
     outside = {
         (name, size, field)
         for name, task in TASKS.items()

@@ -89,7 +89,7 @@ def test_jobs_of_tasks_that_died_are_handed_in_once_more(home: Path, tmp_path: P
     assert contents(tmp_path / "out") == contents(home / "out")
 
 
-def test_a_job_that_fails_is_tried_by_one_task_told_and_tried_again_by_the_next_command(
+def test_a_job_that_fails_is_tried_by_one_task_reported_and_tried_again_by_the_next_command(
     home: Path, tmp_path: Path
 ) -> None:
     def fail(number: int) -> None:

@@ -71,8 +71,8 @@ def wait_for_checkpoint(out: Path, process: subprocess.Popen) -> None:
         time.sleep(0.002)
 
 
-def go_on_from(out: Path, step: int) -> None:
-    """Take away everything behind the checkpoint of a step."""
+def rewind_to(out: Path, step: int) -> None:
+    """Remove everything after the checkpoint of a step."""
     for later in steps_saved(out):
         if later > step:
             shutil.rmtree(out / "checkpoints" / f"step-{later:09}")

@@ -23,7 +23,7 @@ from pretrain.pack.store import open_store, read_pieces
 from pretrain.run import PretrainInputs
 from pretrain.run import run as pretrain
 from pretrain.schedule import learning_rate
-from tests.pretrain.runs import assert_same_training, go_on_from, steps_saved, train
+from tests.pretrain.runs import assert_same_training, rewind_to, steps_saved, train
 
 Tiny = Callable[..., PretrainConfig]
 WSD = {"schedule": "wsd", "warmup_steps": 2, "warmup_share": 0, "keep_checkpoints": 9}
@@ -57,7 +57,7 @@ def test_a_stable_run_is_extended_and_equals_one_that_was_longer_from_the_start(
     with pytest.raises(BadInput, match=r"pretrain\.steps: 12 -> 20\), which change step 12; delete the checkp"):
         train(longer, made, tmp_path / "extended")
     assert steps_saved(tmp_path / "extended") == [3, 6, 9, 12]
-    go_on_from(tmp_path / "extended", 9)
+    rewind_to(tmp_path / "extended", 9)
     train(longer, made, tmp_path / "extended")
     assert "schedule changed; completed steps are unaffected" in caplog.text
     assert_same_training(tmp_path / "undisturbed", tmp_path / "extended")
@@ -66,7 +66,7 @@ def test_a_stable_run_is_extended_and_equals_one_that_was_longer_from_the_start(
 def test_phases_of_an_extended_run_stay_where_they_were(made: Path, tiny: Tiny, tmp_path: Path) -> None:
     """Twice the steps and half the shares of them: the same phases, of lengths and of masked shares."""
     train(tiny(steps=12, phases=PHASES, **WSD), made, tmp_path / "extended")
-    go_on_from(tmp_path / "extended", 9)
+    rewind_to(tmp_path / "extended", 9)
     with pytest.raises(BadInput, match="which change step 7;"):
         train(tiny(steps=24, phases=PHASES, **WSD), made, tmp_path / "extended")
     longer = tiny(steps=24, phases=[PHASES[0] | {"until": 0.25}, PHASES[1]], **WSD)
@@ -153,7 +153,7 @@ def test_a_branch_resumes_bit_for_bit_without_the_original_and_can_be_branched_i
     train(config, made, tmp_path / "once")  # of the newest checkpoint, after step 12
     shutil.rmtree(tmp_path / "moving")
     shutil.copytree(tmp_path / "once", tmp_path / "twice")
-    go_on_from(tmp_path / "twice", 3)
+    rewind_to(tmp_path / "twice", 3)
     train(config, made, tmp_path / "twice")
     assert_same_training(tmp_path / "once", tmp_path / "twice")
     result = train(tiny(steps=2, continue_from=str(checkpoint(tmp_path / "once", 3))), made, tmp_path / "third")
@@ -231,13 +231,13 @@ def test_models_and_engines_of_every_kind_are_extended_and_branched(
     made: Path, tiny: Tiny, tmp_path: Path, settings: dict
 ) -> None:
     train(tiny(steps=8, **WSD, **settings), made, tmp_path / "extended")
-    go_on_from(tmp_path / "extended", 6)
+    rewind_to(tmp_path / "extended", 6)
     for name in ("extended", "undisturbed"):
         train(tiny(steps=16, **WSD, **settings), made, tmp_path / name)
     assert_same_training(tmp_path / "undisturbed", tmp_path / "extended")
     branch = tiny(steps=5, **WSD, **settings, continue_from=str(tmp_path / "extended"))
     train(branch, made, tmp_path / "once")
     shutil.copytree(tmp_path / "once", tmp_path / "twice")
-    go_on_from(tmp_path / "twice", 3)
+    rewind_to(tmp_path / "twice", 3)
     train(branch, made, tmp_path / "twice")
     assert_same_training(tmp_path / "once", tmp_path / "twice")

@@ -17,7 +17,15 @@ from corpus.documents.errors import BadInput
 from pretrain.checkpoint.export import ExportInputs
 from pretrain.checkpoint.export import run as export
 from pretrain.model.existing_model import check_init_from
-from tests.pretrain.runs import TORCHRUN, assert_same_training, finish, go_on_from, launch, lines_without_timing, train
+from tests.pretrain.runs import (
+    TORCHRUN,
+    assert_same_training,
+    finish,
+    launch,
+    lines_without_timing,
+    rewind_to,
+    train,
+)
 
 SHORT_FIRST = [{"until": 0.9, "sequence_length": 16}, {}]
 GPT: dict[str, Any] = {"architecture": "gpt"}
@@ -46,7 +54,7 @@ def test_the_loss_falls_and_a_resumed_run_is_the_same_bit_for_bit(
     config = tiny(steps=30, checkpoint_every=14, keep_checkpoints=3, log_every=5, measure_rows=8, **settings)
     train(config, made, tmp_path / "once")
     shutil.copytree(tmp_path / "once", tmp_path / "twice")
-    go_on_from(tmp_path / "twice", 14)
+    rewind_to(tmp_path / "twice", 14)
     train(config, made, tmp_path / "twice")
     assert_same_training(tmp_path / "once", tmp_path / "twice")
     lines = [line for line in lines_without_timing(tmp_path / "once") if "loss" in line]
@@ -99,7 +107,7 @@ def test_the_card_and_the_result_say_what_was_trained(trained: Path) -> None:
     assert (trained / "checkpoints" / "best").read_text("utf-8") == "step-000000060"
 
 
-def test_an_encoder_trained_causally_goes_on_masked(made: Path, tmp_path: Path, tiny) -> None:
+def test_an_encoder_trained_causally_continues_masked(made: Path, tmp_path: Path, tiny) -> None:
     """The way of arXiv 2507.00994: with its weights alone, or as a branch."""
     sizes = {"steps": 2, "measure_rows": 8, "log_every": 1}
     train(tiny(objective="causal", **sizes), made, tmp_path / "causal")

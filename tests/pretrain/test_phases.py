@@ -20,7 +20,7 @@ from pretrain.config import PackConfig
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
 from tests.pretrain.conftest import invented_documents, write_corpus, write_tokenizer
-from tests.pretrain.runs import assert_same_training, go_on_from, train
+from tests.pretrain.runs import assert_same_training, rewind_to, train
 
 MODERN: dict[str, Any] = {
     "architecture": "modernbert", "layers": 2, "dropout": 0.0, "positions": 256, "sequence_length": 256,
@@ -86,7 +86,7 @@ def test_a_run_killed_around_the_border_has_the_same_weights(
     assert [theta_of(saved(once, step) / "model") for step in (3, 4, 5)] == [1e4, 1e4, 160_000]  # until step 4
     for step in (3, 4, 5):
         shutil.copytree(once, tmp_path / str(step))
-        go_on_from(tmp_path / str(step), step)
+        rewind_to(tmp_path / str(step), step)
         train(config, long_documents, tmp_path / str(step))
         assert_same_training(once, tmp_path / str(step))
     card = (once / "model" / "README.md").read_text("utf-8")
@@ -118,7 +118,7 @@ def test_a_mixture_is_trained_and_resumed_bit_for_bit(
     train(config, long_documents, tmp_path / "once")
     assert "epochs of each source at the end: 수필 0." in caplog.text
     shutil.copytree(tmp_path / "once", tmp_path / "twice")
-    go_on_from(tmp_path / "twice", 6)
+    rewind_to(tmp_path / "twice", 6)
     train(config, long_documents, tmp_path / "twice")
     assert_same_training(tmp_path / "once", tmp_path / "twice")
 

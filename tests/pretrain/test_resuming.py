@@ -22,9 +22,9 @@ from pretrain.run import run as pretrain
 from tests.pretrain.conftest import invented_documents, write_tokenizer
 from tests.pretrain.runs import (
     assert_same_training,
-    go_on_from,
     launch,
     lines_without_timing,
+    rewind_to,
     steps_saved,
     train,
     wait_for_checkpoint,
@@ -32,7 +32,7 @@ from tests.pretrain.runs import (
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_bit_for_bit(made: Path, tmp_path: Path, tiny) -> None:
+def test_a_killed_run_resumes_bit_for_bit(made: Path, tmp_path: Path, tiny) -> None:
     config = tiny(steps=60, checkpoint_every=7, log_every=5)  # dropout is on
     train(config, made, tmp_path / "undisturbed")
     killed = tmp_path / "killed"
@@ -65,7 +65,7 @@ def test_every_zero_stage_resumes_bit_for_bit(
     config = tiny(steps=6, precision=precision, zero_stage=zero_stage, engine="deepspeed")
     train(config, made, tmp_path / "once")
     shutil.copytree(tmp_path / "once", tmp_path / "twice")
-    go_on_from(tmp_path / "twice", 3)
+    rewind_to(tmp_path / "twice", 3)
     train(config, made, tmp_path / "twice")
     assert_same_training(tmp_path / "once", tmp_path / "twice")
 
@@ -163,7 +163,7 @@ def test_a_signal_during_step_5_saves_the_last_whole_step(
 
 
 @pytest.mark.slow
-def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(made: Path, tmp_path: Path, tiny) -> None:
+def test_a_signal_saves_and_leaves_and_the_same_command_resumes(made: Path, tmp_path: Path, tiny) -> None:
     config = tiny(steps=80, checkpoint_every=30, log_every=7)
     train(config, made, tmp_path / "undisturbed")
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -220,7 +220,7 @@ def test_every_checkpoint_is_a_model_and_the_best_one_stays(made: Path, tmp_path
 
 def test_settings_of_the_machine_may_change_in_between(made: Path, tmp_path: Path, tiny) -> None:
     train(tiny(steps=9, keep_checkpoints=3), made, tmp_path / "out")
-    go_on_from(tmp_path / "out", 6)
+    rewind_to(tmp_path / "out", 6)
     watch = {"log_every": 4, "keep_checkpoints": 1, "checkpoint_every": 2, "measure_every": 5, "measure_rows": 3}
     changed = tiny(steps=9, micro_batch=2, engine="deepspeed", zero_stage=1, **watch)
     train(changed, made, tmp_path / "out")

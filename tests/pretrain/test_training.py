@@ -14,8 +14,8 @@ from corpus.documents.errors import BadInput
 from pretrain.checkpoint.find_checkpoint import checkpoint_folders, read_checkpoint
 from tests.pretrain.runs import (
     assert_same_training,
-    go_on_from,
     lines_without_timing,
+    rewind_to,
     train,
 )
 
@@ -48,7 +48,7 @@ def test_exported_models_have_hidden_states_of_the_usual_size(
     config, once, twice = tiny(steps=9, **sizes, **first), tmp_path / "once", tmp_path / "twice"
     train(config, made, once)
     shutil.copytree(once, twice)
-    go_on_from(twice, 6)
+    rewind_to(twice, 6)
     train(config, made, twice)
     assert_same_training(once, twice)
 
@@ -87,7 +87,7 @@ def test_other_layouts_train_and_resume_bit_for_bit(made: Path, tmp_path: Path, 
     config = tiny(steps=20, checkpoint_every=9, keep_checkpoints=3, log_every=4, **settings)
     train(config, made, tmp_path / "once")
     shutil.copytree(tmp_path / "once", tmp_path / "twice")
-    go_on_from(tmp_path / "twice", 9)
+    rewind_to(tmp_path / "twice", 9)
     train(config, made, tmp_path / "twice")
     assert_same_training(tmp_path / "once", tmp_path / "twice")
     losses = [line["loss"] for line in lines_without_timing(tmp_path / "once") if "loss" in line]

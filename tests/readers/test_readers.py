@@ -37,7 +37,7 @@ def test_all_classes_of_python_give_the_same_ids(home: Path, name: str, capsys: 
     assert len(lines) == 8 and all(line.endswith(f": {COUNT} of {COUNT}") for line in lines)
 
 
-def test_a_folder_that_is_read_differently_is_told(
+def test_a_folder_that_is_read_differently_is_reported(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = shutil.copytree(home / "jamo_fallback-bert", tmp_path / "damaged")

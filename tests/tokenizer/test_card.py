@@ -84,7 +84,7 @@ def test_the_tables_have_a_ruler_under_their_heads() -> None:
     assert all(ruler == ["---", *["---:"] * (len(head) - 1)] for head, ruler in heads)
 
 
-def test_table_35_stands_beside_the_papers_rows() -> None:
+def test_table_35_is_shown_with_the_papers_rows() -> None:
     table = rows(write_card(config(), STATISTICS))
 
     start = table.index(["", "pieces per word", "words in several pieces", "[UNK] per piece"])
@@ -122,7 +122,7 @@ def test_what_was_measured_besides_is_shown_and_what_was_not_is_left_out() -> No
 
 
 @pytest.mark.parametrize("builder", ["klue", "bpe", "malmoi"])
-def test_each_builder_is_told_apart(builder: str) -> None:
+def test_each_builder_is_recognized(builder: str) -> None:
     card = write_card(config(builder=builder), STATISTICS)
 
     assert ("pruned" in card, "without morphemes" in card) == (builder == "malmoi", builder == "bpe")

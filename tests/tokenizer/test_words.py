@@ -45,7 +45,7 @@ def test_no_hangul_syllable_is_changed_or_is_own_word() -> None:
     assert all(bert_words(syllable) == [syllable] and not is_own_word(syllable) for syllable in syllables)
 
 
-def test_punctuation_and_han_stand_alone() -> None:
+def test_punctuation_and_han_are_words() -> None:
     assert [c for c in "가a1ㅋ.漢·" if is_own_word(c)] == [".", "漢", "·"]
 
 

@@ -54,7 +54,7 @@ def test_others_are_of_the_same_form_and_never_planted() -> None:
     assert {len(value) for value in others["CARD"]} == {19}
 
 
-def test_each_canary_is_planted_as_often_as_told_in_documents_of_its_own(tmp_path: Path) -> None:
+def test_each_canary_is_planted_the_given_number_of_times_in_documents_of_its_own(tmp_path: Path) -> None:
     source = write_texts(tmp_path / "news.jsonl", 300)
     counts = plant(CorpusConfig(inputs=[str(source)]), 1, 7, tmp_path / "text")
     rows = [json.loads(line) for line in (tmp_path / "text" / PLANTED_NAME).read_text("utf-8").splitlines()]

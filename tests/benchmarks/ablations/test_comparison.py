@@ -24,7 +24,7 @@ def test_figure_is_the_sum_of_amounts_over_what_they_count_for() -> None:
     assert set(np.round(found.sample.resampled_SB[1], 6)) == {round(1 / 3, 6), 0.5, 1.0}
 
 
-def test_real_difference_is_told_from_none() -> None:
+def test_real_difference_is_distinguished_from_none() -> None:
     rng = np.random.default_rng(1)
     same, other = amounts(rng, 0.0, 3), amounts(np.random.default_rng(1), 0.5, 3)
     again = amounts(np.random.default_rng(2), 0.0, 3)

@@ -186,7 +186,7 @@ def test_probes_run_after_training_with_its_seed_and_are_stored(
     assert "| klue-sts, lr-factor-3 | macro\\_f1 | 12.3, 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
 
 
-def test_probes_are_fine_tuned_as_real_small_is_but_for_what_is_named() -> None:
+def test_probes_are_fine_tuned_as_real_small_is_except_for_the_named_settings() -> None:
     config = probe_config(Probes(Path("klue"), ("ynat", "wos"), (3, 1, 0.5), (50,)), 7, "fp32")
     assert (config.tasks, config.seeds, config.models) == (("ynat", "wos"), (7,), ("model",))
     assert config.overrides["ynat"].lr == 3e-4 and list(config.settings) == [
@@ -214,7 +214,7 @@ def write_probes(folder: Path, seed: int, right: int, settings: str = "") -> Non
     (place / "scores.json").write_text(json.dumps(facts), "utf-8")
 
 
-def test_probes_are_held_beside_those_of_a_reference_by_their_own_seeds(tmp_path: Path) -> None:
+def test_probes_are_compared_with_those_of_a_reference_by_their_own_seeds(tmp_path: Path) -> None:
     folders: dict[str, dict[int, Path]] = {"small": {}, "large": {}, "lone": {}}
     for seed, small, large in ((1, 20, 34), (2, 22, 36), (3, 21, 33)):
         for name, right in (("small", small), ("large", large)):
@@ -310,7 +310,7 @@ def test_times_faster_are_read_off_the_curves_seed_by_seed() -> None:
     assert share_until_above_counting(runs[2], 0.45) == 0.5 and share_until_above_counting(runs[0], 0.45) is None
 
 
-def test_tables_stand_in_the_order_of_the_losses() -> None:
+def test_tables_have_the_order_of_the_losses() -> None:
     runs = [
         result("paper", 1, 9, 8),
         result("b", 1, 7, 5),

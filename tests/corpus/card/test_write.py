@@ -121,7 +121,7 @@ def test_samples_are_shown_before_and_after_the_change(folder: Path) -> None:
     assert "오늘은 #바다 갔다" in html
 
 
-def test_same_folder_gives_the_same_bytes_whatever_the_hash_seed(folder: Path) -> None:
+def test_same_folder_gives_the_same_bytes_for_any_hash_seed(folder: Path) -> None:
     program = "import sys, pathlib; from corpus.card.write import write_card; write_card(pathlib.Path(sys.argv[1]), {})"
     contents = []
     for seed in ("1", "2"):
@@ -260,7 +260,7 @@ def test_small_sources_are_summed_not_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "rest"), [(1, 0), (12, 0), (13, 0), (14, 2), (20, 8)])
-def test_a_sum_stands_for_two_sources_or_more(tmp_path: Path, count: int, rest: int) -> None:
+def test_a_sum_is_of_two_sources_or_more(tmp_path: Path, count: int, rest: int) -> None:
     sources = {f"모음 {n:02}": source_counts(bytes=1_000 * (n + 1)) for n in range(count)}
     total = source_counts(bytes=sum(source["bytes"] for source in sources.values()))
     for page in pages(write_folder(tmp_path / "corpus", {"total": total, "sources": sources})):

@@ -76,7 +76,7 @@ def test_every_klue_file_gives_its_texts(tmp_path: Path, name: str) -> None:
     assert {text.task for text in texts} == {name.split("-v1.1")[0]}
 
 
-def test_long_sentences_stand_alone_short_ones_together_and_headlines_whole(tmp_path: Path) -> None:
+def test_long_sentences_are_items_short_ones_are_joined_and_headlines_stay_whole(tmp_path: Path) -> None:
     long = "저녁에는 강가에 바람이 많이 불었다."
     (tmp_path / "quiz.txt").write_text(f"예. 그래요. {long} 네.", "utf-8")
     assert [text.text for text in read_benchmark(tmp_path / "quiz.txt")] == ["예. 그래요.", long, "네."]

@@ -38,7 +38,7 @@ def test_lengths_of_items_are_limits_from_exactly_their_number_on() -> None:
 
 
 @pytest.mark.parametrize("where", ["within", "across", "apart"])
-def test_an_item_is_found_wherever_it_stands(where: str) -> None:
+def test_an_item_is_found_at_any_place(where: str) -> None:
     """At every place of the blocks in which sentences are searched; its ratio is that of the letters it has."""
     item = "강가의오래된도서관에서소년이책을천천히읽었다바람이불고푸른구름"
     config = MatchRule(min_item_words=1)

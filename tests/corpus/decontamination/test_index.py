@@ -221,7 +221,7 @@ def test_windows_do_not_run_from_one_document_into_the_next() -> None:
     assert not index.find_in_documents([[half] for half in halves])
 
 
-def test_what_stands_beside_a_whole_copy_stays() -> None:
+def test_text_next_to_a_whole_copy_stays() -> None:
     index, _ = build_index(BENCHMARK, CONFIG)
     assert [hit.sentence for hit in index.find_in_documents([["오래된 도서관", BENCHMARK[0], "책을 읽었다."]])] == [1]
 

@@ -66,7 +66,7 @@ def test_nothing_invisible_is_left_and_nothing_visible_changes(text: str) -> Non
         ("대한민국 '24 — 漢字 ㅋㅋ", "대한민국 '24 — 漢字 ㅋㅋ"),
     ],
 )
-def test_what_stood_there_is_named(text: str, shown: str) -> None:
+def test_the_replaced_character_is_named(text: str, shown: str) -> None:
     assert escape_controls(text) == shown
 
 

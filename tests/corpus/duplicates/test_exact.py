@@ -5,7 +5,7 @@ from __future__ import annotations
 from corpus.duplicates.exact import MAY_REPEAT, fingerprint_documents
 
 
-def test_sentences_are_equal_but_for_case_blanks_and_punctuation() -> None:
+def test_sentences_are_equal_except_for_case_blanks_and_punctuation() -> None:
     texts = "서울에는 아침부터 비가 왔다, Seoul.", "서울에는 아침부터 비가왔다 SEOUL!"
     [one, two], sentences = fingerprint_documents([[text] for text in texts])
     assert one == two and sentences[0] == sentences[1] != MAY_REPEAT

@@ -98,7 +98,7 @@ def score_type(rows: list[MarkedText], name: str) -> dict[str, Any]:
     )
 
 
-def faults(rows: list[MarkedText]) -> Iterator[str]:
+def problems(rows: list[MarkedText]) -> Iterator[str]:
     """A line for each value that was missed and each prediction that is wrong."""
     for row in rows:
         right = match_spans(list(found_in(row.text)), row.spans)
@@ -133,4 +133,4 @@ if __name__ == "__main__":
     everything = read_registers(*chosen)
     print(tables(everything))
     if "--misses" in sys.argv:
-        print("\n".join(faults(everything)))
+        print("\n".join(problems(everything)))

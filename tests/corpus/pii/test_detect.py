@@ -150,7 +150,7 @@ def test_numbers_that_only_look_personal_are_left_alone(line: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TABLE, ids=lambda kind: kind.name)
-def test_the_example_of_a_row_is_found_beside_its_label(kind) -> None:
+def test_the_example_of_a_row_is_found_next_to_its_label(kind) -> None:
     label = kind.context[0]
     end = len(label) + 1 + len(kind.example)
     assert find_pii(f"{label} {kind.example}") == [Span(len(label) + 1, end, kind.name)]
@@ -190,7 +190,7 @@ def test_the_nearest_label_decides_between_types() -> None:
     assert [span.type for span in find_pii("신한은행 110512345612")] == ["ACCOUNT"]
 
 
-def test_labels_see_past_words_for_nobodys_numbers_that_stand_too_far() -> None:
+def test_labels_see_past_words_for_nobodys_numbers_that_are_too_far() -> None:
     labels = Labels([BY_NAME["TEL"]])
     near, far = "접수번호: 12345678", "접수번호 문의는 저희 전화 12345678"
     assert labels.nearest(near, near.index("1"), len(near)) == OTHER
@@ -265,7 +265,7 @@ def test_birth_dates_follow_the_calendar_of_their_century() -> None:
 @pytest.mark.parametrize(
     "digits", ["112233445555", "4455665544332", "1234543210", "9876543210", "8901234567", "1010101010"]
 )
-def test_digits_beside_each_other_on_the_keyboard_look_typed(digits: str) -> None:
+def test_neighboring_digits_of_the_keyboard_look_typed(digits: str) -> None:
     assert looks_typed(digits)
 
 

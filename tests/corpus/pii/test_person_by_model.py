@@ -182,7 +182,7 @@ class Fixed:
         ([], [(0, 3, "label")]),
     ],
 )
-def test_rules_win_but_for_a_part_of_a_longer_name(names: Any, expected: list[tuple[int, int, str]]) -> None:
+def test_rules_win_except_for_a_part_of_a_longer_name(names: Any, expected: list[tuple[int, int, str]]) -> None:
     found = find_pii("한보람 씨와 가온이 왔다", name_model=Fixed(*names))  # type: ignore[arg-type]
     assert [(span.start, span.end, *span.why) for span in found] == expected
 

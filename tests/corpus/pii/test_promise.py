@@ -201,7 +201,7 @@ class GreedyDetector(ShyDetector):
         ]
 
 
-def test_a_value_that_grows_by_what_stands_behind_it_takes_that_along(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_grows_by_the_text_after_it_includes_that_text(monkeypatch: pytest.MonkeyPatch) -> None:
     detect_with(monkeypatch, GreedyDetector(()))
     hidden = PiiHider("replace", SECRET).hide("문의 010-9123-4567 김철수, 끝", "d")
     assert re.fullmatch("문의 (010-[01][0-9]{3}-[0-9]{4}|[*-]+ ?[*]*), 끝", hidden)

@@ -18,7 +18,7 @@ from tests.corpus.pii.marked_texts import (
     EXTRA_TYPES,
     FOLDER,
     REGISTERS,
-    faults,
+    problems,
     read_marked,
     read_registers,
     score_set,
@@ -77,13 +77,13 @@ ROWS = read_registers()
 
 def test_precision_and_recall_hold_in_web_text() -> None:
     scores = score_set(ROWS)
-    problems = "\n".join(faults(ROWS))
-    assert scores["precision"] >= 0.97, problems
-    assert scores["recall"] >= 0.97, problems
+    text = "\n".join(problems(ROWS))
+    assert scores["precision"] >= 0.97, text
+    assert scores["recall"] >= 0.97, text
 
 
 def test_what_only_looks_personal_is_left_alone_in_web_text() -> None:
-    assert score_set(ROWS)["flagged"] <= 2, "\n".join(faults([row for row in ROWS if not row.spans]))
+    assert score_set(ROWS)["flagged"] <= 2, "\n".join(problems([row for row in ROWS if not row.spans]))
 
 
 def test_every_register_has_its_share_of_texts() -> None:

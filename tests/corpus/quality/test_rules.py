@@ -113,7 +113,7 @@ def test_rules_are_switched_off_by_source(tmp_path: Path, clean: Clean) -> None:
         clean(path, quality={"rules_off": {"web": ["letters"]}}, out="wrong")
 
 
-def test_boilerplate_is_dropped_by_source_whatever_the_units(
+def test_boilerplate_is_dropped_by_source_for_any_units(
     tmp_path: Path, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boilerplate, "MAX_DOCUMENTS", 3)

@@ -142,7 +142,7 @@ def test_any_label_above_its_threshold_drops_a_sentence_by_source() -> None:
     assert is_toxic(scores, LABELS, "NEWS", config).tolist() == [False] * 4
 
 
-def test_scores_are_written_beside_the_place_of_their_sentence(tmp_path: Path) -> None:
+def test_scores_are_written_with_the_place_of_their_sentence(tmp_path: Path) -> None:
     scores = np.array([[0.25, 0.5], [0.75, 1.0]], np.float32)
     write_scores(tmp_path / "scores.parquet", ["d1", "d1"], [0, 3], scores, LABELS)
     table = pq.read_table(tmp_path / "scores.parquet")
@@ -151,7 +151,7 @@ def test_scores_are_written_beside_the_place_of_their_sentence(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["scores.parquet"]
 
 
-def test_an_unknown_label_is_told_with_those_of_the_model(save: Save) -> None:
+def test_an_unknown_label_is_reported_with_those_of_the_model(save: Save) -> None:
     config = save().model_copy(update={"labels": {"hatred": 0.9}})
     with pytest.raises(BadInput, match=r"no label hatred; expected any of gender_bias, hate"):
         load_classifier(config)

@@ -92,7 +92,7 @@ def test_blocks_of_the_wikipedia_extractor_are_whole_documents() -> None:
     assert all(content[item.offset :].startswith(item.raw[:5]) for item in found)
 
 
-def test_a_text_document_goes_on_without_its_broken_line() -> None:
+def test_a_text_document_continues_without_its_broken_line() -> None:
     found = scan("text", b"one\n\xff\xfe\ntwo\n \nthree")
     assert [(item.number, item.raw, item.problem) for item in found] == [
         (2, b"\xff\xfe", "invalid_utf8"), (1, b"one\ntwo", ""), (5, b"three", ""),

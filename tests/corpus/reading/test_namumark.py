@@ -114,7 +114,7 @@ def test_text_only_gets_shorter_and_keeps_its_order(markup: str) -> None:
 
 
 @given(st.lists(st.text("가나다라 .,!?()12", max_size=30), max_size=6))
-def test_text_without_markup_passes_but_for_blanks(lines: list[str]) -> None:
+def test_text_without_markup_changes_only_in_blanks(lines: list[str]) -> None:
     wanted = [" ".join(line.split()) for line in lines if line.strip() and ",," not in line]
     assert plain_text("\n".join(line for line in lines if ",," not in line)) == "\n".join(wanted)
 

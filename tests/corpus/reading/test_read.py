@@ -107,7 +107,7 @@ PACKERS = {".gz": gzip.compress, ".zst": zstandard.compress, ".xz": lzma.compres
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_packed_files_that_end_early_keep_what_stands_before(tmp_path: Path, suffix: str) -> None:
+def test_packed_files_that_end_early_keep_what_comes_before(tmp_path: Path, suffix: str) -> None:
     texts = [f"{n}번째 날 {hashlib.sha256(str(n).encode()).hexdigest()}" for n in range(9_000)]
     packed = PACKERS[suffix]("".join(json.dumps({"text": text}) + "\n" for text in texts).encode())
     path = tmp_path / f"a.jsonl{suffix}"

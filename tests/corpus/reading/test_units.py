@@ -162,7 +162,7 @@ def documents_of(out: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("packing", [".gz", ".zst"])
-def test_a_truncated_file_keeps_its_head_beside_a_whole_one(
+def test_a_truncated_file_next_to_a_whole_one_keeps_its_head(
     tmp_path: Path, clean: Clean, packing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     pack = {".gz": gzip.compress, ".zst": zstandard.compress}[packing]

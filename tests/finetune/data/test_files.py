@@ -38,7 +38,7 @@ def test_files_are_found_in_folders_side_by_side(tmp_path: Path) -> None:
     assert find_file(tmp_path, "klue-dp-v1.1/klue-dp-v1.1_dev.tsv") is None
 
 
-def test_a_file_that_stands_in_two_folders_is_refused(tmp_path: Path) -> None:
+def test_a_file_in_two_folders_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "derived", NAME, RECORDS)
     put(tmp_path / "official", NAME + ".zst", zstandard.compress(b"[]"))
     with pytest.raises(BadInput, match="two files named"):
@@ -60,7 +60,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         ('[{"title": "제목"}]', "record 0 is not an object with a text under 'guid'"),
     ],
 )
-def test_a_broken_file_is_named_with_its_fault(tmp_path: Path, content: str | bytes, says: str) -> None:
+def test_a_broken_file_is_named_with_its_error(tmp_path: Path, content: str | bytes, says: str) -> None:
     path = put(tmp_path, NAME, content)
     with pytest.raises(BadInput) as error:
         read_records(path)

@@ -242,7 +242,7 @@ def test_a_copy_without_dev_is_no_benchmark(tmp_path: Path) -> None:
         materialize(tmp_path / "clone", tmp_path / "cache", ["klue-nli"])
 
 
-def test_names_of_the_hub_and_folders_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_the_hub_and_folders_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_copy("klue") == ("klue/klue", None)
     assert find_copy("hub:someone/klue@v2") == ("someone/klue", "v2")

@@ -49,7 +49,7 @@ def build(name: str, **changes: Any) -> Encoder:
 
 
 @TOKENIZERS
-def test_a_text_and_a_pair_stand_between_beginning_and_end(make: Any) -> None:
+def test_a_text_and_a_pair_are_between_beginning_and_end(make: Any) -> None:
     tokenizer = ready(make)
     first, last = tokenizer.bos_token or tokenizer.eos_token, tokenizer.eos_token
     one, two = tokenizer("비", "눈"), tokenizer("비")
@@ -140,7 +140,7 @@ def adapted(added: list[int]) -> tuple[StateLabeller, Any, dict[str, torch.Tenso
     return model.eval(), adapters, before
 
 
-def test_adapters_are_merged_into_the_weights_that_they_stood_beside_and_nothing_else_is_trained() -> None:
+def test_adapters_are_merged_into_their_weights_and_nothing_else_is_trained() -> None:
     model, adapters, before = adapted([38, 39])
     batch = {"input_ids": torch.tensor([[3, 9, 38, 8, 4]]), "attention_mask": torch.ones(1, 5, dtype=torch.int64)}
     expected = model.predict(**batch)[0]

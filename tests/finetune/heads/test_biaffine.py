@@ -30,7 +30,7 @@ def test_bilinear_forms_equal_those_of_torch():
     assert torch.equal(some_BWCK, all_BWPK.gather(2, heads_BWC[..., None].expand(-1, -1, -1, 3)))
 
 
-def test_forms_begin_as_published_by_block() -> None:
+def test_initial_forms_are_the_published_ones_by_block() -> None:
     """The square, both linear parts and the bias are initialized apart: Xavier's bounds, and 0 for the bias."""
     torch.manual_seed(1)
     weight_KXY = Biaffine(40, 30).weight.detach()

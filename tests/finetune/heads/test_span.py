@@ -26,7 +26,7 @@ def make_batch() -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("cuts", [1, 3])
-def test_cuts_begin_as_rare_as_they_are(cuts: int) -> None:
+def test_cuts_are_initialized_as_rare_as_they_are(cuts: int) -> None:
     probabilities_C = make_finder(cuts).cuts(torch.randn(8)).softmax(dim=0).detach()
     assert float(probabilities_C[1:].sum()) == pytest.approx(0.01, abs=1e-5)
     torch.testing.assert_close(probabilities_C[1:], probabilities_C[1].expand(cuts))

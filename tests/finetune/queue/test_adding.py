@@ -89,7 +89,7 @@ def test_what_is_missing_is_trained_and_nothing_else_changes(home: Path, out: Pa
         trained.clear()
 
 
-def test_settings_are_found_again_under_whatever_name_they_have(home: Path, out: Path, trained: list[Any]) -> None:
+def test_settings_are_found_again_under_any_name(home: Path, out: Path, trained: list[Any]) -> None:
     long = {"overrides": {"ynat": {"epochs": 2, "batch_size": 4}}}
     run(FinetuneConfig(**{**SETTINGS, "settings": {"long": long}}), inputs(home), out)
     run(FinetuneConfig(**{**SETTINGS, **long, "seeds": (1, 2)}), inputs(home), out)

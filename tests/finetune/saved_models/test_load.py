@@ -181,7 +181,7 @@ def link(folder: Path) -> None:
         (link, "is a link out of the folder"),
     ],
 )
-def test_what_is_no_kept_model_is_told(
+def test_a_folder_without_a_saved_model_is_reported(
     damage: Callable[[Path], object], message: str, trained: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
@@ -199,7 +199,7 @@ def test_a_stock_model_needs_only_a_few_settings(trained: Path, tmp_path: Path) 
     assert (kept.task.name, kept.settings["protocol"]) == ("ynat", "malmoi")
 
 
-def test_the_folder_of_a_training_stands_for_its_model_and_other_names_for_the_hub(
+def test_the_folder_of_a_training_names_its_model_and_other_names_are_of_the_hub(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert load_model(trained / "ynat" / "model" / "seed-1", "cpu").task.name == "ynat"

@@ -95,7 +95,9 @@ def test_every_label_task_goes_to_onnx(task: str, sample_inputs: FinetuneInputs,
     assert export.export_onnx(str(tmp_path / task / "model" / "seed-1"), tmp_path / "onnx") < 1e-4
 
 
-def test_what_cannot_be_exported_is_told(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_cannot_be_exported_are_reported(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(export, "PACKAGES", ("json", "no_such_package"))
     with pytest.raises(BadInput, match=r"ONNX needs no_such_package; run: pip install 'malmoi\[onnx\]'"):
         export.export_onnx(str(trained / "ynat" / "model" / "seed-1"), tmp_path / "onnx")

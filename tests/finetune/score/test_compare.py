@@ -40,7 +40,7 @@ def benchmark(examples: int = 200) -> Benchmark:
     return Benchmark(np.random.default_rng(3), examples)
 
 
-def test_a_real_difference_is_told_from_one_that_is_not_shown(write: Write) -> None:
+def test_a_real_difference_is_distinguished_from_one_that_is_not_shown(write: Write) -> None:
     for task, maker in (("ynat", MAKERS["ynat"]), ("klue-ner", MAKERS["klue-ner"])):
         own = benchmark()
         better = 2.0 if task == "ynat" else 0.8
@@ -80,7 +80,7 @@ def test_the_order_of_examples_in_a_file_changes_nothing(write: Write) -> None:
     assert found[0][0].as_json() == found[1][0].as_json()
 
 
-def test_within_one_run_all_models_stand_beside_the_first(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+def test_within_one_run_all_models_are_compared_with_the_first(write: Write, caplog: pytest.LogCaptureFixture) -> None:
     own = benchmark(20)
     for model, settings, more in (
         ("a-model", "", {}), ("model", "", {}), ("model", "slow", {}), ("model", "published", {"protocol": "other"})

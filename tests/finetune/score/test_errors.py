@@ -79,7 +79,7 @@ def test_the_passage_is_cut_around_the_answer() -> None:
     assert passage.startswith("…") and passage.endswith("…")
 
 
-def test_an_answer_where_there_is_none_is_shown_where_it_stands() -> None:
+def test_an_answer_where_there_is_none_is_shown_at_its_place() -> None:
     none = {"answers": [], "question_type": 3}
     (sample,) = find("klue-mrc", [Row("a", none, "조선광문회가")], {"start": None})["samples"]
     assert "1911년에 조선광문회가" in sample["texts"]["passage"]

@@ -103,7 +103,7 @@ def test_another_encoding_is_named(content: bytes, says: str, tmp_path: Path) ->
         score_file("ynat", path, put_official(tmp_path, "ynat"), samples=0)
 
 
-def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_have_different_messages(tmp_path: Path) -> None:
     official = put_official(tmp_path, "ynat")
     with pytest.raises(BadInput, match=r"^[^:]*none: no such file; check the path$"):
         score_file("ynat", tmp_path / "none", official)

@@ -70,7 +70,7 @@ def golds(task: str, path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_predictions_stand_where_the_labels_stood(task: str, tmp_path: Path) -> None:
+def test_predictions_replace_the_labels(task: str, tmp_path: Path) -> None:
     official, target = put_official(tmp_path, task), tmp_path / "out" / "predicted"
     assert export_predictions(task, official, put_map(tmp_path, RIGHT[task]), target) == len(RIGHT[task])
     assert golds(task, target) == golds(task, official)
@@ -170,7 +170,7 @@ def test_lines_and_a_map_in_any_order_say_the_same(tmp_path: Path) -> None:
         assert [prediction.value for prediction in found] == ["entailment", "neutral"]
 
 
-def test_examples_that_share_a_guid_cannot_be_told_apart(tmp_path: Path) -> None:
+def test_examples_that_share_a_guid_are_refused(tmp_path: Path) -> None:
     path = put_map(tmp_path, {"a": "neutral"})
     with pytest.raises(BadInput, match=r"gold.json: guid a more than once"):
         match(TASKS["klue-nli"], [EXAMPLES[0], EXAMPLES[0]], path, Path("gold.json"))

@@ -98,7 +98,7 @@ def test_labels_are_needed_to_score(official: Path, predictions: Path) -> None:
         score_file("ynat", predictions, official)
 
 
-def test_probabilities_stand_everywhere_or_nowhere(tmp_path: Path) -> None:
+def test_probabilities_are_in_all_rows_or_in_none(tmp_path: Path) -> None:
     entity = {"word": "가", "start_idx": 0, "end_idx": 0, "type": "PER"}
     records = [
         {"guid": guid, "sentence": "가나", "subject_entity": entity, "object_entity": entity, "label": "no_relation"}

@@ -131,7 +131,7 @@ def test_one_seed_has_an_interval_over_examples_and_no_spread() -> None:
     assert one is not None and one.p is None and one.test == EXAMPLES_ONLY
 
 
-def test_a_single_seed_beside_several_is_taken_to_vary_as_they_do() -> None:
+def test_a_single_seed_is_taken_to_vary_as_several_others_do() -> None:
     found = differ(of_scores(80.0, 81.0, 82.0), of_scores(86.0, first=9))
     assert found is not None and found.value == 5.0
     assert found.interval[1] - 5.0 == pytest.approx(stats.t.ppf(0.975, 2) * math.sqrt(1 + 1 / 3))

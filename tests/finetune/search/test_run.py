@@ -71,7 +71,7 @@ def whole(inputs: FinetuneInputs, tmp_path_factory: pytest.TempPathFactory) -> P
     return out
 
 
-def test_trials_are_told_in_order_with_what_chose_them_and_no_model_is_kept(whole: Path) -> None:
+def test_trials_are_listed_in_order_with_what_chose_them_and_no_model_is_kept(whole: Path) -> None:
     found = lines(whole)
     assert [line["number"] for line in found] == list(range(TRIALS))
     assert {line["scored_on"] for line in found} == {"20% of the training examples, by seed; the others train"}

@@ -329,7 +329,7 @@ def test_a_wrong_definition_is_refused(name: str, own: dict[str, Any], says: str
     assert says in str(error.value)
 
 
-def test_own_tasks_stand_beside_those_of_klue(tmp_path: Path) -> None:
+def test_custom_tasks_run_with_those_of_klue(tmp_path: Path) -> None:
     own = {"mine": {"kind": "label", "train": str(tmp_path / "a.csv"), "dev": str(tmp_path / "b.csv")}}
     assert FinetuneConfig(custom=own).tasks == ("mine",)
     config = FinetuneConfig(custom=own, tasks=("ner", "mine"), overrides={"mine": {"epochs": 1}})

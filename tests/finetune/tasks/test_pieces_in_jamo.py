@@ -113,7 +113,7 @@ def test_values_come_back(tokenizer: PreTrainedTokenizerFast, protocol: Protocol
 
 
 @both_protocols
-def test_a_particle_after_a_marker_goes_on_with_its_word(protocol: ProtocolName) -> None:
+def test_a_particle_after_a_marker_continues_its_word(protocol: ProtocolName) -> None:
     tokenizer = in_jamo(["민지", "는", "##는", "서울", "에서"])
     inputs = {"sentence": "민지는 서울에서", "subject": (0, 2), "object": (4, 6)}
     (feature,) = (

@@ -54,7 +54,7 @@ def test_swa_is_the_mean_of_the_weights_after_each_epoch_but_the_first(learn: Le
     assert not torch.allclose(weights_of(model), steps[-1], atol=1e-4)
 
 
-def test_what_is_evaluated_is_the_average_once_there_is_one_and_the_training_goes_on_from_its_own(learn: Learn) -> None:
+def test_the_average_is_evaluated_once_there_is_one_and_the_training_continues_from_its_own(learn: Learn) -> None:
     seen, scores = [], iter([1.0, 5.0, 2.0])
 
     def score(model: nn.Module) -> float:

@@ -42,7 +42,7 @@ def test_batches_hold_similar_lengths_the_longest_first_and_every_feature_once()
     assert len(batches) == 5
 
 
-def test_a_feature_longer_than_a_batch_stands_alone() -> None:
+def test_a_feature_longer_than_a_batch_is_alone() -> None:
     long = {"example": 0, "input_ids": [1] * (TOKENS_PER_BATCH + 1), "label": 0}
     assert batches_by_length([FEATURES[0], long]) == [[1], [0]]
 

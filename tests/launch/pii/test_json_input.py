@@ -35,7 +35,7 @@ TAGS = Hiding(PiiHider("tag"))
 
 
 @given(RECORDS, FIELDS, st.sampled_from([None, 1]), st.booleans())
-def test_a_record_changes_as_the_object_it_stands_for(
+def test_a_record_changes_as_the_object_it_is_read_from(
     record: dict[str, Any], fields: list[str] | None, indent: int | None, is_ascii: bool
 ) -> None:
     raw = json.dumps(record, indent=indent, ensure_ascii=is_ascii)

@@ -34,7 +34,7 @@ def test_detect_writes_a_record_for_every_line(malmoi: Malmoi) -> None:
     assert [record["spans"] for record in found] == [[[4, 17, "TEL"]], [], []]
 
 
-def test_a_label_may_stand_in_the_line_before(malmoi: Malmoi) -> None:
+def test_a_label_may_be_in_the_line_before(malmoi: Malmoi) -> None:
     text = "계좌번호\n110-260-549660\n"
     assert [r["spans"] for r in records(malmoi("detect", "-", stdin=text))] == [[], [[0, 14, "ACCOUNT"]]]
     assert malmoi("replace", "-", "--mode", "mask", stdin=text).stdout.decode() == "계좌번호\n***-***-******\n"
@@ -87,7 +87,7 @@ def test_personal_data_may_be_hidden_otherwise(malmoi: Malmoi, mode: str, shown:
     assert result.stdout.decode() == f"맑다.\n{shown}\n흐리다.\n"
 
 
-def test_dropping_goes_by_sentences_and_takes_a_value_told_by_the_line_before(malmoi: Malmoi) -> None:
+def test_dropping_goes_by_sentences_and_includes_a_value_that_the_line_before_names(malmoi: Malmoi) -> None:
     text = f"맑다. {LINE} 흐리다.\n계좌번호\n110-260-549660\n끝\n"
     assert malmoi("replace", "-", "--mode", "drop", stdin=text).stdout.decode() == "맑다. 흐리다.\n계좌번호\n\n끝\n"
 

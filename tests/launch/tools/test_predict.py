@@ -86,7 +86,7 @@ def test_all_forms_of_a_text_get_the_same(model: Any, tmp_path: Path, monkeypatc
     assert all(alike(other, first) for other in found.values())
 
 
-def test_official_files_are_told_by_their_content(model: Any, tmp_path: Path) -> None:
+def test_official_files_are_recognized_by_their_content(model: Any, tmp_path: Path) -> None:
     official = [{"guid": f"g{n}", "title": title, "label": "정치"} for n, title in enumerate(TITLES) if title]
     for name, content in (
         ("lined.json", json.dumps(official, indent=4)),
@@ -150,7 +150,7 @@ def test_tables_name_their_columns(name: str, content: str, found: Any, model: A
         ("## 열: 탭\n", "tsv", "official"), ("## 제목\n", "json", "plain"), ("[{비}]\n", "tsv", "plain"),
     ],
 )  # fmt: skip
-def test_the_first_line_tells_the_form(head: str, suffix: str, form: str) -> None:
+def test_the_first_line_decides_the_form(head: str, suffix: str, form: str) -> None:
     assert form_of(head, suffix) == form
 
 

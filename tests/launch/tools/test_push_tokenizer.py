@@ -95,13 +95,13 @@ def test_private_is_asked_for_and_never_lost(hub: Hub, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b/c", "some one/words", "someone/wor--ds", "", "someone/" + "x" * 100])
-def test_a_name_that_cannot_be_is_told(hub: Hub, folder: Path, name: str) -> None:
+def test_an_impossible_name_is_reported(hub: Hub, folder: Path, name: str) -> None:
     with pytest.raises(LaunchError, match="expected NAME/REPOSITORY"):
         push(folder, name)
     assert hub.requests == []
 
 
-def test_a_refused_token_is_told_and_never_shown(
+def test_a_refused_token_is_reported_and_never_shown(
     hub: Hub, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -130,7 +130,7 @@ def test_other_answers_of_the_hub_are_passed_on(hub: Hub, folder: Path) -> None:
         push(folder, "someone/words")
 
 
-def test_no_network_is_told(monkeypatch: pytest.MonkeyPatch, hub: Hub, folder: Path) -> None:
+def test_a_missing_network_is_reported(monkeypatch: pytest.MonkeyPatch, hub: Hub, folder: Path) -> None:
     closed = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     closed.server_close()
     reach(monkeypatch, f"http://127.0.0.1:{closed.server_port}")

@@ -88,7 +88,7 @@ def test_short_blocks_come_first_and_hold_nothing_that_is_held_out(made: Path, t
     assert not stretches[0] & stretches[1]
 
 
-def test_each_phase_has_its_own_exact_budget_and_the_rows_go_on_through_all(made: Path, tiny) -> None:
+def test_each_phase_has_its_own_exact_budget_and_the_rows_continue_through_all(made: Path, tiny) -> None:
     """Steps 1 to 9 of a falling share show the rows and, as far as they are masked at all, the masks of one share."""
     parts = [{"masked_share": 0.3, "until": 0.4}, {"masked_share": 0.15, "until": 0.7}, {"masked_share": 0.07}]
     config = tiny(steps=9, global_batch=7, phases=parts)

@@ -155,7 +155,7 @@ def test_the_cost_of_packing_does_not_grow_with_the_corpus() -> None:
 
 @given(st.lists(st.integers(1, 16), min_size=1, max_size=60), st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
-def test_every_segment_stands_whole_in_one_row_of_an_epoch(lengths: list[int], epoch: int) -> None:
+def test_every_segment_is_whole_in_one_row_of_an_epoch(lengths: list[int], epoch: int) -> None:
     source = Invented(lengths, 16)
     rows, rows_B = rows_of(Packed(source, 16, KEY), epoch)
     alone, _ = rows_of(source, epoch)
@@ -195,7 +195,7 @@ def test_a_row_is_the_same_in_any_batch_and_process() -> None:
     assert mixed.ids_BL[2].tolist() != whole.ids_BL[41].tolist()
 
 
-def test_epochs_put_segments_together_anew_unless_they_repeat() -> None:
+def test_epochs_combine_segments_differently_unless_they_repeat() -> None:
     lengths = np.random.default_rng(3).integers(2, 9, 120).tolist() * 3
     source = Invented(lengths, 16)
     source.lengths = lambda epoch: np.array(lengths)  # type: ignore[method-assign]

@@ -122,7 +122,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_saving_goes_on_beside_damaged_checkpoints(tmp_path: Path, harm: str) -> None:
+def test_saving_continues_next_to_damaged_checkpoints(tmp_path: Path, harm: str) -> None:
     """Neither a loop.json that cannot be read nor a folder of somebody else counts among those that are kept."""
     saved = checkpoints_in(tmp_path)
     save(saved, 1.0, 0.25)

@@ -65,7 +65,7 @@ def test_the_folder_loads_with_the_weights_given(made: Path, tmp_path: Path, tin
     assert len(filled) == 3 and filled[0]["score"] >= filled[1]["score"]
 
 
-def test_weights_are_float32_and_tied_ones_stand_there_once(made: Path, tmp_path: Path, tiny) -> None:
+def test_weights_are_float32_and_tied_ones_are_written_once(made: Path, tmp_path: Path, tiny) -> None:
     config = tiny()
     meta = open_store(made / "tokens", made / "tokenizer").meta
     network = build_network(config, meta["vocab_size"], meta["special_ids"])
@@ -122,7 +122,7 @@ def test_a_folder_without_all_weights_is_never_handed_out(made: Path, tmp_path: 
         export(tiny(), ExportInputs(trained, made / "tokenizer"), out)
 
 
-def test_the_card_shows_scores_by_source_beside_the_baselines(made: Path, tmp_path: Path, tiny) -> None:
+def test_the_card_shows_scores_by_source_with_the_baselines(made: Path, tmp_path: Path, tiny) -> None:
     save(made, tiny(steps=7, phases=[{"until": 0.9, "sequence_length": 8}, {}]), tmp_path / "model", epochs=1.5)
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
     _, front, text = card.split("---\n", 2)
@@ -155,7 +155,7 @@ def test_the_card_of_a_tokenizer_in_jamo_says_how_to_join_answers(made: Path, tm
         assert ('normalize("NFC"' in (tmp_path / f"model-{strips}" / "README.md").read_text("utf-8")) == strips
 
 
-def test_a_model_gone_on_from_names_its_start_but_not_its_folder(made: Path, tmp_path: Path, tiny) -> None:
+def test_a_continued_model_names_its_start_but_not_its_folder(made: Path, tmp_path: Path, tiny) -> None:
     save(made, tiny(layers=1), tmp_path / "start")
     config = tiny(layers=12, init_from=str(tmp_path / "start"), dropout=0.0)
     save(made, config, tmp_path / "model")

@@ -21,7 +21,7 @@ from pretrain.engine.optimizer import on_host
 from pretrain.interruption import Interrupted
 from pretrain.metrics.meter import Meter
 from tests.pretrain.checkpoint.test_checkpoints import StandIn, checkpoints_in, names
-from tests.pretrain.runs import assert_same_training, go_on_from, lines_without_timing, steps_saved, train
+from tests.pretrain.runs import assert_same_training, lines_without_timing, rewind_to, steps_saved, train
 from tests.test_durability import no_file_above
 
 
@@ -111,7 +111,7 @@ def test_steps_do_not_wait_for_the_writer(
     open_after(5, gate, monkeypatch)
     train(config, made, tmp_path / "beside")
     assert_same_training(whole, tmp_path / "beside")
-    go_on_from(tmp_path / "beside", 3)
+    rewind_to(tmp_path / "beside", 3)
     train(config, made, tmp_path / "beside")
     assert_same_training(whole, tmp_path / "beside")
 
@@ -200,12 +200,12 @@ class AtOnce:
         self.start, self.join = lambda: target(*args), lambda: None
 
 
-def test_a_limit_on_file_sizes_is_one_sentence_before_the_next_step_and_with_more_room_the_run_goes_on(
+def test_a_limit_on_file_sizes_is_one_sentence_before_the_next_step_and_with_more_room_the_run_resumes(
     undisturbed: tuple[PretrainConfig, Path], made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (config, whole), limited = undisturbed, tmp_path / "limited"
     shutil.copytree(whole, limited)
-    go_on_from(limited, 3)
+    rewind_to(limited, 3)
     size = (limited / "checkpoints/step-000000003/model/model.safetensors").stat().st_size
     sentence = rf"step-000000006\.partial/model/model\.safetensors: {FULL}; make room .* from step-000000003"
     monkeypatch.setattr(module, "Thread", AtOnce)

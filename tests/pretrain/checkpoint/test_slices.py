@@ -27,7 +27,7 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import Slice
 from tests.damage import HARMS
 from tests.pretrain.checkpoint.test_checkpoints import FACTS, StandIn, names
-from tests.pretrain.runs import TORCHRUN, assert_same_training, go_on_from, launch, steps_saved, train
+from tests.pretrain.runs import TORCHRUN, assert_same_training, launch, rewind_to, steps_saved, train
 
 SLICED = Path(__file__).with_name("sliced.py")
 
@@ -250,7 +250,7 @@ def test_a_process_whose_disk_is_full_ends_them_all_and_leaves_the_one_before(
     assert names(tmp_path) == ["10", "best"]
 
 
-def test_a_fault_of_our_own_in_one_process_ends_them_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_our_own_in_one_process_ends_them_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group, write = Group([tmp_path] * 2), module._write_own
 
     def faulty(folder: Path, slices: list[Slice], world: Any) -> Any:
@@ -265,7 +265,9 @@ def test_a_fault_of_our_own_in_one_process_ends_them_all(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("shares", ["nothing", "folders"])
-def test_nodes_without_a_shared_folder_are_told(tmp_path: Path, shares: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_without_a_shared_folder_are_reported(
+    tmp_path: Path, shares: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "VISIBLE_WITHIN_SECONDS", 0.2)
     if shares == "folders":  # as where an older run has left the same names on both
         (tmp_path / "b/checkpoints/step-000000010.partial").mkdir(parents=True)
@@ -314,7 +316,7 @@ def test_a_sharded_run_of_one_process_equals_the_gathered_one(
     assert_same_training(tmp_path / "gathered", tmp_path / "sharded")
     for sharded, step in ((True, 6), (False, 3)):
         monkeypatch.setattr("pretrain.run.is_sharded", lambda *_, sharded=sharded: sharded)
-        go_on_from(tmp_path / "sharded", step)
+        rewind_to(tmp_path / "sharded", step)
         train(config, made, tmp_path / "sharded")
         assert_same_training(tmp_path / "gathered", tmp_path / "sharded")
 

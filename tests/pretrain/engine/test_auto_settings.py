@@ -95,7 +95,7 @@ def test_a_device_is_tried_once_and_what_it_gave_is_kept_while_it_stays_the_same
     assert with_device_settings(named, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, kept) == named
 
 
-def test_a_compiler_that_fails_is_left_alone_and_its_words_are_told(left_open, a_gpu, caplog) -> None:
+def test_a_compiler_that_fails_is_not_used_and_its_message_is_reported(left_open, a_gpu, caplog) -> None:
     a_gpu({1: 1, 2: 2}, RuntimeError("Cannot find a working triton installation\nmore"))
     with caplog.at_level(logging.INFO):
         found = with_device_settings(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, {})

@@ -331,7 +331,7 @@ def test_biases_and_layer_norms_do_not_decay(settings) -> None:
     assert len(decayed["params"]) + len(spared) == len(named)
 
 
-def test_processes_that_cannot_share_the_batch_are_told_the_nearest_one(tiny) -> None:
+def test_processes_that_cannot_share_the_batch_get_the_nearest_one_in_the_message(tiny) -> None:
     with pytest.raises(BadInput, match="32 is not divisible by 3 processes; the nearest value that is: 33"):
         fit_micro_batch(tiny(global_batch=32), 3)
     assert fit_micro_batch(tiny(global_batch=36, micro_batch=8), 2) == 6

@@ -79,7 +79,7 @@ def losses(out: Path) -> list[float]:
     return found + [line["held_out"]["mlm_loss"] for line in lines if "held_out" in line]
 
 
-def test_the_users_choice_of_interface_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_choice_of_interface_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "chosen")
     name_interface("192.0.2.1")
     assert os.environ["GLOO_SOCKET_IFNAME"] == "chosen"

@@ -14,10 +14,10 @@ from corpus.documents.errors import BadInput
 from tests.pretrain.runs import (
     TORCHRUN,
     finish,
-    go_on_from,
     launch,
     lines_without_timing,
     numbers_of,
+    rewind_to,
     train,
 )
 
@@ -55,15 +55,15 @@ def test_two_compiled_processes_train_like_one(made: Path, tmp_path: Path, tiny)
 @pytest.mark.parametrize(
     "engine", [{"name": "ddp"}, pytest.param({"name": "deepspeed", "zero_stage": 2}, marks=pytest.mark.matrix)]
 )
-def test_two_processes_go_on_from_one_and_one_from_two(made: Path, tmp_path: Path, tiny, engine) -> None:
+def test_two_processes_resume_from_one_and_one_from_two(made: Path, tmp_path: Path, tiny, engine) -> None:
     """3 steps alone, 3 of two processes, 3 alone: as nine steps alone."""
     config = tiny(steps=9, dropout=0.0, clip=0.5, keep_checkpoints=3)
     train(config, made, tmp_path / "alone")
     mixed = tmp_path / "mixed"
     shutil.copytree(tmp_path / "alone", mixed)
-    go_on_from(mixed, 3)
+    rewind_to(mixed, 3)
     finish(launch(config.replaced("engine", **engine), made, mixed, TORCHRUN, DS_ACCELERATOR="cpu"))
-    go_on_from(mixed, 6)
+    rewind_to(mixed, 6)
     train(config, made, mixed)
     one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("alone", "mixed"))
     assert max(abs(one[name] - two[name]).max() for name in one) < 1e-5

@@ -40,7 +40,7 @@ def test_tokens_and_hours_are_logged_before_the_first_step(tiny: Callable[..., P
     ]
 
 
-def test_the_clock_starts_after_the_first_step_and_tells_the_rest(tiny, caplog, now: list[float]) -> None:
+def test_the_clock_starts_after_the_first_step_and_shows_the_rest(tiny, caplog, now: list[float]) -> None:
     caplog.set_level(logging.INFO)
     told = Forecast(tiny(**STEPS), CPU, 11, lambda step: 1e6)
     now[0] += 60  # compiling

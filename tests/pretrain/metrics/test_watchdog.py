@@ -150,7 +150,7 @@ def watched(out: Path, limit_s: float) -> tuple[Watchdog, list[int], threading.E
     return Watchdog(out, limit_s, ALONE, lambda step: [f"0:{step}"], leave), codes, left
 
 
-def test_one_process_that_hangs_leaves_with_its_stacks_and_one_that_goes_on_stays(tmp_path: Path) -> None:
+def test_one_process_that_hangs_leaves_with_its_stacks_and_one_that_works_stays(tmp_path: Path) -> None:
     import faulthandler
 
     dog, codes, left = watched(tmp_path, 0.5)
@@ -171,7 +171,7 @@ def test_one_process_that_hangs_leaves_with_its_stacks_and_one_that_goes_on_stay
         assert json.loads((out / "ranks" / "rank-00000.json").read_text("utf-8"))["ended"]
 
 
-def test_who_was_stopped_itself_leaves_what_the_others_told(tmp_path: Path) -> None:
+def test_a_process_that_was_stopped_itself_leaves_the_reports_of_others(tmp_path: Path) -> None:
     import faulthandler
 
     dog, codes, left = watched(tmp_path, 5.0)
@@ -183,7 +183,7 @@ def test_who_was_stopped_itself_leaves_what_the_others_told(tmp_path: Path) -> N
     assert (dog._home / HANG_NAME).read_text("utf-8") == "rank 0 hangs"
 
 
-def test_a_process_that_was_itself_stopped_for_long_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_was_itself_stopped_for_long_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dog, codes, left = watched(tmp_path, 10.0)
     now, stopped = time.monotonic, [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now() + stopped[0])
@@ -194,7 +194,7 @@ def test_a_process_that_was_itself_stopped_for_long_goes_on(tmp_path: Path, monk
         assert not left.wait(3.0) and not codes
 
 
-def test_without_a_limit_nothing_is_watched_but_the_places_are_told(tmp_path: Path) -> None:
+def test_without_a_limit_nothing_is_watched_but_the_places_are_reported(tmp_path: Path) -> None:
     dog, codes, _ = watched(tmp_path, 0)
     (tmp_path / "ranks").mkdir()
     (tmp_path / "ranks" / "rank-00007.json").write_text("{}", "utf-8")  # of an earlier start with more processes

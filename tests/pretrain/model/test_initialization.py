@@ -20,7 +20,7 @@ from pretrain.model import initialization
 from pretrain.model.initialization import count_initial_values, ppmi, singular_vectors, write_initial_values
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
-from tests.pretrain.runs import assert_same_training, go_on_from, lines_without_timing, train
+from tests.pretrain.runs import assert_same_training, lines_without_timing, rewind_to, train
 
 SPECIAL = 3  # the pieces 0 to 2
 
@@ -85,7 +85,9 @@ def counted(made: Path, tiny: Callable[..., PretrainConfig]) -> Callable[..., tu
 
 
 @pytest.mark.parametrize("changes", [{}, {"packing": "documents"}, {"architecture": "bert", "nsp": True}])
-def test_bias_begins_as_the_share_of_each_piece(counted: Callable[..., tuple], changes: dict[str, object]) -> None:
+def test_bias_is_initialized_with_the_share_of_each_piece(
+    counted: Callable[..., tuple], changes: dict[str, object]
+) -> None:
     _, store, pieces, training, values, network = counted(**changes)
     write_initial_values(network, values)
     rows = np.arange(training.count(0))
@@ -126,14 +128,14 @@ def test_training_begins_lower_and_resumes(
     train(tiny(**plain), made, tmp_path / "plain")
     train(config, made, tmp_path / "whole")
     train(config, made, tmp_path / "resumed")
-    go_on_from(tmp_path / "resumed", 3)
+    rewind_to(tmp_path / "resumed", 3)
     train(config, made, tmp_path / "resumed")
     assert_same_training(tmp_path / "whole", tmp_path / "resumed")
     first, first_plain = (lines_without_timing(tmp_path / name)[0]["loss"] for name in ("whole", "plain"))
     assert first < first_plain
 
 
-def test_a_model_gone_on_from_has_its_own_values(tiny: Callable[..., PretrainConfig]) -> None:
+def test_a_continued_model_has_its_own_values(tiny: Callable[..., PretrainConfig]) -> None:
     with pytest.raises(ValueError, match="brings trained weights"):
         tiny(init_from="klue/roberta-base", output_bias="frequency")
 

@@ -187,7 +187,7 @@ def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool, is_comp
     """A fake that attends from the borders alone gives what the other paths give."""
     given: list[Any] = []
 
-    def stand_in(
+    def fake_kernel(
         query: Tensor, key: Tensor, value: Tensor, *rest: Any, scale: float, window_size: tuple[int, int] = (-1, -1)
     ) -> Tensor:
         assert window_size == ((-1, 0) if is_causal else (-1, -1))
@@ -205,7 +205,7 @@ def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool, is_comp
     heads = (query, key, value)
     lengths_BS = torch.tensor([[4, 5, 0], [2, 2, 6]])
     borders = find_borders(lengths_BS, 10, *(compact_borders(lengths_BS, 10) if is_compact else ()))
-    by_kernel = isolation._attend_by_kernel(heads, borders, 0.3, stand_in, (-1, 0) if is_causal else None)
+    by_kernel = isolation._attend_by_kernel(heads, borders, 0.3, fake_kernel, (-1, 0) if is_causal else None)
     assert given[0] is given[1] is borders.cumulative_N and given[2:] == ([8, 8] if is_compact else [10, 10])
     assert by_kernel.shape == (2, 10, 3, 8)
     for other in (isolation._attend_one_by_one, isolation._attend_by_mask):

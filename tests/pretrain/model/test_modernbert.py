@@ -124,12 +124,12 @@ def test_windows_see_what_is_near_and_in_the_segment(length: int, segments: list
 def test_the_kernel_is_given_the_window_and_whole_rows_where_nothing_borders() -> None:
     given: dict[str, Any] = {}
 
-    def stand_in(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **settings: Any) -> Tensor:
+    def fake_kernel(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **settings: Any) -> Tensor:
         given.update(settings, starts=rest[0].tolist())
         return value
 
     heads = tuple(torch.randn(3, 2, 3, 10, 8))
-    assert torch.equal(_attend_by_kernel(heads, None, 0.3, stand_in, (4, 4)), heads[2].transpose(1, 2))
+    assert torch.equal(_attend_by_kernel(heads, None, 0.3, fake_kernel, (4, 4)), heads[2].transpose(1, 2))
     assert given == {"scale": 0.3, "window_size": (4, 4), "starts": [0, 10, 20]}
 
 

@@ -146,7 +146,7 @@ def test_row_groups_of_any_size_are_counted_in_batches_of_one_size(tmp_path: Pat
     assert len(sizes) > 5 and max(sizes) < 400_000
 
 
-def test_a_portion_tells_what_it_held(tmp_path: Path, documents: list[Document]) -> None:
+def test_a_portion_reports_its_contents(tmp_path: Path, documents: list[Document]) -> None:
     shard = tmp_path / "shard-00000.parquet"
     write_shard(shard, documents)
 

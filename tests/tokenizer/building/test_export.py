@@ -94,7 +94,7 @@ def test_jamo_fallback_survives_next_to_the_config_of_a_model(tmp_path: Path, or
 
 @pytest.mark.parametrize("jamo_fallback", [False, True])
 @pytest.mark.parametrize("order", ["bert", "roberta"])
-def test_special_tokens_stand_first_in_the_models_order(tmp_path: Path, order: str, jamo_fallback: bool) -> None:
+def test_special_tokens_come_first_in_the_models_order(tmp_path: Path, order: str, jamo_fallback: bool) -> None:
     tokenizer = AutoTokenizer.from_pretrained(exported(tmp_path, order, jamo_fallback))
 
     assert tuple(tokenizer.convert_ids_to_tokens(range(5))) == SPECIAL_TOKENS[order]

@@ -303,7 +303,7 @@ def test_side_by_side_without_gold_and_without_text(vocab_file: Path) -> None:
         compare([vocab_file], {"a": SENTENCES, "b": [" \u3000\n"]})
 
 
-def test_names_are_as_short_as_tells_them_apart(tmp_path: Path) -> None:
+def test_names_are_as_short_as_they_stay_different(tmp_path: Path) -> None:
     for folder in ("a/tokenizer", "b/tokenizer", "c"):
         (tmp_path / folder).mkdir(parents=True)
     bare = tmp_path / "klue-vocab.txt"

@@ -61,7 +61,7 @@ def test_words_shifted_behind_their_sentence_lie_on_its_last_token(tiny_encoder,
     assert (batch["first"] <= batch["attention_mask"].sum(1, keepdims=True) - 1).all()
 
 
-def test_a_long_sentence_keeps_the_words_that_end_before_the_cut_wherever_it_stands(quirks, klue_tokenizer, tmp_path):
+def test_a_long_sentence_keeps_the_words_that_end_before_the_cut_at_any_place(quirks, klue_tokenizer, tmp_path):
     words = ["집에"] * 150 + ["갔다."]
     records = labels_of(write_file(tmp_path / "a.tsv", [chain(words), chain(words)]), klue_tokenizer)
     recorded = quirks["long_sentence"]["baseline"]["not_last"]

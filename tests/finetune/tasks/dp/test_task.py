@@ -157,7 +157,7 @@ def build_byte_level(trim_offsets: bool) -> Tokenizer:
     return tokenizer
 
 
-def test_words_are_found_whatever_a_tokenizer_does_with_spaces():
+def test_words_are_found_with_any_treatment_of_spaces():
     words = ["민지는", "새", "책을"]
     pieces = build_metaspace().encode(" ".join(words))
     first, last = locate_words(words, pieces.offsets)

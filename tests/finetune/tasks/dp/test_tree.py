@@ -28,7 +28,7 @@ def test_the_trees_found_are_the_best_of_all_right_headed_projective_trees():
         assert found == all_trees[len(arcs)][int(np.argmax(totals))]
 
 
-def test_arcs_that_no_right_headed_tree_has_are_ignored_whatever_their_score():
+def test_arcs_that_no_right_headed_tree_has_are_ignored_at_any_score():
     scores = np.where(np.tri(5, 6) > 0, np.nan, 0.0)
     scores[:, 0] = np.inf
     (heads,) = best_right_headed_trees([scores])

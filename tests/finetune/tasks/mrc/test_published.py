@@ -99,7 +99,7 @@ def answer_of(record):
     return {"answer": record["text"], "start": record["answer_start"]}
 
 
-def test_targets_that_are_not_the_answer_are_met_here_and_mended_in_malmoi(quirks, shared, real_tokenizer):
+def test_targets_that_are_not_the_answer_are_published_and_corrected_in_malmoi(quirks, shared, real_tokenizer):
     file = shared("data/klue/derived/klue-mrc-v1.1/klue-mrc-v1.1_dev.json.zst")
     examples = {example.guid: example for example in KLUE_MRC.read(file)}
     records = [record for record in quirks if "guid" in record]

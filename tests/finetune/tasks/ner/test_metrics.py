@@ -62,7 +62,7 @@ def cut_row(characters: int) -> Row:
 
 
 @pytest.mark.parametrize(("kept", "left_out"), [((3, 3), None), ((3, 1), (1, 2)), ((2, 0), (2, 4))])
-def test_characters_that_the_published_metrics_do_not_count_are_told(kept, left_out) -> None:
+def test_characters_that_the_published_metrics_do_not_count_are_reported(kept, left_out) -> None:
     lines = tables([cut_row(count) for count in kept] + [Row("h", ["O"], ["O"])]).get("characters left out")
     assert lines == (left_out and [{"sentences": left_out[0], "characters": left_out[1]}])
 

@@ -208,7 +208,7 @@ def test_tokenizers_without_a_published_rule_are_refused() -> None:
         TASK.featurize([example_of("서", "L")], tokenizer, 64, False)
 
 
-def test_table_36_stands_beside_the_character_f1_that_the_published_code_prints() -> None:
+def test_table_36_is_shown_with_the_character_f1_that_the_published_code_prints() -> None:
     published = KLUE_NER.with_protocol("klue-baseline")
     assert KLUE_NER.metrics == ("entity_macro_f1", "character_macro_f1")
     assert published.metrics == ("entity_macro_f1", "character_macro_f1_with_specials")

@@ -148,7 +148,7 @@ def test_a_word_of_dropped_characters_has_no_entity_and_its_sentence_a_feature(t
     assert round_trip(examples[:1], tokenizer) == [["O"]]
 
 
-def test_a_dropped_first_character_goes_on_with_nothing_before_it(tiny_encoder) -> None:
+def test_a_dropped_first_character_continues_with_nothing_before_it(tiny_encoder) -> None:
     texts = {"\u200b서": ["O", "B-LC"], "서울": ["B-LC", "I-LC"], "\u200b울": ["O", "B-LC"], "": []}
     examples = [Example(text, gold, {"text": text}) for text, gold in texts.items()]
     _, tokenizer = tiny_encoder(["서울에"])

@@ -39,7 +39,7 @@ def tokenizer(tiny_encoder) -> Any:
         ((11, 15), (0, 3), ("POH", "PER"), "# ^ 사람 ^ 김하늘 # ##은 한빛은행의 @ * 이름 * 행장이다 @"),
     ],
 )
-def test_typed_markers_stand_as_in_their_paper(subject, object_, types, text: str, tokenizer) -> None:
+def test_typed_markers_are_placed_as_in_their_paper(subject, object_, types, text: str, tokenizer) -> None:
     (feature,) = featurize_typed([example(subject, object_, *types)], tokenizer, 64, True)
     tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
     expected = [piece for word in text.split() for piece in pieces_of(word)]

@@ -40,7 +40,9 @@ def example_of(given) -> Example:
     return Example("", None, {"sentence": given["sentence"], "subject": spans[0], "object": spans[1]})
 
 
-def test_every_invented_sentence_on_record_is_converted_as_published_or_mended(quirks, convert, klue_tokenizer) -> None:
+def test_every_invented_sentence_on_record_is_converted_as_published_or_corrected(
+    quirks, convert, klue_tokenizer
+) -> None:
     invented = [quirk for quirk in quirks if "input" in quirk]
     assert {quirk["quirk"] for quirk in invented} > CRASHES
     converted = convert("klue-baseline", [example_of(quirk["input"]) for quirk in invented])

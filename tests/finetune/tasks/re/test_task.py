@@ -258,7 +258,7 @@ def test_all_real_sentences_keep_four_markers_however_short_the_input(shared, ma
         assert sum(id_ in markers for id_ in feature["input_ids"]) == 4
 
 
-def test_features_are_the_published_ones_but_for_tokens_made_unknown(
+def test_features_are_the_published_ones_except_for_tokens_made_unknown(
     shared, marking_tokenizer, published_features
 ) -> None:
     expected = {record["guid"]: record["input_ids"] for record in published_features("klue-re")}

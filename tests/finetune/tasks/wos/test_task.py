@@ -111,7 +111,7 @@ def test_an_ontology_with_other_slots_is_an_error(write, tmp_path):
         WOS.read(path)
 
 
-def test_an_ontology_is_found_in_the_benchmark_folder_beside_but_nowhere_else(tmp_path):
+def test_an_ontology_is_found_in_a_neighboring_benchmark_folder_but_nowhere_else(tmp_path):
     for folder in ("official/wos-v1.1", "derived/wos-v1.1", "official/other", "derived/other"):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("wos-v1.1", "other"):

@@ -22,7 +22,7 @@ def test_a_short_cut_delays_and_a_longer_one_restarts_the_training(
     reached = training.reached()
     time.sleep(SHORT_S)
     assert training.reached() <= reached + 2  # one that was on its way
-    site.hosts[1].mend(site.network.bridge)
+    site.hosts[1].reconnect(site.network.bridge)
     more = training.until(lambda: training.reached() > reached + 2)
     print(f"\na cut of {SHORT_S} s: trained again after {SHORT_S + more:.1f} s")
 
@@ -32,7 +32,7 @@ def test_a_short_cut_delays_and_a_longer_one_restarts_the_training(
     reached = training.reached()
     reported = training.until_said("a device, the network or a disk does not answer")
     time.sleep(5)  # both hosts leave by themselves
-    site.hosts[1].mend(site.network.bridge)
+    site.hosts[1].reconnect(site.network.bridge)
     ended = reported + 5 + training.until_said(RESUMES)
     print_row(f"a cut of more than {HANG_S} s", reported, ended, reached - training.saved()[-1])
     assert training.end() == 0, training.log[-6000:]
