@@ -160,12 +160,12 @@ def train_with_trainer(
 
     from pretrain.engine.optimizer import EPSILON
 
-    marks: list[tuple[int, float, float]] = []
+    log_rows: list[tuple[int, float, float]] = []
 
     class Clock(TrainerCallback):
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:
             if logs and "loss" in logs:
-                marks.append((state.global_step, logs["loss"], time.process_time()))
+                log_rows.append((state.global_step, logs["loss"], time.process_time()))
 
     adam = config.optimizer
     arguments = TrainingArguments(
@@ -179,7 +179,7 @@ def train_with_trainer(
     )  # fmt: skip
     collate: Any = collator(tokenizer)
     Trainer(network, arguments, collate, examples, callbacks=[Clock(), *callbacks]).train()
-    return marks
+    return log_rows
 
 
 def train_with_stock_steps(
@@ -194,7 +194,7 @@ def train_with_stock_steps(
     adam, size, collate = config.optimizer, config.global_batch, collator(tokenizer)
     network.to(device)
     optimizer = torch.optim.AdamW(network.parameters(), adam.lr, adam.betas, EPSILON, adam.weight_decay, fused=True)
-    marks = []
+    log_rows = []
     network.train()
     for step in range(1, config.steps + 1):
         batch = collate(list(examples[(step - 1) * size : step * size]))
@@ -206,5 +206,5 @@ def train_with_stock_steps(
         optimizer.step()
         optimizer.zero_grad()
         if step % config.watch.log_every == 0:
-            marks.append((step, loss.item(), time.process_time()))
-    return marks
+            log_rows.append((step, loss.item(), time.process_time()))
+    return log_rows

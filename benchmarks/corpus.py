@@ -32,7 +32,7 @@ from benchmarks.gold import (
     score_spans,
     score_splits,
 )
-from benchmarks.texts import GIVEN, SAMPLE, byte_count, read_texts, spread
+from benchmarks.texts import FILES, SAMPLE, byte_count, read_texts, spread
 from benchmarks.timing import ROUNDS, fresh_in_turns, record_table, run_fresh, time_in_turns, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from launch.console import PlainConsole, Table, print_table
@@ -68,7 +68,7 @@ def run_corpus_bench(
     if megabytes <= 0:
         raise BadInput(f"--megabytes {megabytes:g}: must be above 0")
     options = {"texts": texts, "sentences": sentences, "pii": pii, "benchmarks": benchmarks}
-    material = {kind: GIVEN if value else SAMPLE for kind, value in options.items()}
+    material = {kind: FILES if value else SAMPLE for kind, value in options.items()}
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
         scratch = Path(folder)
         unpack(scratch / "sample")

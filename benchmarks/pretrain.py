@@ -55,7 +55,7 @@ SIZES: dict[str, dict[str, Any]] = {  # layers x hidden
 LOADER_BATCHES, LOADER_LENGTH = 16, 512
 LOADER_ROWS = 64  # per call; more do not make the collator faster
 
-Mark = tuple[int, float, float]  # a log line: step, loss, CPU clock
+LogRow = tuple[int, float, float]  # a log line: step, loss, CPU clock
 
 
 def run_pretrain_bench(
@@ -215,23 +215,23 @@ def train_side(order: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
     network = data.network()
     with TemporaryDirectory(prefix="malmoi-bench-") as out:
         if side == MALMOI:
-            marks = train_ours(data, network, Path(out))
+            log_rows = train_ours(data, network, Path(out))
         elif side == STOCK:
             device = find_device("auto", "pretrain.engine.device")
-            marks = train_with_stock_steps(network, device, examples_of_run(data), data.config, Path(tokenizer))
+            log_rows = train_with_stock_steps(network, device, examples_of_run(data), data.config, Path(tokenizer))
         else:
-            marks = train_with_trainer(network, examples_of_run(data), data.config, Path(tokenizer), Path(out))
-    steps, losses, cpu = map(list, zip(*marks, strict=True))
-    counted = (steps[-1] - steps[0]) * data.config.global_batch * data.config.rows.sequence_length
+            log_rows = train_with_trainer(network, examples_of_run(data), data.config, Path(tokenizer), Path(out))
+    steps, losses, cpu = map(list, zip(*log_rows, strict=True))
+    trained_tokens = (steps[-1] - steps[0]) * data.config.global_batch * data.config.rows.sequence_length
     figures: dict[str, Any] = {
-        "tokens_per_cpu_s": counted / max(cpu[-1] - cpu[0], 1e-6),
+        "tokens_per_cpu_s": trained_tokens / max(cpu[-1] - cpu[0], 1e-6),
         "last_loss": losses[-1],
         "curve": {"steps": steps, "losses": losses},
     }
     return figures | {"held_out_loss": held_out_loss(data, network, Path(tokenizer))}
 
 
-def train_ours(data: TrainingData, network: PreTrainedModel, out: Path) -> list[Mark]:
+def train_ours(data: TrainingData, network: PreTrainedModel, out: Path) -> list[LogRow]:
     """The loop and the engine of pretraining, without evaluation and checkpoints."""
     config, batches, path = data.config, data.batches(), out / "metrics.jsonl"
     clocks: dict[int, float] = {}

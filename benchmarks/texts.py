@@ -20,7 +20,7 @@ import numpy as np
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
 
-SAMPLE, GIVEN = "embedded sample (invented)", "files given"
+SAMPLE, FILES = "embedded sample (invented)", "files given"
 HELD_OUT = 20  # one of 20 documents, chosen by its content
 MEASURED_MEGABYTES = 4.0
 SHARD_DOCUMENTS = 10_000
@@ -106,15 +106,15 @@ def _read_documents(path: str) -> tuple[list[Document], list[Document]]:
     """Documents of one file for learning, ordered by content, and held-out documents."""
     from corpus.sentences.split import split_sentences
 
-    kept: list[Document] = []
+    training: list[Document] = []
     held_out: list[Document] = []
     for raw in read_texts([path], math.inf):
         text = unicodedata.normalize("NFC", raw)
         sentences = tuple(s for line in text.splitlines() for s in split_sentences(line) if s.strip())
         digest = blake2b(text.encode(), digest_size=8).hexdigest()
         document = Document(digest, Path(path).name, sentences)
-        (held_out if int(digest, 16) % HELD_OUT == 0 else kept).append(document)
-    return sorted(kept, key=_key), held_out
+        (held_out if int(digest, 16) % HELD_OUT == 0 else training).append(document)
+    return sorted(training, key=_key), held_out
 
 
 def _take(documents: Sequence[Document], size: float) -> list[Document]:
@@ -151,15 +151,15 @@ def byte_count(texts: Iterable[str]) -> int:
 def spread(texts: list[str], megabytes: float) -> list[str]:
     """Texts evenly spread over the list, about ``megabytes`` of UTF-8; all if there are fewer."""
     share = min(1.0, megabytes * 1e6 / max(byte_count(texts), 1))
-    kept: list[str] = []
+    selected: list[str] = []
     seen = taken = 0
     for text in texts:
         size = byte_count([text])
         seen += size
         if taken + size / 2 <= seen * share:
-            kept.append(text)
+            selected.append(text)
             taken += size
-    return kept or texts[:1]
+    return selected or texts[:1]
 
 
 # --- an invented token store: words of one to three pieces with Zipf frequencies

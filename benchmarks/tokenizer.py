@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.baselines import build_common_vocabulary
-from benchmarks.texts import GIVEN, SAMPLE, mix_texts, write_corpus
+from benchmarks.texts import FILES, SAMPLE, mix_texts, write_corpus
 from benchmarks.timing import fresh_in_turns, record_table, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import shard_paths
@@ -58,7 +58,7 @@ def run_tokenizer_bench(
         builds = build(BUILDS, corpus, home, workers)
         held_out = {"held-out text": mix.measured}
         results: dict[str, Any] = {
-            "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
+            "material": {"texts": FILES if texts else SAMPLE, **mix.describe()},
             "builds": {"rows": builds, "times_faster": builds[COMMON]["wall_s"] / builds["malmoi"]["wall_s"]},
             "compared": compare([*(home / n for n in builds), *others], held_out, golds),
             "workers": workers,

@@ -382,7 +382,7 @@ SCHEDULE_KEYS = {"steps", "optimizer.schedule", "optimizer.warmup_share", "optim
 
 def by_path(settings: Mapping[str, Any], above: str = "", sign: str = ".") -> dict[str, Any]:
     """Values without nesting: "optimizer.lr"."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in settings.items():
-        found |= by_path(value, f"{above}{key}{sign}", sign) if isinstance(value, Mapping) else {above + key: value}
-    return found
+        flat |= by_path(value, f"{above}{key}{sign}", sign) if isinstance(value, Mapping) else {above + key: value}
+    return flat

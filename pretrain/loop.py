@@ -96,14 +96,14 @@ def _train_step(engine: Engine, ready: ReadyStep, watch: Monitors, config: Pretr
     if not predictions and not config.is_causal:
         raise BadInput(f"step {ready.step}: no word could be masked; the sequences hold only special pieces")
     engine.begin_step(len(ready.batches))
-    watch.meter.mark()
+    watch.meter.record_point()
     quarter = max(1, len(ready.batches) // 4)
     for number, batch in enumerate(ready.batches, 1):
         watch.at(ready.step, f"forward pass of micro-batch {number}")
         sums = engine(*batch.to(world.device))
         is_last = number == len(ready.batches)
         if is_last:
-            watch.meter.mark()  # after this, processes wait for each other
+            watch.meter.record_point()  # after this, processes wait for each other
         watch.at(ready.step, f"backward pass of micro-batch {number}")
         engine.backward(mean_loss(sums, predictions, others))
         watch.meter.add(sums, batch.predictions, batch.tokens, batch.others)

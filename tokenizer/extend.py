@@ -62,7 +62,7 @@ On the text of the pieces, {changed_eojeols:.1%} of the words are encoded differ
 """
 
 
-class Base(NamedTuple):
+class BaseVocabulary(NamedTuple):
     """The old vocabulary: its encoder, all entries by id (including added tokens), and its [UNK]."""
 
     tokenizer: Tokenizer
@@ -93,12 +93,12 @@ def extend_vocabulary(
     shutil.rmtree(discarded, ignore_errors=True)
     with reuse_processes(workers):
         do = partial(map_units or map_in_processes, workers=workers)
-        types, counted = count_corpus(shard_paths(corpus / "documents"), work, do)
-        if not counted["eojeols"]:
+        types, counts = count_corpus(shard_paths(corpus / "documents"), work, do)
+        if not counts["eojeols"]:
             raise BadInput(f"{corpus}: no words in the text; give text of the domain")
         # a base in jamo needs words in jamo, with symbols separated (tokenizer.words)
         config = TokenizerConfig(builder="malmoi", jamo_fallback=normalize(old.tokenizer, "한") != "한")
-        segmented, _ = weigh_types(types, counted["frequencies"], config, work, do)
+        segmented, _ = weigh_types(types, counts["frequencies"], config, work, do)
         chosen = choose_pieces(Vocabulary(old.entries, old.unknown), words_of(old, segmented), size)
         if not chosen:
             raise BadInput(f"{base}: no piece would shorten this text; give more text of the domain, or keep the base")
@@ -106,11 +106,11 @@ def extend_vocabulary(
             log.warning("added only %d of %d pieces: no other occurs often enough", len(chosen), size)
         write_folder(base, old, [piece.piece for piece in chosen], out)
         figures = compare(base, out, types, work, do)
-    found = describe(old, chosen, figures, counted)
-    finish(found, out)
+    extension = describe(old, chosen, {"sources": counts["sources"], **figures})
+    finish(extension, out)
     work.replace(discarded)  # in one step: a half-deleted folder must not look like finished work
     shutil.rmtree(discarded)
-    return found
+    return extension
 
 
 def extend_as(earlier: Path, base: Path, out: Path) -> dict[str, Any]:
@@ -118,18 +118,18 @@ def extend_as(earlier: Path, base: Path, out: Path) -> dict[str, Any]:
     path, old = earlier / EXTENSION_NAME, read_base(base)
     if not path.is_file():
         raise BadInput(f"{path}: file not found; give a folder of `malmoi tokenizer extend`, or a number of pieces")
-    found = read_json_object(path, AGAIN)
-    if found.get("base_sha256") != digest(old.entries):
+    extension = read_json_object(path, AGAIN)
+    if extension.get("base_sha256") != digest(old.entries):
         raise BadInput(f"{earlier}: extends another vocabulary than {base}; {AGAIN} from the right one")
     try:
-        write_folder(base, old, [str(piece["piece"]) for piece in found["pieces"]], out)
-        finish(found, out)
+        write_folder(base, old, [str(piece["piece"]) for piece in extension["pieces"]], out)
+        finish(extension, out)
     except (KeyError, TypeError, ArithmeticError) as error:
         raise BadInput(f"{path}: not written by `malmoi tokenizer extend` ({error!r}); {AGAIN}") from None
-    return found
+    return extension
 
 
-def read_base(path: Path) -> Base:
+def read_base(path: Path) -> BaseVocabulary:
     """The vocabulary to extend: from tokenizer.json, else as transformers loads the folder, else from vocab.txt."""
     tokenizer = _load(path)
     model = json.loads(tokenizer.to_str())["model"]
@@ -143,7 +143,7 @@ def read_base(path: Path) -> Base:
         raise BadInput(f"{path}: its ids do not run from 0 to {len(entries) - 1}; save the tokenizer again")
     if model["unk_token"] not in ids:
         raise BadInput(f"{path}: no entry {model['unk_token']}, its unknown token; save the tokenizer again")
-    return Base(tokenizer, entries, model["unk_token"])
+    return BaseVocabulary(tokenizer, entries, model["unk_token"])
 
 
 def _load(path: Path) -> Tokenizer:
@@ -161,11 +161,11 @@ def _load(path: Path) -> Tokenizer:
         ) from error
 
 
-def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:
+def words_of(old: BaseVocabulary, segmented: Sequence[Path]) -> Counter[str]:
     """Segmented words (``tokenizer.building.units``) after the normalizer of the old vocabulary."""
     words: Counter[str] = Counter()
     for word, count in read_counts(part / WORDS_NAME for part in segmented).items():
-        words[" ".join(normalize(base.tokenizer, word).split())] += count
+        words[" ".join(normalize(old.tokenizer, word).split())] += count
     words.pop("", None)  # words of marks that the normalizer drops
     return words
 
@@ -175,7 +175,7 @@ def normalize(tokenizer: Tokenizer, text: str) -> str:
     return str(tokenizer.normalizer.normalize_str(text)) if tokenizer.normalizer else text
 
 
-def write_folder(base: Path, old: Base, pieces: Sequence[str], out: Path) -> None:
+def write_folder(base: Path, old: BaseVocabulary, pieces: Sequence[str], out: Path) -> None:
     """Write the folder of the base with more entries in tokenizer.json and vocab.txt, and the same settings."""
     entries = [*old.entries, *pieces]
     content = json.loads(old.tokenizer.to_str())
@@ -195,17 +195,17 @@ def write_folder(base: Path, old: Base, pieces: Sequence[str], out: Path) -> Non
         write_json(out / SPECIAL_NAME, roles)
 
 
-def finish(found: dict[str, Any], out: Path) -> None:
+def finish(extension: dict[str, Any], out: Path) -> None:
     """Write extension.json and the card."""
-    text, short = found["text"], summarize(found)
+    text, short = extension["text"], summarize(extension)
     rows = [
         (name, size, *(f"{text[f'{what}_{name}'] / text['eojeols']:.4f}" for what in ("pieces", "unknown")))
-        for name, size in (("before", found["base_size"]), ("after", short["vocab_size"]))
+        for name, size in (("before", extension["base_size"]), ("after", short["vocab_size"]))
     ]
     table = "\n".join(f"| {name} | {size:,} | {pieces} | {unknown} |" for name, size, pieces, unknown in rows)
-    card = CARD.format(**short, **found, table=table)
+    card = CARD.format(**short, **extension, table=table)
     atomic_write(out / CARD_NAME, card)
-    write_json(out / EXTENSION_NAME, found)
+    write_json(out / EXTENSION_NAME, extension)
 
 
 def compare(base: Path, out: Path, types: Sequence[Path], work: Path, do: MapUnits) -> dict[str, int]:
@@ -237,11 +237,11 @@ def _compare_types(types: Path, scratch: Path, *, base: Path, out: Path) -> dict
     return totals
 
 
-def summarize(found: dict[str, Any]) -> dict[str, Any]:
+def summarize(extension: dict[str, Any]) -> dict[str, Any]:
     """Summary of extension.json, with the names of a trained vocabulary."""
-    text, added = found["text"], len(found["pieces"])
+    text, added = extension["text"], len(extension["pieces"])
     return {
-        "vocab_size": found["base_size"] + added,
+        "vocab_size": extension["base_size"] + added,
         "added": added,
         "fertility_before": text["pieces_before"] / text["eojeols"],
         "fertility": text["pieces_after"] / text["eojeols"],
@@ -255,12 +255,12 @@ def digest(entries: Sequence[str]) -> str:
     return sha256("".join(f"{entry}\n" for entry in entries).encode()).hexdigest()
 
 
-def describe(old: Base, chosen: Sequence[NewPiece], figures: dict[str, int], counted: dict[str, Any]) -> dict[str, Any]:
+def describe(old: BaseVocabulary, chosen: Sequence[NewPiece], text: dict[str, Any]) -> dict[str, Any]:
     """The content of extension.json."""
     first = len(old.entries)
     return {
         "base_size": first,
         "base_sha256": digest(old.entries),
-        "text": {"sources": counted["sources"], **figures},
+        "text": text,
         "pieces": [{"id": id_, **piece._asdict(), "of": list(piece.of)} for id_, piece in enumerate(chosen, first)],
     }

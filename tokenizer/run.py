@@ -102,16 +102,16 @@ def count_corpus(shards: Sequence[Path], work: Path, do: MapUnits) -> tuple[list
     """Files of eojeol types, one per partition, and counts of the corpus, with ``frequencies`` and ``alphabet``."""
     portions, partitions = divide(shards)
     count = partial(count_portion, partitions=partitions)
-    counted = do(count, portions, work / "count", title="count words", size_of=attrgetter("size"))
+    per_portion = do(count, portions, work / "count", title="count words", size_of=attrgetter("size"))
     homes = [unit_folder(work / "count", number) for number in range(len(portions))]
-    runs = [home / run_name(n) for home, counts in zip(homes, counted, strict=True) for n in range(counts["runs"])]
+    runs = [home / run_name(n) for home, counts in zip(homes, per_portion, strict=True) for n in range(counts["runs"])]
     merge = partial(merge_partition, runs=runs)
     merged = do(merge, range(partitions), work / "types", title="add up counts")
-    sources = _add_up(counts["sources"] for counts in counted)
+    sources = _add_up(counts["sources"] for counts in per_portion)
     return [unit_folder(work / "types", number) / TYPES_NAME for number in range(partitions)], {
         "documents": sources.total(),
         "sources": dict(sorted(sources.items())),
-        "characters": sum(counts["characters"] for counts in counted),
+        "characters": sum(counts["characters"] for counts in per_portion),
         "eojeols": sum(counts["eojeols"] for counts in merged),
         "eojeol_types": sum(counts["types"] for counts in merged),
         "frequencies": {int(kind): n for kind, n in _add_up(counts["frequencies"] for counts in merged).items()},
@@ -176,14 +176,14 @@ def prune_pieces(
     if not BUILDERS[config.builder].prunes:
         return list(pieces), {}
 
-    def count_uses(kept: Sequence[str], number: int) -> np.ndarray:
+    def count_uses(remaining: Sequence[str], number: int) -> np.ndarray:
         listed = work / f"pieces-{number}.txt"
-        write_pieces(listed, kept)
+        write_pieces(listed, remaining)
         return add_up_uses(listed, segmented, work / f"uses-{number}", do)
 
     limits: dict[str, Any] = {"rounds": ROUNDS, "max_crossing_share": MAX_CROSSING_SHARE}
-    kept, dropped = prune(pieces, config.learned, **limits, count_uses=count_uses)
-    return kept, {"overgenerated": len(pieces), **dropped, **limits}
+    remaining, dropped = prune(pieces, config.learned, **limits, count_uses=count_uses)
+    return remaining, {"overgenerated": len(pieces), **dropped, **limits}
 
 
 def describe_vocabulary(vocabulary: Sequence[str], config: TokenizerConfig) -> dict[str, Any]:

@@ -42,7 +42,7 @@ SENTENCES = {
     "PASSPORT": ("의 여권번호는 ", ", 내년에 새로 받아야 한다."),
 }
 SURNAMES = "김이박최정강조윤장임한오서신권황안송류홍"
-GIVEN = "가나다라마바사아자하기노도루모보소유지호겸결담란린별봄솔슬온율은진찬혜후"
+NAME_SYLLABLES = "가나다라마바사아자하기노도루모보소유지호겸결담란린별봄솔슬온율은진찬혜후"
 ROLES = ("과장", "대리", "부장", "차장", "실장", "팀장", "주임", "선생", "박사", "기자", "감독", "작가")
 
 
@@ -78,7 +78,7 @@ def invent_canaries(count: int, seed: int) -> list[Canary]:
         return value
 
     def person() -> str:
-        return f"{rng.choice(SURNAMES)}{rng.choice(GIVEN)}{rng.choice(GIVEN)} {rng.choice(ROLES)}"
+        return f"{rng.choice(SURNAMES)}{rng.choice(NAME_SYLLABLES)}{rng.choice(NAME_SYLLABLES)} {rng.choice(ROLES)}"
 
     canaries = []
     for kind, (before, after) in SENTENCES.items():

@@ -67,12 +67,12 @@ def show_results(out: Path, klue: str | None) -> dict[str, Any]:
         print_table(table, console)
     atomic_write(out / TABLES_NAME, "\n\n".join(f"{markdown_table(t)}\n\n{t.note}".strip() for t in tables) + "\n")
     results = {
-        "models": [found for by_seed in variants.values() for found in by_seed.values()],
+        "models": [variant for by_seed in variants.values() for variant in by_seed.values()],
         "planted": planted,
-        "table_33": [found.as_json() for found in table_33],
-        "table_34": [found.as_json() for found in table_34],
-        "exposure": [{"name": found.name, **found.as_json()} for found in exposures],
-        "bits": [{"name": found.name, **found.as_json()} for found in bits],
+        "table_33": [comparison.as_json() for comparison in table_33],
+        "table_34": [comparison.as_json() for comparison in table_34],
+        "exposure": [{"name": comparison.name, **comparison.as_json()} for comparison in exposures],
+        "bits": [{"name": comparison.name, **comparison.as_json()} for comparison in bits],
     }
     write_json(out / RESULTS_NAME, results)
     return results
@@ -81,11 +81,11 @@ def show_results(out: Path, klue: str | None) -> dict[str, Any]:
 def _gather(out: Path) -> Variants:
     """Complete variants in the order of ``VOCABULARIES``."""
     order = list(VOCABULARIES)
-    found: dict[Key, dict[int, dict[str, Any]]] = {}
+    by_key: dict[Key, dict[int, dict[str, Any]]] = {}
     for path in sorted((out / "models").glob(f"*/{MEASURED_NAME}")):
         variant = read_json(path)
-        found.setdefault((variant["vocabulary"], variant["text"]), {})[variant["seed"]] = variant
-    return {key: dict(sorted(found[key].items())) for key in sorted(found, key=lambda k: (order.index(k[0]), k[1]))}
+        by_key.setdefault((variant["vocabulary"], variant["text"]), {})[variant["seed"]] = variant
+    return {key: dict(sorted(by_key[key].items())) for key in sorted(by_key, key=lambda k: (order.index(k[0]), k[1]))}
 
 
 def _pairs_with_first(keys: Sequence[Key]) -> list[tuple[Key, Key]]:
@@ -116,13 +116,13 @@ def _vocabulary_pairs(scored: Mapping[Key, Mapping[TaskKey, Trained]]) -> list[P
 
 def _exposure_pairs(variants: Variants) -> dict[tuple[str, int], tuple[Summary, Summary]]:
     """By vocabulary and times planted: models of plain and of pseudonymized text."""
-    found = {}
+    pairs = {}
     for name, text in variants:
         if text == PLAIN and (name, PSEUDONYMIZED) in variants:
             for times in TIMES:
                 sides = [_exposures(variants[name, own], times) for own in TEXTS]
-                found[name, times] = (sides[0], sides[1])
-    return found
+                pairs[name, times] = (sides[0], sides[1])
+    return pairs
 
 
 def _exposures(by_seed: Mapping[int, dict[str, Any]], times: int) -> Summary:
@@ -134,13 +134,13 @@ def _exposures(by_seed: Mapping[int, dict[str, Any]], times: int) -> Summary:
 
 def _bits_pairs(variants: Variants) -> dict[tuple[str, str, str, str], tuple[Summary, Summary]]:
     """By held-out text, text, and two vocabularies: bits per character."""
-    found = {}
+    pairs = {}
     for held_out in (SEEN, UNSEEN):
         for first, other in _pairs_with_first(list(variants)):
             a, b = (_bits_summary(variants[key], held_out) for key in (first, other))
             if a and b:
-                found[held_out, first[1], first[0], other[0]] = (a, b)
-    return found
+                pairs[held_out, first[1], first[0], other[0]] = (a, b)
+    return pairs
 
 
 def _bits_summary(by_seed: Mapping[int, dict[str, Any]], held_out: str) -> Summary | None:
@@ -173,7 +173,7 @@ def _model_table(variants: Variants) -> Table:
 def _planted_table(planted: Mapping[str, Mapping[str, int]]) -> Table:
     heads = ("text", "values planted", "copies", "values left", "copies left")
     keys = ("values", "copies", "values_left", "copies_left")
-    rows = [[text, *(count(found[key]) for key in keys)] for text, found in planted.items()]
+    rows = [[text, *(count(counts[key]) for key in keys)] for text, counts in planted.items()]
     return number_table("Planted personal data in the corpus", heads, rows, "Left: found in the corpus.")
 
 
@@ -192,8 +192,8 @@ def _exposure_table(comparisons: Sequence[Comparison[tuple[str, int]]], variants
 
 
 def _count_extracted(by_seed: Mapping[int, dict[str, Any]], times: int) -> str:
-    found = [one["extracted"] for variant in by_seed.values() for one in variant["exposure"] if one["times"] == times]
-    return f"{sum(found)} of {len(found)}"
+    hits = [one["extracted"] for variant in by_seed.values() for one in variant["exposure"] if one["times"] == times]
+    return f"{sum(hits)} of {len(hits)}"
 
 
 def _bits_table(comparisons: Sequence[Comparison[tuple[str, str, str, str]]]) -> Table:

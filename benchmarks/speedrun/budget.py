@@ -54,8 +54,8 @@ class Cost:
     def of(cls, batches: TrainingBatches, config: PretrainConfig, module: nn.Module, *, stock: bool) -> Cost:
         """``stock``: the model scores every position, as the loss of transformers does."""
         network: Any = module
-        counted = config.replaced("model", objective="causal") if stock else config
-        parts = zip(batches.phases, flops_by_phase(batches, counted, network.config.vocab_size), strict=True)
+        flops_config = config.replaced("model", objective="causal") if stock else config
+        parts = zip(batches.phases, flops_by_phase(batches, flops_config, network.config.vocab_size), strict=True)
         return cls({(p.length, p.share): flops * p.config.global_batch * p.length for p, flops in parts})
 
     def of_steps(self, config: PretrainConfig, first: int, last: int) -> float:

@@ -89,7 +89,7 @@ def _watch(control: StepControl) -> Monitors:
             raise _Pause
         return False
 
-    meter = SimpleNamespace(add=add, end_step=lambda *_: None, due=due, mark=lambda: None)
+    meter = SimpleNamespace(add=add, end_step=lambda *_: None, due=due, record_point=lambda: None)
     checkpoints = SimpleNamespace(due=lambda step: False, has_failed=False)
     return Monitors(cast(Any, meter), cast(Any, checkpoints), dict, StopRequest())
 

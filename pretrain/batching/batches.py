@@ -101,9 +101,9 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def largest_divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is not above ``most``."""
-    return max(size for size in range(1, min(most, number) + 1) if number % size == 0)
+def largest_divisor(number: int, limit: int) -> int:
+    """The largest divisor of a number that is not above ``limit``."""
+    return max(size for size in range(1, min(limit, number) + 1) if number % size == 0)
 
 
 class TrainingBatches:
@@ -208,8 +208,8 @@ def ready_steps(batches: TrainingBatches, first: int, last: int, device: torch.d
     """Steps ``first`` to ``last``, both included; in pinned memory, which a GPU reads directly, if there is a GPU."""
 
     def prepare(step: int) -> list[Batch]:
-        found = batches.of_step(step)
-        return [batch.with_borders().each(Tensor.pin_memory) for batch in found] if device.type == "cuda" else found
+        loaded = batches.of_step(step)
+        return [batch.with_borders().each(Tensor.pin_memory) for batch in loaded] if device.type == "cuda" else loaded
 
     # a new thread uses the first GPU, and would allocate there; a thread, as CUDA does not survive a fork
     own = None if device.index is None else partial(torch.accelerator.set_device_index, device)
@@ -218,10 +218,10 @@ def ready_steps(batches: TrainingBatches, first: int, last: int, device: torch.d
         coming = {step: thread.submit(prepare, step) for step in range(first, min(first + STEPS_AHEAD, last + 1))}
         for step in range(first, last + 1):
             began = time.monotonic()
-            found = coming.pop(step).result()
+            micro_batches = coming.pop(step).result()
             waited_s = time.monotonic() - began
             if step + STEPS_AHEAD <= last:
                 coming[step + STEPS_AHEAD] = thread.submit(prepare, step + STEPS_AHEAD)
-            yield ReadyStep(step, found, waited_s)
+            yield ReadyStep(step, micro_batches, waited_s)
     finally:
         thread.shutdown(cancel_futures=True)

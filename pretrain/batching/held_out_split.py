@@ -85,10 +85,10 @@ class Split:
         if self.config.rows.packing == "documents":
             documents = self._documents(self.held_out_units, self.total_units)
             documents = documents[_grouped(self.store.sources[documents], numbers)]
-            found = Documents(self.store, documents, length, self.config.rows.masking.unit)
+            segments = Documents(self.store, documents, length, self.config.rows.masking.unit)
             sources = self.store.sources[documents]
-            begins, ends = (found.first_row[np.searchsorted(sources, numbers, side)] for side in ("left", "right"))
-            packed = self._packed(found, length, begins[begins < ends])
+            begins, ends = (segments.first_row[np.searchsorted(sources, numbers, side)] for side in ("left", "right"))
+            packed = self._packed(segments, length, begins[begins < ends])
             return packed, dict(zip(np.array(numbers)[begins < ends].tolist(), packed.sizes(0), strict=True))
         rows = self._rows(length, self.held_out_units, self.total_units)
         assert isinstance(rows, Blocks)  # pairs have no sources

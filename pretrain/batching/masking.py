@@ -96,8 +96,8 @@ def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfi
     targets = ids_BL.reshape(-1)[places]
     masked_BL = ids_BL.copy()
     masked_BL.reshape(-1)[places] = _replace(targets, row_keys_B[numbers], columns, pieces, config)
-    found_B = np.bincount(numbers, minlength=count)
-    slots = np.arange(len(places)) - np.repeat(np.cumsum(found_B) - found_B, found_B)
+    counts_B = np.bincount(numbers, minlength=count)
+    slots = np.arange(len(places)) - np.repeat(np.cumsum(counts_B) - counts_B, counts_B)
     positions_BM = np.zeros((count, max_predictions(length, config.share)), np.int64)
     targets_BM = np.full_like(positions_BM, IGNORED)
     positions_BM[numbers, slots] = columns

@@ -96,10 +96,10 @@ class Mixture:
     def names_of(self, places: Places) -> list[str]:
         """Epoch and row of each sequence, "0:1234", in a mixture after the source: "law:0:1234"."""
         rows_B = places.rows_B - self._firsts_K[places.sources_B]
-        found = [f"{epoch}:{row}" for epoch, row in zip(places.epochs_B.tolist(), rows_B.tolist(), strict=True)]
+        row_names = [f"{epoch}:{row}" for epoch, row in zip(places.epochs_B.tolist(), rows_B.tolist(), strict=True)]
         if len(self.names) == 1:
-            return found
-        return [f"{self.names[k]}:{name}" for k, name in zip(places.sources_B.tolist(), found, strict=True)]
+            return row_names
+        return [f"{self.names[k]}:{name}" for k, name in zip(places.sources_B.tolist(), row_names, strict=True)]
 
     def epochs_of(self, name: str, sequences: int) -> float:
         """Passes over the rows of one source; without a mixture, each source has those of all rows."""

@@ -243,9 +243,9 @@ class Pairs:
     def _find(self, epochs_B: Numbers, rows_B: Numbers) -> Layout:
         """The requested pairs, in that order; int64."""
         passes_B = epochs_B % DUPLICATES
-        found = np.empty((len(Layout._fields), len(rows_B)), np.int64)
+        fields = np.empty((len(Layout._fields), len(rows_B)), np.int64)
         for number in np.unique(passes_B).tolist():
             here = np.flatnonzero(passes_B == number)
-            for field_B, all_pairs in zip(found, self._layout(number), strict=True):
+            for field_B, all_pairs in zip(fields, self._layout(number), strict=True):
                 field_B[here] = all_pairs[rows_B[here]]
-        return Layout(*found)
+        return Layout(*fields)

@@ -147,11 +147,11 @@ class Documents:
         places_B = np.searchsorted(self.first_row, rows_B, side="right") - 1
         part_B = rows_B - self.first_row[places_B]
         is_last_B = rows_B == self.first_row[places_B + 1] - 1
-        pieces_B, most = self._pieces(places_B), self._length - 2
-        full_B = (pieces_B - 1) // most * most
+        pieces_B, max_pieces = self._pieces(places_B), self._length - 2
+        full_B = (pieces_B - 1) // max_pieces * max_pieces
         rest_B = np.maximum(np.minimum(full_B, pieces_B - self._length // 8), 0)  # where the last part begins
-        begins_B = np.where(is_last_B, rest_B, part_B * most)
-        ends_B = np.where(is_last_B, pieces_B, np.minimum(begins_B + most, rest_B))
+        begins_B = np.where(is_last_B, rest_B, part_B * max_pieces)
+        ends_B = np.where(is_last_B, pieces_B, np.minimum(begins_B + max_pieces, rest_B))
         offsets_B = self._store.documents[self._documents[places_B]]
         return offsets_B + begins_B, offsets_B + ends_B
 

@@ -225,9 +225,9 @@ class Checkpoints:
         best = min(losses, key=losses.__getitem__, default=None)  # ties: the earlier one
         if best is not None:
             atomic_write(self._folder / BEST_NAME, best.name)
-        kept = list(loops)[-self._config.saved.keep_checkpoints :]
+        newest = list(loops)[-self._config.saved.keep_checkpoints :]
         for old in checkpoint_folders(self._folder):
-            if old < kept[0] and old != best:
+            if old < newest[0] and old != best:
                 shutil.rmtree(old)
 
 
@@ -248,8 +248,8 @@ def require_disk_space(
     probe.unlink()
     parameters = sum(parameter.numel() for parameter in network.parameters())
     used = sum(path.stat().st_size for path in (out / "checkpoints").rglob("*") if path.is_file())
-    most = config.saved.keep_checkpoints + 2  # with the best, and the one being written
-    each_parameter = CHECKPOINT_BYTES * most + MODEL_BYTES * (1 + is_sharded)
+    max_checkpoints = config.saved.keep_checkpoints + 2  # with the best, and the one being written
+    each_parameter = CHECKPOINT_BYTES * max_checkpoints + MODEL_BYTES * (1 + is_sharded)
     needed = parameters * each_parameter - used
     free = shutil.disk_usage(out).free
     if free < needed:

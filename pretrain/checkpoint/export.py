@@ -70,10 +70,10 @@ def save_model(
     readable_by_older(described)
     described.save_pretrained(folder)
     tied: dict[str, str] = network.all_tied_weights_keys  # name to the name that is saved for both
-    kept, expected = weights.keys() - tied.keys(), {name for name, _ in network.named_parameters()} - tied.keys()
-    if kept != expected:
-        raise RuntimeError(f"weights missing or unknown: {sorted(kept ^ expected)[:5]}")
-    write_tensors(folder / WEIGHTS_NAME, weights, kept)
+    names, expected = weights.keys() - tied.keys(), {name for name, _ in network.named_parameters()} - tied.keys()
+    if names != expected:
+        raise RuntimeError(f"weights missing or unknown: {sorted(names ^ expected)[:5]}")
+    write_tensors(folder / WEIGHTS_NAME, weights, names)
     for name in TOKENIZER_NAMES:
         if (tokenizer / name).is_file():
             shutil.copyfile(tokenizer / name, folder / name)

@@ -132,16 +132,16 @@ def _search(config: PretrainConfig, network: PreTrainedModel, batch_of: BatchOf,
     began = time.monotonic()
     sizes = sizes_to_try(config, world.size)
     with trial(config.replaced("engine", compile=False), network, batch_of, world.device) as seconds_of:
-        found = best_size(sizes, seconds_of)
-    if not found and config.engine.name == "deepspeed":  # the full model does not fit, but its parts may
+        micro_batch = best_size(sizes, seconds_of)
+    if not micro_batch and config.engine.name == "deepspeed":  # the full model does not fit, but its parts may
         parameters, vocab_size = sum(p.numel() for p in network.parameters()), network.config.vocab_size
         needed = {size: sum(needed_memory(config, vocab_size, parameters, size, world.size)) for size in sizes}
-        found = max((size for size in sizes if needed[size] < MAX_FILL * memory_of(world.device)[0]), default=0)
-    found = min(world.gathered(found))
-    if not found:
+        micro_batch = max((size for size in sizes if needed[size] < MAX_FILL * memory_of(world.device)[0]), default=0)
+    micro_batch = min(world.gathered(micro_batch))
+    if not micro_batch:
         raise BadInput(out_of_memory(config, world, 1))
-    log.info("micro-batch: %d sequences, found in %.0f s of trial steps", found, time.monotonic() - began)
-    return found
+    log.info("micro-batch: %d sequences, found in %.0f s of trial steps", micro_batch, time.monotonic() - began)
+    return micro_batch
 
 
 def _compiles(config: PretrainConfig, network: PreTrainedModel, batch_of: BatchOf, world: World) -> bool:

@@ -62,8 +62,8 @@ def needed_memory(
     parts = [(phase, min(sequences, phase.config.global_batch)) for phase in phases(config)]
     tokens = max(phase.length * rows for phase, rows in parts)
     predictions = max(phase.length * phase.share * rows for phase, rows in parts)
-    most = min(tokens * vocab_size, MAX_CAUSAL_SCORES) if config.is_causal else predictions * vocab_size
-    scores = most * SCORE_BYTES
+    score_count = min(tokens * vocab_size, MAX_CAUSAL_SCORES) if config.is_causal else predictions * vocab_size
+    scores = score_count * SCORE_BYTES
     activations = 1.0 * tokens * model.hidden * model.layers * ACTIVATION_BYTES[precision]
     copies = 2.0 * parameters if precision == "bf16" else 0.0  # of each matrix, made by autocast
     buffers = copies + (BUCKET * full / parameters if stage else 0)
@@ -97,13 +97,13 @@ def cpu_activations(config: PretrainConfig) -> tuple[float, float]:
     # the last layer is computed at the predictions, but its input, keys and values at all tokens
     share = max(phase.share for phase in phases(config))
     layers, last = (model.layers, 0) if config.is_causal else (model.layers - 1 + share, 3 * size * model.hidden)
-    kept = layers * (hidden * model.hidden + inner * model.intermediate + shares) + last
+    activations = layers * (hidden * model.hidden + inner * model.intermediate + shares) + last
     window = 3 * sizes.LOCAL_WINDOW // 2
     if is_modern and length > window:  # keys and values with those of both neighbors, and their mask
         local = model.layers - -(-model.layers // sizes.GLOBAL_EVERY)
-        kept += local * size * (5 * model.hidden + window)
+        activations += local * size * (5 * model.hidden + window)
     embeddings = 3 * 4 * model.hidden  # their sum, the norm and its mask
-    return kept + embeddings, 2 * (shares / 3 if drops_shares else 0) + 2 * size * model.intermediate
+    return activations + embeddings, 2 * (shares / 3 if drops_shares else 0) + 2 * size * model.intermediate
 
 
 def memory_of(device: torch.device) -> tuple[int, int]:
@@ -115,8 +115,8 @@ def memory_of(device: torch.device) -> tuple[int, int]:
         host = psutil.virtual_memory()
         return host.available, host.total
     if device.type == "mps":
-        most = torch.mps.recommended_max_memory()
-        return most - torch.mps.driver_allocated_memory(), most
+        total = torch.mps.recommended_max_memory()
+        return total - torch.mps.driver_allocated_memory(), total
     return torch.accelerator.get_memory_info(device)
 
 

@@ -87,24 +87,24 @@ class World:
         """The objects of all processes by rank, in every process, without waiting for a device."""
         if self.size == 1:
             return [thing]
-        found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, thing, group=self.cpu_group)
-        return found
+        things: list[Any] = [None] * self.size
+        dist.all_gather_object(things, thing, group=self.cpu_group)
+        return things
 
     def in_first(self, work: Callable[[], Any]) -> Any:
         """The result of ``work`` in the first process, or its BadInput or OSError, in every process."""
-        found: Any = None
+        outcome: Any = None
         if self.is_first:
             try:
-                found = work()
+                outcome = work()
             except (BadInput, OSError) as error:
                 if self.size == 1:
                     raise
-                found = error
-        found = self.broadcast(found)
-        if isinstance(found, Exception):
-            raise found
-        return found
+                outcome = error
+        outcome = self.broadcast(outcome)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def wait_for_all(self) -> None:
         if self.size > 1:
@@ -118,11 +118,11 @@ def join_world(requested: DeviceName = "auto", hang_minutes: float = 0.0) -> Ite
     Processes wait for each other longer than ``hang_minutes``, so that the watchdog reports first. BadInput: variables
     of the launcher are missing, or devices are missing or not usable.
     """
-    given = [name for name in LAUNCHER_VARIABLES if name in os.environ]
-    if "WORLD_SIZE" in given and len(given) < len(LAUNCHER_VARIABLES):
-        missing = sorted(set(LAUNCHER_VARIABLES) - set(given))
+    present = [name for name in LAUNCHER_VARIABLES if name in os.environ]
+    if "WORLD_SIZE" in present and len(present) < len(LAUNCHER_VARIABLES):
+        missing = sorted(set(LAUNCHER_VARIABLES) - set(present))
         raise BadInput(f"WORLD_SIZE is set but {', '.join(missing)} is not; start with torchrun or deepspeed")
-    launched = len(given) == len(LAUNCHER_VARIABLES)
+    launched = len(present) == len(LAUNCHER_VARIABLES)
     device = find_device(requested, "pretrain.engine.device")
     if device.type != "cpu":
         device = own_device(device.type, int(os.environ["LOCAL_RANK"]) if launched else 0)
@@ -168,11 +168,11 @@ def explained_loss(world: World) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # the base class of the errors of torch.distributed
-        found = LOST.search(str(error)) if world.size > 1 else None
-        if found is None:
+        match = LOST.search(str(error)) if world.size > 1 else None
+        if match is None:
             raise
         raise ProcessLost(
-            f"lost another process: {found[0]}; it has ended (see its log), or its host is down; the same command "
+            f"lost another process: {match[0]}; it has ended (see its log), or its host is down; the same command "
             "resumes from the newest checkpoint"
         ) from error
 
@@ -233,7 +233,7 @@ def name_interface(master: str) -> None:
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((master, 9))  # looks up the route and sends nothing
         here = probe.getsockname()[0]
-        own = (name for name, given in psutil.net_if_addrs().items() if any(one.address == here for one in given))
+        own = (name for name, addresses in psutil.net_if_addrs().items() if any(a.address == here for a in addresses))
         if not here.startswith("127.") and (name := next(own, None)):
             os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
             os.environ.setdefault("NCCL_SOCKET_IFNAME", name)

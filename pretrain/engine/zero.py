@@ -66,8 +66,8 @@ def deepspeed_group(world: World) -> Iterator[None]:
     """The process group of DeepSpeed, without its shared-memory collective for CPUs, which needs a compiler."""
     if world.device.type == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")  # avoids a warning about missing GPUs
-    given, linear = {k: v for k, v in os.environ.items() if k == "LOCAL_RANK"}, nn.functional.linear
-    if not given or world.device.type == "cuda":  # DeepSpeed reads its device from it, whatever else is visible
+    rank_variable, linear = {k: v for k, v in os.environ.items() if k == "LOCAL_RANK"}, nn.functional.linear
+    if not rank_variable or world.device.type == "cuda":  # DeepSpeed reads its device from it, whatever else is visible
         os.environ["LOCAL_RANK"] = str(world.device.index or 0)
     try:
         if not dist.is_initialized():
@@ -84,7 +84,7 @@ def deepspeed_group(world: World) -> Iterator[None]:
         deepspeed.comm.destroy_process_group()  # the group of torch and those that DeepSpeed derived from it
         nn.functional.linear = linear  # ZeRO 3 leaves its own version there, which rounds differently
         os.environ.pop("LOCAL_RANK", None)  # other libraries would assume a launcher
-        os.environ.update(given)
+        os.environ.update(rank_variable)
 
 
 class ZeroEngine:

@@ -86,18 +86,18 @@ def _neighbor_codes(training: RowSource, pieces: Pieces, max_tokens: int) -> Num
     """(left * V + right) * V + piece for every piece that is not special; 63 bits hold vocabularies of 2 million."""
     vocab_size, total = len(pieces.special_V), training.count(0)
     codes_N = np.empty(max_tokens, np.int64)  # takes no memory before it is filled
-    counted = begin = 0
-    while counted < max_tokens and begin < total:
+    filled = begin = 0
+    while filled < max_tokens and begin < total:
         # rows in random order, because rows of documents are ordered by source
         rows_B = permute(np.arange(begin, min(begin + _ROWS_AT_ONCE, total)), total, derive_key(0, "baselines"))
         ids_BL = training.gather(np.zeros_like(rows_B), rows_B).ids_BL
         left_BL, middle_BL, right_BL = ids_BL[:, :-2], ids_BL[:, 1:-1], ids_BL[:, 2:]
         codes = ((left_BL * vocab_size + right_BL) * vocab_size + middle_BL)[~pieces.special_V[middle_BL]]
-        codes = codes[: max_tokens - counted]
-        codes_N[counted : counted + len(codes)] = codes
-        counted += len(codes)
+        codes = codes[: max_tokens - filled]
+        codes_N[filled : filled + len(codes)] = codes
+        filled += len(codes)
         begin += len(rows_B)
-    return codes_N[:counted]
+    return codes_N[:filled]
 
 
 def _most_frequent(codes_N: Numbers, vocab_size: int) -> tuple[Numbers, Numbers]:

@@ -25,7 +25,7 @@ TIMED_STEPS = 5
 FlopsOfStep = Callable[[int], float]
 
 
-class Mark:
+class TimePoint:
     """A point in the work of a device, recorded without waiting; on a CPU, a point in time."""
 
     def __init__(self, device: torch.device) -> None:
@@ -38,7 +38,7 @@ class Mark:
     def is_past(self) -> bool:
         return self._event is None or self._event.query()
 
-    def seconds_to(self, later: Mark) -> float:
+    def seconds_to(self, later: TimePoint) -> float:
         if self._event is None or later._event is None:
             return max(later._now - self._now, 1e-9)
         return self._event.elapsed_time(later._event) / 1000
@@ -53,17 +53,17 @@ class OwnTime:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._marks: list[Mark] = []  # begin and end of each step's part, alternating
+        self._points: list[TimePoint] = []  # begin and end of each step's part, alternating
 
-    def mark(self) -> None:
-        """Mark the begin or the end of this process's part of a step."""
-        self._marks.append(Mark(self._device))
+    def record_point(self) -> None:
+        """Record the begin or the end of this process's part of a step."""
+        self._points.append(TimePoint(self._device))
 
     def take(self, waited: float) -> float:
         """The mean per step, 0 without a step; the device must have finished them. ``waited``: for their batches."""
-        begins, ends = self._marks[::2], self._marks[1::2]
+        begins, ends = self._points[::2], self._points[1::2]
         total = waited + sum(a.seconds_to(b) for a, b in zip(begins, ends, strict=False))
-        self._marks = []
+        self._points = []
         return total / max(len(ends), 1)
 
 
@@ -78,7 +78,7 @@ class Forecast:
     ) -> None:
         self._config, self._world, self._first, self._flops_of_step = config, world, first, flops_of_step
         self._speed = speed
-        self._marks: list[Mark] = []
+        self._points: list[TimePoint] = []
 
     def before(self) -> None:
         """Log the rest of the training and its time, if the speed is known."""
@@ -90,11 +90,11 @@ class Forecast:
     def end_step(self, step: int) -> None:
         """Count a step; after the timed ones, log how long the rest takes."""
         if step - self._first in (0, TIMED_STEPS):
-            self._marks.append(Mark(self._world.device))
-        if len(self._marks) < 2 or not self._world.is_first or not self._marks[1].is_past():
+            self._points.append(TimePoint(self._world.device))
+        if len(self._points) < 2 or not self._world.is_first or not self._points[1].is_past():
             return
-        seconds, last = self._marks[0].seconds_to(self._marks[1]), self._first + TIMED_STEPS
-        self._marks = []
+        seconds, last = self._points[0].seconds_to(self._points[1]), self._first + TIMED_STEPS
+        self._points = []
         tokens, work = (a - b for a, b in zip(self._left(self._first), self._left(last), strict=True))
         if not work:
             return

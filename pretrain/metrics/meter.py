@@ -90,9 +90,9 @@ class Meter:
         before = self._counts
         self._counts = (before[0] + predictions, before[1] + tokens, before[2] + others)
 
-    def mark(self) -> None:
-        """Mark the begin or the end of this process's own part of a step (``OwnTime``)."""
-        self._own.mark()
+    def record_point(self) -> None:
+        """Record the begin or the end of this process's own part of a step (``OwnTime``)."""
+        self._own.record_point()
 
     def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
         """Close the step; ``grad_norm``: None if the engine gives none; ``waited_s``: seconds without a batch."""
@@ -269,18 +269,18 @@ def _cut_lines(path: Path, last_step: int) -> None:
 
     An unfinished last line is removed: it was written after the checkpoint.
     """
-    kept, damaged = [], []
+    kept_lines, damaged = [], []
     for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else []:
         step = _step_of(line)
         if step is None and (line.endswith(b"\n") or not line.startswith(b'{"step": ')):
             damaged.append(line)
         elif step is not None and step <= last_step:
-            kept.append(line)
+            kept_lines.append(line)
     if damaged:
         aside = path.with_name(path.name + ".damaged")
         log.warning("%s: moved %d damaged lines to %s", path, len(damaged), aside.name)
         atomic_write(aside, (aside.read_bytes() if aside.is_file() else b"") + b"".join(damaged))
-    atomic_write(path, b"".join(kept))
+    atomic_write(path, b"".join(kept_lines))
 
 
 def _step_of(line: bytes) -> int | None:

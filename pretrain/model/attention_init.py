@@ -68,8 +68,8 @@ def count_maps(ids_N: NDArray[np.integer], special_V: NDArray[np.bool_], embeddi
     weights_V1 = torch.from_numpy(counts_V / max(counts_V.max(), 1)).float()[:, None]
     to_own_HH, to_seen_HH = (_inverse(rows_VH.T @ (weights_V1 * rows_VH)) for rows_VH in (own_VH, seen_VH))
 
-    def fitted(most: int, offsets: Sequence[int]) -> Tensor:
-        table_VV = ppmi_at(ids_N[:most], special_V, offsets).to_sparse_csr()
+    def fitted(max_tokens: int, offsets: Sequence[int]) -> Tensor:
+        table_VV = ppmi_at(ids_N[:max_tokens], special_V, offsets).to_sparse_csr()
         joint_HH = own_VH.T @ (weights_V1 * torch.sparse.mm(table_VV, weights_V1 * seen_VH))
         return to_own_HH @ joint_HH @ to_seen_HH
 
@@ -87,9 +87,9 @@ def ppmi_at(ids_N: NDArray[np.integer], special_V: NDArray[np.bool_], offsets: S
     row_C, column_C = np.divmod(cells_C, size)
     own_V, near_V = (np.bincount(numbers_C, counts_C, size) for numbers_C in (row_C, column_C))
     values_C = np.log(counts_C * counts_C.sum() / (own_V[row_C] * near_V[column_C])) * (counts_C / (counts_C + RARE))
-    is_kept_C = values_C > 0
-    indices_2C = torch.from_numpy(np.stack([row_C[is_kept_C], column_C[is_kept_C]]))
-    values = torch.from_numpy(values_C[is_kept_C]).float()
+    is_positive_C = values_C > 0
+    indices_2C = torch.from_numpy(np.stack([row_C[is_positive_C], column_C[is_positive_C]]))
+    values = torch.from_numpy(values_C[is_positive_C]).float()
     return torch.sparse_coo_tensor(indices_2C, values, (size, size), is_coalesced=True, check_invariants=False)
 
 

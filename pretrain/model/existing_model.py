@@ -183,16 +183,16 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
     try:
         kind = json.loads((folder / CONFIG_NAME).read_text("utf-8")).get("model_type")
         family = FAMILIES[config.model.architecture].config
-        found = family.from_json_file(folder / CONFIG_NAME) if kind == family.model_type else None
+        model_config = family.from_json_file(folder / CONFIG_NAME) if kind == family.model_type else None
     except Exception as error:  # broken JSON, or values that the configuration class refuses in its own ways
         raise _bad(name, f"{CONFIG_NAME} cannot be read ({first_line(error)}); save the model again") from error
-    if found is None:
+    if model_config is None:
         what = f"a model of type {kind}, but pretrain.model.architecture is {config.model.architecture}"
         raise _bad(name, f"{what}; supported are {', '.join(FAMILIES)}")
     # rotary positions have no weights, so the recipe may ask for more of them
-    if family_of(found).has_windows and config.model.positions != ModelConfig.model_fields["positions"].default:
-        found.max_position_embeddings = max(found.max_position_embeddings, config.model.positions)
-    return found
+    if family_of(model_config).has_windows and config.model.positions != ModelConfig.model_fields["positions"].default:
+        model_config.max_position_embeddings = max(model_config.max_position_embeddings, config.model.positions)
+    return model_config
 
 
 def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:

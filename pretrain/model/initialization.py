@@ -131,8 +131,8 @@ def ppmi(ids_N: NDArray[np.integer], special_V: NDArray[np.bool_]) -> Tensor:
         row_C, column_C = np.nonzero(table_RV)
         expected_C = table_RV.sum(1)[row_C] * contexts_V[column_C]
         values_C = np.log(table_RV[row_C, column_C] / expected_C)
-        is_kept = values_C > 0
-        parts.append((row_C[is_kept] + first, column_C[is_kept], values_C[is_kept]))
+        is_positive = values_C > 0
+        parts.append((row_C[is_positive] + first, column_C[is_positive], values_C[is_positive]))
     rows_C, columns_C, values_C = (np.concatenate(part) for part in zip(*parts, strict=True))
     indices_2C = torch.from_numpy(np.stack([rows_C, columns_C]))
     return torch.sparse_coo_tensor(
@@ -158,12 +158,12 @@ def singular_vectors(matrix_VV: Tensor, hidden: int, seed: int) -> Tensor:
 
 def _sample(training: RowSource, seed: int, max_tokens: int) -> NDArray[np.int32]:
     """Tokens of rows in random order, because rows of documents are ordered by source."""
-    total, found, parts = training.count(0), 0, []
+    total, tokens, parts = training.count(0), 0, []
     for begin in range(0, total, _ROWS_AT_ONCE):
         rows_B = permute(np.arange(begin, min(begin + _ROWS_AT_ONCE, total)), total, derive_key(seed, "counted rows"))
         parts.append(training.gather(np.zeros_like(rows_B), rows_B).ids_BL.astype(np.int32).reshape(-1))
-        found += len(parts[-1])
-        if found >= max_tokens:
+        tokens += len(parts[-1])
+        if tokens >= max_tokens:
             break
     return np.concatenate(parts)[:max_tokens]
 

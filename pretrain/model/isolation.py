@@ -182,8 +182,8 @@ def _attend_one_by_one(heads: Heads, borders: Borders, scaling: float | None, is
     attended = []
     for part in parts:
         query, key, value = (tokens.transpose(0, 1)[None] for tokens in part)
-        found = scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scaling)
-        attended.append(found[0].transpose(0, 1))
+        attended_1ALD = scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scaling)
+        attended.append(attended_1ALD[0].transpose(0, 1))
     return torch.cat(attended).unflatten(0, (count, length))
 
 

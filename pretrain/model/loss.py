@@ -83,12 +83,12 @@ class PretrainingModule(nn.Module):
             firsts_BS = (lengths_BS.cumsum(1) - lengths_BS).clamp(max=ids_BL.shape[1] - 1)
             places_BP = torch.cat([positions_BM, firsts_BS], dim=1)
         hidden_BPH = self._encode(ids_BL, places_BP, types_BL, lengths_BS, borders_N, longest)
-        most = positions_BM.shape[1]
+        predictions = positions_BM.shape[1]
         head = self.family.head(self.network)
-        mlm_loss, mlm_hits = loss_and_hits(head(hidden_BPH[:, :most]).flatten(0, 1), targets_BM.flatten())
+        mlm_loss, mlm_hits = loss_and_hits(head(hidden_BPH[:, :predictions]).flatten(0, 1), targets_BM.flatten())
         if is_random_BS is None:
             return Sums(mlm_loss, mlm_hits, torch.zeros_like(mlm_loss), torch.zeros_like(mlm_loss))
-        pooled_H = self.network.base_model.pooler(hidden_BPH[:, most:].flatten(0, 1)[:, None])
+        pooled_H = self.network.base_model.pooler(hidden_BPH[:, predictions:].flatten(0, 1)[:, None])
         nsp_scores_2 = self.network.cls.seq_relationship(pooled_H)
         return Sums(mlm_loss, mlm_hits, *loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
 
@@ -125,12 +125,12 @@ class PretrainingModule(nn.Module):
         def of_part(part_NH: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
             return loss_and_hits(self.family.head(self.network)(part_NH), targets_N)
 
-        most = max(1, MAX_CAUSAL_SCORES // self.network.config.vocab_size)
-        if len(targets_N) <= most:
+        max_targets = max(1, MAX_CAUSAL_SCORES // self.network.config.vocab_size)
+        if len(targets_N) <= max_targets:
             return of_part(hidden_NH, targets_N)
-        parts = zip(hidden_NH.split(most), targets_N.split(most), strict=True)
-        found = [checkpoint(of_part, *part, use_reentrant=False, preserve_rng_state=False) for part in parts]
-        losses, hits = zip(*found, strict=True)
+        parts = zip(hidden_NH.split(max_targets), targets_N.split(max_targets), strict=True)
+        sums = [checkpoint(of_part, *part, use_reentrant=False, preserve_rng_state=False) for part in parts]
+        losses, hits = zip(*sums, strict=True)
         return torch.stack(losses).sum(), torch.stack(hits).sum()
 
 

@@ -39,8 +39,8 @@ def set_rope_theta(network: PreTrainedModel, theta: float) -> None:
 
 def turned(heads_BALD: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Queries or keys, rotated by their positions in float32 and returned in their own precision."""
-    found: Tensor = _Turned.apply(heads_BALD, cosines[:, None].float(), sines[:, None].float())
-    return found
+    turned_BALD: Tensor = _Turned.apply(heads_BALD, cosines[:, None].float(), sines[:, None].float())
+    return turned_BALD
 
 
 class _Turned(torch.autograd.Function):
@@ -59,10 +59,10 @@ def _turn(heads_BALD: Tensor, cosines_B1LD: Tensor, sines_B1LD: Tensor) -> Tenso
     """Rotate pairs of columns c and c + D / 2, the two coordinates of a point, by the same angle."""
     half = heads_BALD.shape[-1] // 2
     exact_BALD = heads_BALD.float()
-    found_BALD = exact_BALD * cosines_B1LD
-    found_BALD[..., :half].addcmul_(exact_BALD[..., half:], sines_B1LD[..., :half], value=-1)
-    found_BALD[..., half:].addcmul_(exact_BALD[..., :half], sines_B1LD[..., half:])
-    return found_BALD.to(heads_BALD.dtype)
+    turned_BALD = exact_BALD * cosines_B1LD
+    turned_BALD[..., :half].addcmul_(exact_BALD[..., half:], sines_B1LD[..., :half], value=-1)
+    turned_BALD[..., half:].addcmul_(exact_BALD[..., :half], sines_B1LD[..., half:])
+    return turned_BALD.to(heads_BALD.dtype)
 
 
 def _attend(

@@ -95,12 +95,12 @@ class EojeolEncoder:
         """Ids of all eojeols, each encoded as inside a sentence, and the number of pieces of each."""
         words = [self._prefix + eojeol for eojeol in eojeols] if self._prefix else eojeols
         calls = [words[first : first + EOJEOLS_PER_CALL] for first in range(0, len(words), EOJEOLS_PER_CALL)]
-        found = self._backend.encode_batch(calls, is_pretokenized=True, add_special_tokens=False)
+        encodings = self._backend.encode_batch(calls, is_pretokenized=True, add_special_tokens=False)
         lengths = [
             np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(call))
-            for call, encoding in zip(calls, found, strict=True)
+            for call, encoding in zip(calls, encodings, strict=True)
         ]
-        ids = list(chain.from_iterable(encoding.ids for encoding in found))
+        ids = list(chain.from_iterable(encoding.ids for encoding in encodings))
         return np.array(ids, np.int64), np.concatenate(lengths)
 
 

@@ -181,10 +181,10 @@ def in_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any], out: Path) -> dict[str, Any]:
     """Concatenate the files of the units with offsets of the store; returns size and sha256 of each file, by name."""
-    most = np.iinfo(SOURCE_TYPE).max + 1
-    if len(meta["sources"]) > most:
+    limit = np.iinfo(SOURCE_TYPE).max + 1
+    if len(meta["sources"]) > limit:
         raise BadInput(
-            f"the documents have {len(meta['sources'])} sources, but at most {most} are supported; use fewer names"
+            f"the documents have {len(meta['sources'])} sources, but at most {limit} are supported; use fewer names"
         )
     places = {name: place for place, name in enumerate(meta["sources"])}
     before = 0  # tokens of earlier units

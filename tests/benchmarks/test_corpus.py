@@ -18,7 +18,7 @@ import pytest
 from benchmarks.baselines import load_detectors, load_splitters, split_at_stops
 from benchmarks.corpus import run_corpus_bench
 from benchmarks.gold import read_gold, read_labelled, score_spans, score_splits
-from benchmarks.texts import GIVEN, SAMPLE, read_texts, spread
+from benchmarks.texts import FILES, SAMPLE, read_texts, spread
 from benchmarks.timing import fresh_in_turns, run_fresh, time_in_turns
 from corpus.documents.errors import BadInput
 from launch.errors import LaunchError
@@ -154,7 +154,7 @@ def test_missing_inputs_come_from_the_embedded_sample_and_the_results_say_so(
     files: dict[str, Path], tmp_path: Path, in_this_process: None
 ) -> None:
     results = run_corpus_bench([str(files["letters.jsonl"])], None, None, [str(files["items.txt"])], 1.0, None)
-    assert results["material"] == {"texts": GIVEN, "sentences": SAMPLE, "pii": SAMPLE, "benchmarks": GIVEN}
+    assert results["material"] == {"texts": FILES, "sentences": SAMPLE, "pii": SAMPLE, "benchmarks": FILES}
     assert results["whole_stage"]["documents"] == 40
     assert results["splitting"]["gold_sentences"] > 1_000
     assert results["personal_data"]["values"] == 16 * 24

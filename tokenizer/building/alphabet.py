@@ -55,16 +55,16 @@ ALWAYS_PIECES = tuple(single_pieces(ALWAYS_KNOWN, jamo_fallback=True))  # of eve
 
 
 def choose_alphabet(
-    counts: Mapping[str, int], most: int, size: int, *, jamo_fallback: bool, complete: bool = False
+    counts: Mapping[str, int], max_characters: int, size: int, *, jamo_fallback: bool, complete: bool = False
 ) -> list[str]:
-    """At most ``most`` frequent characters that fit into their share of ``size`` learned entries, by code point.
+    """At most ``max_characters`` frequent characters that fit their share of ``size`` learned entries, by code point.
 
     Characters that are always pieces are included and do not count; a plain alphabet has them if it is ``complete``.
     """
     chosen = _always(counts, size, jamo_fallback) if jamo_fallback or complete else set()
     seen = _as_encoded(counts) if jamo_fallback else counts
     candidates = [character for character in seen.keys() - chosen if bert_words(character)]
-    ranked = sorted(candidates, key=lambda c: (-seen[c], c))[:most]
+    ranked = sorted(candidates, key=lambda c: (-seen[c], c))[:max_characters]
     free = int(size * LARGEST_ALPHABET_SHARE) - len(single_pieces(chosen, jamo_fallback=jamo_fallback))
     for number, character in enumerate(ranked):
         free -= _pieces(character, jamo_fallback)

@@ -146,8 +146,8 @@ def _content_keys(documents: pa.Table) -> np.ndarray:
 def merge_types(tables: Sequence[pa.Table]) -> pa.Table:
     """One row for every eojeol: counts add up, the window of the smallest document key stays."""
     ordered = pa.concat_tables(tables).sort_by("document")
-    kept = [("frequency", "sum"), ("documents", "sum"), *((name, "first") for name in ("document", "left", "right"))]
-    merged = ordered.group_by("eojeol", use_threads=False).aggregate(kept)
+    columns = [("frequency", "sum"), ("documents", "sum"), *((name, "first") for name in ("document", "left", "right"))]
+    merged = ordered.group_by("eojeol", use_threads=False).aggregate(columns)
     return merged.rename_columns(TYPES.names).cast(TYPES).combine_chunks()
 
 

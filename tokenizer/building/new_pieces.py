@@ -73,11 +73,11 @@ class Vocabulary:
 
     def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Concatenated ids of all words, and the index of the word of each id."""
-        found = [np.zeros(0, np.int64)]
+        parts = [np.zeros(0, np.int64)]
         for start in range(0, len(words), WORDS_PER_TEXT):
             text = "".join(f"{word} {END} " for word in words[start : start + WORDS_PER_TEXT])
-            found.append(np.array(self._encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids))
-        ids = np.concatenate(found)
+            parts.append(np.array(self._encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids))
+        ids = np.concatenate(parts)
         is_end = ids == len(self.entries)
         return ids[~is_end], np.cumsum(is_end)[~is_end]
 
@@ -90,14 +90,14 @@ def choose_pieces(old: Vocabulary, segmented: Mapping[str, int], size: int) -> l
     """At most ``size`` new pieces, those that save most first; ``segmented``: words with spaces between morphemes."""
     words = words_to_shorten(old, segmented)
     made_of = learn_candidates(old, words, int(size * OVERGENERATION))
-    kept = list(made_of)
+    remaining = list(made_of)
     for number in range(ROUNDS):
         wanted = size + (len(made_of) - size) * (ROUNDS - 1 - number) // ROUNDS
-        kept = [piece.piece for piece, stays in rank(old, words, made_of, kept) if stays][: max(wanted, size)]
+        remaining = [piece.piece for piece, stays in rank(old, words, made_of, remaining) if stays][: max(wanted, size)]
     while True:
-        ranked = [piece for piece, _ in rank(old, words, made_of, kept)]
-        kept = [piece.piece for piece in ranked if piece.saved > 0]
-        if len(kept) == len(ranked):  # nearly always in the first round
+        ranked = [piece for piece, _ in rank(old, words, made_of, remaining)]
+        remaining = [piece.piece for piece in ranked if piece.saved > 0]
+        if len(remaining) == len(ranked):  # nearly always in the first round
             return ranked
 
 
@@ -119,10 +119,10 @@ def words_to_shorten(old: Vocabulary, segmented: Mapping[str, int]) -> Words:
     return words._replace(pieces=pieces)
 
 
-def learn_candidates(old: Vocabulary, words: Words, most: int) -> dict[str, tuple[int, ...]]:
+def learn_candidates(old: Vocabulary, words: Words, max_pieces: int) -> dict[str, tuple[int, ...]]:
     """New pieces by text, with the ids of their old pieces, in the order of learning."""
     learned: dict[str, tuple[int, ...]] = {}
-    for left, right in islice(merges(weigh_runs(old, words), MIN_USES), most):
+    for left, right in islice(merges(weigh_runs(old, words), MIN_USES), max_pieces):
         of = tuple(ord(symbol) - FIRST_SYMBOL for symbol in join(left, right).removeprefix(PREFIX))
         first, *rest = (old.entries[id_] for id_ in of)
         learned["".join([first, *(piece.removeprefix(PREFIX) for piece in rest)])] = of
@@ -176,14 +176,14 @@ def rank(
     np.add.at(sums[0], ids, weights)
     np.add.at(sums[1], ids[last_new[charged]], (weights * saved)[charged])
     np.add.at(sums[2], ids, weights * holds_boundary(words, starts, ends))
-    found = [
+    rows = [
         (
             NewPiece(piece, made_of[piece], uses, gain),
             uses >= MIN_USES and gain > 0 and crossing <= MAX_CROSSING_SHARE * uses and piece not in harmful,
         )
         for piece, uses, gain, crossing in zip(pieces, *sums[:, len(old.entries) :].tolist(), strict=True)
     ]
-    return sorted(found, key=lambda row: (-row[0].saved, row[0].piece))
+    return sorted(rows, key=lambda row: (-row[0].saved, row[0].piece))
 
 
 def _parts(word: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ morphemes    count   pieces
 >>> pieces, words, counts = [*"책사이다", "##이", "##다", "##이다"], ["책 이 다", "사이다"], np.array([9, 1])
 >>> count_uses(pieces, words, counts).tolist()  # uses of each piece, and those of them that cross
 [[9, 1, 0, 0, 0, 0, 10], [0, 0, 0, 0, 0, 0, 9]]
->>> prune(pieces, 7, rounds=1, max_crossing_share=0.5, count_uses=lambda kept, _: count_uses(kept, words, counts))
+>>> prune(pieces, 7, rounds=1, max_crossing_share=0.5, count_uses=lambda rest, _: count_uses(rest, words, counts))
 (['책', '사', '이', '다', '##이', '##다'], {'dropped_crossing': 1, 'dropped_rare': 0})
 """
 
@@ -42,7 +42,7 @@ MAX_CROSSING_SHARE, ROUNDS = 0.5, 4
 USES_NAME = "uses.npy"
 WORDS_PER_TEXT = 20_000  # encoded as one long text
 UNKNOWN = "[UNK]"
-SPACE, LINE = ord(" "), ord("\n")
+SPACE, NEWLINE = ord(" "), ord("\n")
 
 CountUses = Callable[[Sequence[str], int], np.ndarray]
 
@@ -56,23 +56,23 @@ def prune(
         max_crossing_share: pieces with a larger share of crossing uses are dropped, 0..1; 1 keeps all.
         count_uses: (pieces, round) to int64 [2, pieces]: uses of each piece, and uses that cross a boundary.
     """
-    kept = list(pieces)
+    remaining = list(pieces)
     dropped = {"dropped_crossing": 0, "dropped_rare": 0}
     for number in range(rounds):
-        uses, crossing = count_uses(kept, number)
-        known = set(kept)
-        parts = np.array([count_parts(piece, known) for piece in kept])
+        uses, crossing = count_uses(remaining, number)
+        known = set(remaining)
+        parts = np.array([count_parts(piece, known) for piece in remaining])
         stays = (crossing <= max_crossing_share * uses) | (parts == 1)
         wanted = size + (len(pieces) - size) * (rounds - 1 - number) // rounds
-        crossed = len(kept) - int(stays.sum())
+        crossed = len(remaining) - int(stays.sum())
         saved = (uses - crossing) * (parts - 1)
         ranks = np.argsort(np.where(parts == 1, np.iinfo(np.int64).min, -saved), kind="stable")
         chosen = set(ranks[stays[ranks]][: max(wanted, size)].tolist())
         dropped["dropped_crossing"] += crossed
-        dropped["dropped_rare"] += len(kept) - crossed - len(chosen)
-        log.info("round %d: %d pieces, %d cross morphemes, %d stay", number + 1, len(kept), crossed, len(chosen))
-        kept = [piece for index, piece in enumerate(kept) if index in chosen]
-    return kept, dropped
+        dropped["dropped_rare"] += len(remaining) - crossed - len(chosen)
+        log.info("round %d: %d pieces, %d cross morphemes, %d stay", number + 1, len(remaining), crossed, len(chosen))
+        remaining = [piece for index, piece in enumerate(remaining) if index in chosen]
+    return remaining, dropped
 
 
 def count_parts(piece: str, known: Container[str]) -> int:
@@ -121,11 +121,11 @@ def count_uses(pieces: Sequence[str], words: Sequence[str], counts: np.ndarray) 
     known = np.zeros(0x110000, bool)
     known[[ord(piece) for piece in pieces if len(piece) == 1]] = True
     known[SPACE] = True
-    found = np.zeros((2, len(pieces) + 1), np.int64)
+    uses = np.zeros((2, len(pieces) + 1), np.int64)
     for start in range(0, len(words), WORDS_PER_TEXT):
         batch = list(words[start : start + WORDS_PER_TEXT])
-        _add_uses(found, encoder, lengths, known, batch, counts[start : start + WORDS_PER_TEXT])
-    return found[:, 1:]
+        _add_uses(uses, encoder, lengths, known, batch, counts[start : start + WORDS_PER_TEXT])
+    return uses[:, 1:]
 
 
 def _greedy_encoder(pieces: Sequence[str]) -> Tokenizer:
@@ -136,16 +136,16 @@ def _greedy_encoder(pieces: Sequence[str]) -> Tokenizer:
 
 
 def _add_uses(
-    found: np.ndarray, encoder: Tokenizer, lengths: np.ndarray, known: np.ndarray, words: list[str], counts: np.ndarray
+    uses: np.ndarray, encoder: Tokenizer, lengths: np.ndarray, known: np.ndarray, words: list[str], counts: np.ndarray
 ) -> None:
     characters = np.frombuffer("\n".join([*words, ""]).encode("utf-32-le"), np.uint32)
-    ends = np.flatnonzero(characters == LINE)
+    ends = np.flatnonzero(characters == NEWLINE)
     starts = np.append(0, ends[:-1] + 1)
-    usable = np.logical_and.reduceat(known[characters] | (characters == LINE), starts)
+    usable = np.logical_and.reduceat(known[characters] | (characters == NEWLINE), starts)
     characters = characters[np.repeat(usable, ends - starts + 1)]
     if not len(characters):
         return
-    is_text = (characters != SPACE) & (characters != LINE)
+    is_text = (characters != SPACE) & (characters != NEWLINE)
     begins_morpheme = np.append(False, characters[:-1] == SPACE)[is_text]
     crossings = np.append(0, np.cumsum(begins_morpheme))  # boundaries before a character, over the joined words
     text = characters[characters != SPACE].tobytes().decode("utf-32-le")
@@ -156,8 +156,8 @@ def _add_uses(
     word_lengths = np.array([len(word) - word.count(" ") for word, keeps in zip(words, usable, strict=True) if keeps])
     weights = np.repeat(counts[usable], word_lengths)[starts_of_pieces]
     crosses = crossings[ends_of_pieces] > crossings[starts_of_pieces + 1]
-    np.add.at(found[0], ids, weights)
-    np.add.at(found[1], ids, weights * crosses)
+    np.add.at(uses[0], ids, weights)
+    np.add.at(uses[1], ids, weights * crosses)
 
 
 def write_pieces(path: Path, pieces: Sequence[str]) -> None:

@@ -23,8 +23,8 @@ EOJEOLS_PER_BATCH = 10_000
 LONGEST_JUDGED = 100  # characters; longer eojeols are addresses and tables, which are not analysed
 SUMS = (
     "words", "tokens", "skipped",  # eojeols with a piece, their pieces, eojeols without a reference
-    "judged", "true", "found", "hit", "true within", "found within", "hit within",  # of eojeols with a reference
-    "bounded", "kept", "pieces", "crossing",
+    "judged", "true", "predicted", "hit", "true within", "predicted within", "hit within",  # of those with a reference
+    "bounded", "complete", "pieces", "crossing",
 )  # fmt: skip
 
 Span = tuple[int, int]
@@ -63,13 +63,13 @@ def score_boundaries(sums: Floats, resampled: Floats) -> BoundaryScores:
     figures, spread = _figures(sums), _figures(resampled)
     totals = dict(zip(SUMS, sums.astype(np.int64).tolist(), strict=True))
     known = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
-    found = {name: interval(values) for name, values in spread.items()}
+    intervals = {name: interval(values) for name, values in spread.items()}
     return BoundaryScores(
         eojeols=totals["judged"],
         skipped=totals["skipped"],
         boundaries=totals["true"],
         **known,
-        intervals={name: limits for name, limits in found.items() if limits},
+        intervals={name: limits for name, limits in intervals.items() if limits},
     )
 
 
@@ -77,11 +77,11 @@ def _figures(sums: Floats) -> dict[str, Floats]:
     of = dict(zip(SUMS, np.moveaxis(sums, -1, 0), strict=True))
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
-            "precision": of["hit"] / of["found"],
+            "precision": of["hit"] / of["predicted"],
             "recall": of["hit"] / of["true"],
-            "f1": 2 * of["hit"] / (of["found"] + of["true"]),
-            "f1_within_words": 2 * of["hit within"] / (of["found within"] + of["true within"]),
-            "keeps_all": of["kept"] / of["bounded"],
+            "f1": 2 * of["hit"] / (of["predicted"] + of["true"]),
+            "f1_within_words": 2 * of["hit within"] / (of["predicted within"] + of["true within"]),
+            "keeps_all": of["complete"] / of["bounded"],
             "crossing": of["crossing"] / of["pieces"],
         }
 
@@ -105,14 +105,14 @@ def _count(batch: Sequence[CutEojeol], pieces: Sequence[Sequence[Span]]) -> Inte
     spans = np.array([len(eojeol.text) + 1 for eojeol in batch], np.int64)
     starts = np.cumsum(spans) - spans
     owner = np.repeat(np.arange(len(batch)), spans)
-    true = _mark(len(owner), starts, [eojeol.cuts or () for eojeol in batch])
-    within = ~_mark(len(owner), starts, [eojeol.words for eojeol in batch])
+    true = _mask_of(len(owner), starts, [eojeol.cuts or () for eojeol in batch])
+    within = ~_mask_of(len(owner), starts, [eojeol.words for eojeol in batch])
     lengths = np.array([len(row) for row in pieces], np.int64)
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(pieces)), np.int64).reshape(-1, 2)
     begins, ends = (flat + np.repeat(starts, lengths)[:, None]).T
-    found = np.zeros(len(owner), bool)
-    found[_openings(begins, ends)] = True
-    found[starts] = False
+    predicted = np.zeros(len(owner), bool)
+    predicted[_openings(begins, ends)] = True
+    predicted[starts] = False
     passed = np.cumsum(true)
     crossing = (ends > begins) & (passed[np.maximum(ends - 1, 0)] > passed[begins])
 
@@ -121,8 +121,8 @@ def _count(batch: Sequence[CutEojeol], pieces: Sequence[Sequence[Span]]) -> Inte
 
     bounded = each(true) > 0
     columns = [
-        each(true), each(found), each(true & found), each(true & within), each(found & within),
-        each(true & found & within), bounded, bounded & (each(true & ~found) == 0), lengths,
+        each(true), each(predicted), each(true & predicted), each(true & within), each(predicted & within),
+        each(true & predicted & within), bounded, bounded & (each(true & ~predicted) == 0), lengths,
         each(crossing, np.repeat(np.arange(len(batch)), lengths)),
     ]  # fmt: skip
     judged = np.array([eojeol.cuts is not None for eojeol in batch])
@@ -130,11 +130,11 @@ def _count(batch: Sequence[CutEojeol], pieces: Sequence[Sequence[Span]]) -> Inte
     return np.stack(rows, axis=1).astype(np.int64)
 
 
-def _mark(size: int, starts: Integers, places: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    marks = np.zeros(size, bool)
+def _mask_of(size: int, starts: Integers, places: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    mask = np.zeros(size, bool)
     flat = np.fromiter(chain.from_iterable(places), np.int64)
-    marks[np.repeat(starts, [len(row) for row in places]) + flat] = True
-    return marks
+    mask[np.repeat(starts, [len(row) for row in places]) + flat] = True
+    return mask
 
 
 def _openings(begins: Integers, ends: Integers) -> Integers:
@@ -176,10 +176,10 @@ def word_spans(eojeol: str) -> list[Span]:
     return [(places[begin], places[end - 1] + 1) for begin, end in pairwise(bounds)]
 
 
-def locate_characters(eojeol: str, kept: str) -> list[int]:
-    """Position in ``eojeol`` of each character of ``kept``, which is the eojeol without some of its characters."""
+def locate_characters(eojeol: str, subsequence: str) -> list[int]:
+    """Position in ``eojeol`` of each character of ``subsequence``, the eojeol without some of its characters."""
     places, position = [], 0
-    for character in kept:
+    for character in subsequence:
         position = eojeol.index(character, position)
         places.append(position)
         position += 1

@@ -83,13 +83,13 @@ def compare(
     types, samples = _count(texts)
     log.info("%d eojeol types to analyse with mecab-ko", len(types))
     silver = [cut_by_mecab(row) for row in types]
-    found = []
+    comparisons = []
     for name, tokenizer in zip(names, loaded, strict=True):
         log.info("%s: measuring", name)
         whole, *parts = _measure_texts(tokenizer, silver, samples)
         on_gold = tuple(_measure_gold(tokenizer, file, gold) for file, gold in references.items())
-        found.append(Comparison(name, whole, tuple(parts), on_gold))
-    return found
+        comparisons.append(Comparison(name, whole, tuple(parts), on_gold))
+    return comparisons
 
 
 def _count(texts: Mapping[str, Iterable[str]]) -> tuple[list[EojeolType], dict[str, Sample]]:

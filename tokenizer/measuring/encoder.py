@@ -51,8 +51,8 @@ class Encoder(NamedTuple):
         """The spans of the pieces that are [UNK]."""
         encodings = self._encode(self.tokenizer.encode_batch, eojeols)
         return [
-            [span for span, id_ in zip(self._shift(found.offsets), found.ids, strict=True) if id_ == self.unknown]
-            for found in encodings
+            [span for span, id_ in zip(self._shift(encoding.offsets), encoding.ids, strict=True) if id_ == self.unknown]
+            for encoding in encodings
         ]
 
     def _encode(self, encode: Callable[..., list[Encoding]], eojeols: Sequence[str]) -> list[Encoding]:
@@ -85,8 +85,8 @@ def make_encoder(tokenizer: Tokenizer, sample: Sequence[str]) -> Encoder:
 def _unknown_id(tokenizer: Tokenizer) -> int | None:
     model = tokenizer.model
     if isinstance(model, Unigram):  # this model has an id and does not expose it
-        found: int | None = json.loads(tokenizer.to_str())["model"]["unk_id"]
-        return found
+        id_: int | None = json.loads(tokenizer.to_str())["model"]["unk_id"]
+        return id_
     return tokenizer.token_to_id(model.unk_token) if model.unk_token else None
 
 

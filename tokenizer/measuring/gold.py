@@ -67,10 +67,10 @@ def _read_rows(path: Path) -> tuple[str, list[Row]]:
         if columns == [""]:
             sentence += 1
         elif not line.startswith("#"):
-            found = next((name for name, count in COLUMNS.items() if len(columns) == count), "")
-            if not found or found != (convention or found) or not INDEX[found].fullmatch(columns[0]):
+            current = next((name for name, count in COLUMNS.items() if len(columns) == count), "")
+            if not current or current != (convention or current) or not INDEX[current].fullmatch(columns[0]):
                 raise BadInput(f"{path}, line {number}: not a word of a {convention or 'gold'} file; {EXPECTED}")
-            convention = found
+            convention = current
             rows.append(Row(sentence, *columns[:3]))
     return convention, rows
 

@@ -94,9 +94,9 @@ def add_up(tokenizer: Tokenizer, rows: Iterable[tuple[str, Sequence[int]]], text
         batch = list(islice(rows, EOJEOLS_PER_BATCH))
     sums = []
     for text, (eojeols, whole, continued) in enumerate(totals.T.tolist()):
-        found = {eojeol: int(row[text]) for eojeol, row in unknown.items() if row[text]}
-        kinds, hangul = classify_unknown_words(encoder, found)
-        sums.append(Sums(uses[text], eojeols, whole, continued, hangul, _rank(found), kinds))
+        unknown_eojeols = {eojeol: int(row[text]) for eojeol, row in unknown.items() if row[text]}
+        kinds, hangul = classify_unknown_words(encoder, unknown_eojeols)
+        sums.append(Sums(uses[text], eojeols, whole, continued, hangul, _rank(unknown_eojeols), kinds))
     return sums
 
 
@@ -175,10 +175,10 @@ def measure_fit(
     listed = work / "vocabulary.txt"
     write_pieces(listed, vocabulary)
     add = partial(_add_up_partition, vocabulary=listed, config=config)
-    counted = do(add, list(zip(types, segmented, strict=True)), work / "fit", title="fit")
-    pieces, crossing = np.sum([counts.pop("crossing") for counts in counted], axis=0)
+    parts = do(add, list(zip(types, segmented, strict=True)), work / "fit", title="fit")
+    pieces, crossing = np.sum([counts.pop("crossing") for counts in parts], axis=0)
     sums = []
-    for number, counts in enumerate(counted):
+    for number, counts in enumerate(parts):
         unknown = tuple(map(tuple, counts.pop("unknown_eojeols")))
         sums.append(Sums(np.load(unit_folder(work / "fit", number) / USES_NAME), unknown_eojeols=unknown, **counts))
     fit = asdict(summarize(build_tokenizer(vocabulary, jamo_fallback=config.jamo_fallback), sums))
@@ -196,7 +196,7 @@ def _add_up_partition(
     counts = zip(table["eojeol"].to_pylist(), table["frequency"].to_pylist(), strict=True)
     entries = read_pieces(vocabulary)
     rows = ((eojeol, (count,)) for eojeol, count in counts)
-    [found] = add_up(build_tokenizer(entries, jamo_fallback=config.jamo_fallback), rows)
-    sums = asdict(found)
+    [total] = add_up(build_tokenizer(entries, jamo_fallback=config.jamo_fallback), rows)
+    sums = asdict(total)
     np.save(scratch / USES_NAME, sums.pop("uses"))
     return {**sums, "crossing": uses_in_file(entries, words / WORDS_NAME, by="count").sum(axis=1).tolist()}

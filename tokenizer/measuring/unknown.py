@@ -55,7 +55,7 @@ def kind_of_character(character: str) -> str:
 def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> tuple[dict[str, int], int]:
     """Number of BERT words with an [UNK] by kind, and of [UNK] that replace Hangul; ``eojeols``: with their counts."""
     alone: dict[str, bool] = {}
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     over_hangul = 0
     is_wordpiece = isinstance(encoder.tokenizer.model, WordPiece)
     names = iter(eojeols)
@@ -63,8 +63,8 @@ def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> tupl
         for eojeol, holes in zip(batch, encoder.unknown_spans(batch), strict=True):
             over_hangul += eojeols[eojeol] * sum(bool(HOLDS_HANGUL.search(eojeol, *hole)) for hole in holes)
             for begin, end in holes if is_wordpiece else _words_with(holes, eojeol):
-                found[_blame(encoder, eojeol[begin:end], alone)] += eojeols[eojeol]
-    return {kind: found[kind] for kind in KINDS if found[kind]}, over_hangul
+                counts[_blame(encoder, eojeol[begin:end], alone)] += eojeols[eojeol]
+    return {kind: counts[kind] for kind in KINDS if counts[kind]}, over_hangul
 
 
 def _words_with(holes: Sequence[Span], eojeol: str) -> Iterator[Span]:

@@ -104,11 +104,11 @@ def train_without_waits(config: PretrainConfig, made: Path, out: Path) -> None:
             counts = [(batch.predictions, batch.tokens, batch.others) for batch in batches]
             predictions, _, others = (sum(column) for column in zip(*counts, strict=True))
             with no_waits():
-                meter.mark()
+                meter.record_point()
                 for batch, count in zip(batches, counts, strict=True):
                     sums = engine(*batch)
                     if batch is batches[-1]:
-                        meter.mark()
+                        meter.record_point()
                     engine.backward(mean_loss(sums, predictions, others))
                     meter.add(sums, *count)
                 meter.end_step(step, 1e-3, engine.update(1e-3), 0.0)

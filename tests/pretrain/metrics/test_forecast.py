@@ -62,12 +62,12 @@ def test_longer_rows_to_come_take_longer(tiny, caplog, now: list[float]) -> None
     assert "the other 94 will take 0:07:24" in caplog.text  # 44 s, and 50 steps of eight times the work
 
 
-def test_own_time_is_the_time_between_two_marks_and_the_wait_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_time_is_the_time_between_two_points_and_the_wait_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([1.0, 1.5, 10.0, 10.7, 20.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     own = OwnTime(torch.device("cpu"))
     assert own.take(0.0) == 0.0
     for _ in range(4):
-        own.mark()
+        own.record_point()
     assert own.take(0.1 + 0.2) == pytest.approx((0.5 + 0.7 + 0.1 + 0.2) / 2)
     assert own.take(0.0) == 0.0
