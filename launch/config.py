@@ -74,9 +74,3 @@ class LaunchConfig(Section):
             return self.language
         locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
         return "ko" if locale.startswith("ko") else "en"
-
-
-class SampleConfig(Section):
-    """The embedded sample. Its KLUE files are always complete; ``finetune.max_train_examples`` limits those."""
-
-    share: float = Field(1.0, gt=0, le=1, description="Share of the documents, evenly spread over each source.")

@@ -221,7 +221,7 @@ def _before_finetune(recipe: Recipe) -> tuple[str, ...]:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("sample", section("sample"), lambda r: (), lambda r, run, out: unpack(out, r.sample.share), if_busy="wait"),
+    Stage("sample", lambda r: {}, lambda r: (), lambda r, run, out: unpack(out), if_busy="wait"),
     Stage("corpus", section("corpus"), _sample, run_corpus, stage_inputs.corpus_inputs),
     Stage(
         "tokenizer",

@@ -14,11 +14,11 @@ import re
 import types
 import typing
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
@@ -27,7 +27,7 @@ from corpus.documents.section import Section, problem_text
 from corpus.reading.hub import PREFIX as HUB_PREFIX
 from finetune.config import FRESH, FinetuneConfig
 from finetune.embed.config import EmbedConfig
-from launch.config import LaunchConfig, SampleConfig
+from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
 from pretrain.config import PackConfig, PretrainConfig
@@ -59,6 +59,8 @@ Checked = TypeVar("Checked", bound=BaseModel)
 class Recipe(Section):
     """A run. ``workers`` and ``launch`` describe the machine and change no result."""
 
+    removed: ClassVar[Mapping[str, str]] = {"sample": "the sample is always complete; corpus.inputs names other text"}
+
     name: str = Field(pattern=r"^[^\W_][\w.-]*$", description="Name of the run folder. Default: the file's name.")
     about: str = Field("", description="Purpose of the recipe, in one line.")
     cost: str = Field("", description="Cost of a run, in one line.")
@@ -67,7 +69,6 @@ class Recipe(Section):
         default_factory=lambda: os.cpu_count() or 1, gt=0, description="Processes. Default: all cores."
     )
     launch: LaunchConfig = LaunchConfig()
-    sample: SampleConfig = SampleConfig()
     corpus: CorpusConfig = CorpusConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     pack: PackConfig = PackConfig()

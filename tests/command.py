@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from launch.cli import main
+
+SMALL_SAMPLE = Path(__file__).parent / "fixtures" / "small_sample"  # 7 % of the sample's documents
 
 
 class Outcome(NamedTuple):

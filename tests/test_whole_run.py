@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from launch.pipeline import VERBS
-from tests.command import run_command
+from tests.command import SMALL_SAMPLE, run_command
 
 TOY = (
-    "sample.share=0.07",
+    f"corpus.inputs={SMALL_SAMPLE}",
     "tokenizer.vocab_size=2000",
     "pretrain.steps=12",
     "pretrain.saved.checkpoint_every=4",

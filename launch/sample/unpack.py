@@ -27,32 +27,32 @@ ARCHIVE_BYTES = 1 << 24  # unpacked, at most
 SOURCES = ("news", "encyclopedia", "reviews", "dialogue")
 
 
-def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
-    """Write the sample to the folder ``out``, each file whole or not at all; of the documents only a ``share``, 0..1.
+def unpack(out: Path) -> dict[str, Any]:
+    """Write the sample to the folder ``out``, each file whole or not at all.
 
     Returns counts: documents by source (an article that comes twice counts once), bytes of text, personal data by type.
     """
     from pyarrow import Table, parquet
 
     packed = read_archive("documents.tar.zst")
-    kept = {name: _thin(packed[f"{name}.jsonl"], share) for name in SOURCES}
-    truth, dialogue = _thin(packed["pii_truth.jsonl"], share), io.BytesIO()
-    parquet.write_table(Table.from_pylist(read_rows(kept["dialogue"])), dialogue, compression="zstd")
+    rows, dialogue = {name: read_rows(packed[f"{name}.jsonl"]) for name in SOURCES}, io.BytesIO()
+    parquet.write_table(Table.from_pylist(rows["dialogue"]), dialogue, compression="zstd")
     files = read_archive("klue.tar.zst") | {
-        "corpus/news.jsonl": kept["news"],
-        "corpus/encyclopedia.jsonl": kept["encyclopedia"],
-        "corpus/reviews.jsonl.gz": gzip.compress(kept["reviews"], mtime=0),
+        "corpus/news.jsonl": packed["news.jsonl"],
+        "corpus/encyclopedia.jsonl": packed["encyclopedia.jsonl"],
+        "corpus/reviews.jsonl.gz": gzip.compress(packed["reviews.jsonl"], mtime=0),
         "corpus/dialogue.parquet": dialogue.getvalue(),
         "corpus/damaged.jsonl": packed["damaged.jsonl"],
-        "pii_truth.jsonl": truth,
+        "pii_truth.jsonl": packed["pii_truth.jsonl"],
     }
     for name, content in files.items():
         atomic_write(out / name, content)
-    documents = [row for content in kept.values() for row in read_rows(content) if not row["id"].endswith("-copy")]
+    documents = [row for source in rows.values() for row in source if not row["id"].endswith("-copy")]
+    kinds = Counter(kind for row in read_rows(packed["pii_truth.jsonl"]) for *_, kind in row["spans"])
     return {
         "documents": dict(sorted(Counter(row["source"] for row in documents).items())),
         "text_bytes": sum(len(row["text"].encode()) for row in documents),
-        "personal_data": dict(sorted(Counter(kind for row in read_rows(truth) for *_, kind in row["spans"]).items())),
+        "personal_data": dict(sorted(kinds.items())),
     }
 
 
@@ -78,12 +78,6 @@ def find_klue(data: str, out: Path) -> Path:
         if not (out / "llm" / "sample" / path).is_file():
             atomic_write(out / "llm" / "sample" / path, content)
     return out / "llm" / "sample" / "klue"
-
-
-def _thin(lines: bytes, share: float) -> bytes:
-    """Of documents 0 1 2 3 4 5 (``news-00003``) a share of 0.5 keeps 1 3 5; an article and its copy stay together."""
-    numbered = ((int(json.loads(line)["id"].split("-")[1]), line) for line in lines.splitlines(keepends=True))
-    return b"".join(line for number, line in numbered if int((number + 1) * share) > int(number * share))
 
 
 def read_rows(lines: bytes) -> list[dict[str, Any]]:

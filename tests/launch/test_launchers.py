@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import SMALL_SAMPLE
+
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = "".join((ROOT / page).read_text("utf-8") for page in ("README.md", "docs/pretrain.md"))
 TORCHRUN = "torchrun --nproc-per-node 2 -m launch pretrain"
 DEEPSPEED = "deepspeed --num_gpus 2 --module launch pretrain"
-SMALL = (
-    "sample.share=0.035",
-    "tokenizer.vocab_size=1500",
-)
+SMALL = (f"corpus.inputs={SMALL_SAMPLE}", "tokenizer.vocab_size=1500")
 STEPS = ("pretrain.steps=3", "pretrain.watch.log_every=1", "pretrain.optimizer.warmup_share=0")
 
 

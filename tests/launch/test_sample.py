@@ -9,7 +9,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,20 +88,6 @@ def test_counts_tell_what_was_written(tmp_path: Path, sample: Path) -> None:
     assert counts["text_bytes"] == sum(len(text.encode()) for name, text in texts.items() if "copy" not in name)
     assert len(digests(tmp_path)) == 5 + 1 + 18
     assert digests(tmp_path) == digests(sample)
-
-
-def test_a_share_is_spread_over_every_source_with_its_truth_and_its_copies(tmp_path: Path, sample: Path) -> None:
-    counts = unpack(tmp_path, 0.1)
-    assert counts["documents"] == {"dialogue": 45, "encyclopedia": 135, "news": 105, "reviews": 90}
-    whole, kept = documents(sample), documents(tmp_path)
-    assert kept == {name: whole[name] for name in kept}
-    assert [name for name in kept if name.endswith("-copy")] == [
-        name for name in whole if name.endswith("-copy") and name.removesuffix("-copy") in kept
-    ]
-    numbers = [int(name.split("-")[1]) for name in kept if name.startswith("reviews")]
-    assert {b - a for a, b in pairwise(numbers)} <= {9, 10, 11}
-    truth = [json.loads(line)["id"] for line in (tmp_path / "pii_truth.jsonl").read_text("utf-8").splitlines()]
-    assert truth and set(truth) <= set(kept)
 
 
 def test_some_articles_come_twice(sample: Path) -> None:

@@ -135,7 +135,7 @@ def test_changed_inputs_and_foreign_files_are_reported_before_the_run(tmp_path: 
     corpus = next(stage for stage in stages_of("corpus", recipe) if stage.name == "corpus")
     inputs = {"sample": "sha256:0"} | {name: compute() for name, compute in corpus.user_inputs(recipe).items()}
     manifest(run / "corpus", Head("corpus", corpus.settings(recipe), inputs).as_json())
-    manifest(run / "sample", {"stage": "sample", "key": "sha256:0", "settings": {"share": 1.0}, "inputs": {}})
+    manifest(run / "sample", {"stage": "sample", "key": "sha256:0", "settings": {}, "inputs": {}})
     assert "text.txt" not in problems_of(tmp_path, f"corpus.inputs={text}")
     text.write_text("라마바사", "utf-8")
     assert "text.txt: was" in problems_of(tmp_path, f"corpus.inputs={text}")
@@ -296,7 +296,8 @@ def test_unusable_devices_are_reported_before_the_run(tmp_path: Path, monkeypatc
 
 def test_emulated_bf16_is_estimated_at_its_real_speed(monkeypatch) -> None:
     rates = {"fp32": 100e9, "bf16": 5e9}
-    monkeypatch.setattr("launch.checks.estimate.matmul_flops_per_second", lambda kind, name: rates[name])
+    for module in ("corpus.documents.accelerator", "launch.checks.estimate"):  # auto decides by the first
+        monkeypatch.setattr(f"{module}.matmul_flops_per_second", lambda kind, name: rates[name])
     monkeypatch.setattr("launch.checks.estimate.cpu_speed", lambda config, _: Speed(rates[config.engine.precision]))
     seconds = {
         name: estimate("pretrain", recipe, this_machine(recipe)).seconds or 0
