@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -95,10 +94,7 @@ def _recipe_names() -> list[str]:
 
 
 RecipeName = Annotated[
-    str,
-    typer.Argument(
-        metavar="RECIPE", help="A shipped recipe (see `malmoi recipes`) or a .yaml file.", autocompletion=_recipe_names
-    ),
+    str, typer.Argument(metavar="RECIPE", help="A shipped recipe (see `malmoi recipes`) or a .yaml file.")
 ]
 
 
@@ -178,19 +174,15 @@ app.command("status", rich_help_panel=STATUS)(show_status)
 
 @app.command(rich_help_panel=STATUS)
 def recipes(
-    name: Annotated[str | None, typer.Argument(help="Recipe to print.", autocompletion=_recipe_names)] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of recipes, for editors.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Recipe to print.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list or the recipe as JSON.")] = False,
 ) -> None:
     """List the shipped recipes with purpose, cost and requirements, or print one.
 
     Example:  malmoi recipes smoke > mine.yaml
     """
-    from launch.recipe import Recipe, load_recipe, locate_recipe
+    from launch.recipe import load_recipe, locate_recipe
 
-    if schema:
-        keys = {**Recipe.model_json_schema(), "required": []}  # the name defaults to that of the file
-        return typer.echo(json.dumps(keys, ensure_ascii=False, indent=1))
     if name is not None and as_json:
         return print_json(load_recipe(name).model_dump(mode="json", exclude_unset=True))
     if name is not None:

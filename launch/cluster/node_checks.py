@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from operator import itemgetter
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -178,12 +179,10 @@ def find_problems(records: Sequence[Record | None], reduces: Sequence[Record | N
     yield from (f"rank {rank} did not answer" for rank, record in enumerate(records) if record is None)
     present = [record for record in records if record is not None]
     for name in present[0]["versions"]:
-        hosts: dict[str, list[str]] = {}
-        for record in present:
-            hosts.setdefault(record["versions"][name], []).append(record["host"])
-        if len(hosts) > 1:
-            order = sorted(hosts.items(), key=lambda item: -len(item[1]))
-            values = ", ".join(f"{value} on {', '.join(dict.fromkeys(where))}" for value, where in order)
+        by_value = group_by(((record["versions"][name], record["host"]) for record in present), itemgetter(0))
+        if len(by_value) > 1:
+            order = sorted(by_value.items(), key=lambda item: -len(item[1]))
+            values = ", ".join(f"{v} on {', '.join(dict.fromkeys(host for _, host in pairs))}" for v, pairs in order)
             yield f"{name} differs: {values}; use the same everywhere"
     for device, host in dict.fromkeys((record["versions"]["device"], record["host"]) for record in present):
         if device.startswith("not usable"):

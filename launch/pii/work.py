@@ -176,10 +176,8 @@ def nfc(text: str) -> str:
 # --- which strings
 
 
-def paths_of(fields: Sequence[str] | None) -> Paths:
+def paths_of(fields: Sequence[str]) -> Paths:
     """The paths of field names such as ``body`` or ``author.phone``; keys may contain dots."""
-    if fields is None:
-        return EVERYTHING
     return tuple(dict.fromkeys(path for name in fields for path in ((name,), tuple(name.split(".")))))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from corpus.documents.escaping import escape_controls
-from finetune.task_names import SHORT_NAMES, TASK_NAMES
+from finetune.task_names import SHORT_NAMES
 from launch.console import print_json
 from launch.errors import LaunchError
 
@@ -22,21 +22,14 @@ if TYPE_CHECKING:
 model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
 
 
-TaskName = Annotated[
-    str,
-    typer.Argument(
-        help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=lambda: list(TASK_NAMES)
-    ),
-]
+TaskName = Annotated[str, typer.Argument(help="A name from `malmoi tasks`, such as klue-ner or ner.")]
 
 
 def score_predictions(
     task: Annotated[
         str,
         typer.Argument(
-            metavar="TASK|RUN",
-            help="A name from `malmoi tasks`, or a run, whose results are all scored again.",
-            autocompletion=lambda: list(TASK_NAMES),
+            metavar="TASK|RUN", help="A name from `malmoi tasks`, or a run, whose results are all scored again."
         ),
     ],
     gold: Annotated[

@@ -16,8 +16,9 @@ from tests.command import SMALL_SAMPLE
 
 MALMOI = str(Path(sys.executable).with_name("malmoi"))
 TINY = (
-    f"corpus.inputs={SMALL_SAMPLE}", "tokenizer.vocab_size=1500", "pretrain.model.hidden=32", "pretrain.model.intermediate=64",
-    "pretrain.steps=16", "pretrain.optimizer.warmup_share=0", "pretrain.watch.log_every=1",
+    f"corpus.inputs={SMALL_SAMPLE}", "tokenizer.vocab_size=1500", "pretrain.model.hidden=32",
+    "pretrain.model.intermediate=64", "pretrain.steps=16", "pretrain.optimizer.warmup_share=0",
+    "pretrain.watch.log_every=1",
 )  # fmt: skip
 
 
