@@ -35,14 +35,11 @@ INTERRUPTED = 130  # exit code after Ctrl-C: 128 + SIGINT
 def conduct(
     verb: str, name: str, overrides: Sequence[str], runs: Path, *, dry_run: bool, on_terminal: bool = False
 ) -> None:
-    """Run the stages of ``verb`` for a recipe in ``runs/<recipe name>``.
+    """Run the stages of ``verb`` for a recipe in ``runs/<recipe name>``; ``LaunchError`` if a check finds problems.
 
     Args:
         dry_run: print the problems and the plan instead; write nothing.
         on_terminal: Ctrl-C ends this process with one line.
-
-    Raises:
-        LaunchError: a check found problems; no stage has started then.
     """
     recipe = load_recipe(name, overrides)
     if world_size() > 1 and verb != "pretrain":
@@ -85,8 +82,7 @@ def show_results(verb: str, run: Path) -> None:
 def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     """Run one stage unless its result is complete; returns whether it ran.
 
-    Raises:
-        LaunchError: an earlier stage is missing, or the folder belongs to another recipe.
+    ``LaunchError`` if an earlier stage is missing, or the folder belongs to another recipe.
     """
     out = run / stage.name
     head = head_of(stage, recipe, run)

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.atomic_files import fsync, fsync_tree, read_json, write_json
-from corpus.documents.errors import BadInput
 from corpus.documents.locks import hold_lock
 from launch.errors import LaunchError
 from launch.numbers import flatten
@@ -156,10 +155,7 @@ def read_head(folder: Path) -> dict[str, Any] | None:
 def _read(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
-    try:
-        value = read_json(path, "delete its folder and run again")
-    except BadInput as error:
-        raise LaunchError(str(error)) from None
+    value = read_json(path, "delete its folder and run again")
     if not isinstance(value, dict) or not isinstance(value.get("key"), str):
         raise LaunchError(f"{path}: not a file of malmoi (no text in 'key'); delete its folder and run again")
     return value

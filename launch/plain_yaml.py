@@ -7,13 +7,11 @@ keys and deep nesting are errors, and dates are text.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import yaml
 from yaml.composer import ComposerError
 
-MAX_BYTES = 1 << 20  # of a recipe; the longest lists of files have about 100 KB
 MAX_DEPTH = 20
 DATE_TAG = "tag:yaml.org,2002:timestamp"
 
@@ -55,25 +53,15 @@ _PlainLoader.yaml_implicit_resolvers = {
 }
 
 
-def parse_yaml(text: str) -> Any:
+def parse_yaml(text: str | bytes) -> Any:
     """The value of a YAML document; ``NotPlain`` for broken YAML, aliases, equal keys, deep nesting, huge numbers."""
     try:
-        return yaml.load(text, _PlainLoader)
+        return yaml.load(text if isinstance(text, str) else text.decode("utf-8-sig"), _PlainLoader)
+    except UnicodeDecodeError as error:
+        raise NotPlain(f"byte {error.start} is not UTF-8; convert the file to UTF-8") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise NotPlain(" ".join(f"{where}{error.problem or error}".split())) from None
     except (yaml.YAMLError, ValueError) as error:  # invalid characters; more digits than int() accepts
         raise NotPlain(" ".join(str(error).split()).partition(";")[0]) from None
-
-
-def read_yaml(path: Path) -> Any:
-    """The value of a YAML file; ``NotPlain`` also if it is not UTF-8 or larger than ``MAX_BYTES``."""
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise NotPlain(f"larger than {MAX_BYTES:,} bytes, the limit for recipes")
-    try:
-        return parse_yaml(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise NotPlain(f"byte {error.start} is not UTF-8; convert the file to UTF-8") from None

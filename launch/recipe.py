@@ -29,7 +29,7 @@ from finetune.config import FRESH, FinetuneConfig
 from finetune.embed.config import EmbedConfig
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
-from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
+from launch.plain_yaml import NotPlain, parse_yaml
 from pretrain.config import PackConfig, PretrainConfig
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 
@@ -50,6 +50,7 @@ PATH_KEYS = {
     **{f"finetune.{key}.*.{split}": True for key in ("custom", "own") for split in ("train", "dev", "test")},
 }  # fmt: skip
 MAX_PROBLEMS = 20  # listed in an error message
+MAX_BYTES = 1 << 20  # of a recipe; the longest lists of files have about 100 KB
 # how the text of an override must start to be YAML and not plain text
 YAML_STARTS = {str: ("'", '"'), list: ("[",), dict: ("{",), type(None): ("null", "Null", "NULL", "~")}
 MAX_VALUE_CHARS = 80  # of an invalid value in an error message
@@ -116,8 +117,7 @@ def shipped_recipes() -> dict[str, Path]:
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """A shipped recipe by name or a YAML file by path, overrides applied.
 
-    Raises:
-        LaunchError: no such recipe, broken YAML, or problems in values; every problem is listed with its key.
+    ``LaunchError`` for a missing recipe, broken YAML, or problems in values; every problem is listed with its key.
     """
     path = locate_recipe(name)
     values = read_mapping(path, "recipe")
@@ -149,8 +149,12 @@ def validated(model: type[Checked], values: object, path: Path, kind: str) -> Ch
 
 def read_mapping(path: Path, kind: str) -> dict[str, Any]:
     """The values of a YAML file, unchecked; ``kind``: "recipe" or "site"."""
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
     try:
-        values = read_yaml(path)
+        if len(content) > MAX_BYTES:
+            raise NotPlain(f"larger than {MAX_BYTES:,} bytes, the limit for recipes")
+        values = parse_yaml(content)
     except NotPlain as error:
         raise LaunchError(f"{path}: not readable as YAML: {error}") from None
     if not isinstance(values, dict | None):

@@ -44,7 +44,6 @@ SLIVERS = {
     "corpus/quality/length.py": "one quality rule per file, found by its name",
     "corpus/quality/mojibake.py": "one quality rule per file, found by its name",
     "finetune/tasks/re/published.py": "every task folder has the same files",
-    "launch/cluster/hosts.py": "one file per launcher",
 }
 
 FOLDERS = (*PACKAGES, "tests")

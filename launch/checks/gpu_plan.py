@@ -66,11 +66,7 @@ class GpuPlan(NamedTuple):
 
 
 def plan_on_gpus(recipe: Recipe, gpus: str) -> GpuPlan:
-    """The plan for ``gpus``, such as 8xa100-80.
-
-    Raises:
-        LaunchError: unknown GPUs, or they cannot train the recipe.
-    """
+    """The plan for ``gpus``, such as 8xa100-80; ``LaunchError`` if they are unknown or cannot train the recipe."""
     config, match = recipe.pretrain, re.fullmatch(r"(?:([1-9]\d{0,5})x)?(\S+)", gpus.lower())
     if match is None or match[2] not in GPUS:
         raise LaunchError(f"--gpus {gpus}: expected a number and a GPU, such as 8xa100-80; GPUs are {', '.join(GPUS)}")

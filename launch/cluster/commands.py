@@ -39,10 +39,9 @@ def launch_on_cluster(
     Example:  malmoi launch slurm klue-roberta-base corpus.inputs=/data/text finetune.data=/data/KLUE --submit
     """
     from launch.cluster import jobs
-    from launch.cluster.hosts import hosts_files
     from launch.cluster.kubernetes import kubernetes_files
+    from launch.cluster.scripts import hosts_files, slurm_files
     from launch.cluster.site import load_site
-    from launch.cluster.slurm import slurm_files
 
     if where == "site":
         typer.echo(jobs.render("site.yaml.j2", shared=str(Path.cwd())), nl=False)

@@ -83,14 +83,11 @@ class Launch:
 def plan_launch(
     name: str, overrides: Sequence[str], site: Site, runs: Path | None, stages: Sequence[str] = ()
 ) -> Launch:
-    """The launch of a recipe; relative paths start from the current folder.
+    """The launch of a recipe from the current folder; ``LaunchError`` if it has problems, or for an unknown stage.
 
     Args:
         runs: folder of the run folders; None: ``runs`` in the site's shared folder, or here.
         stages: verbs in any order; none: all.
-
-    Raises:
-        LaunchError: the recipe has problems, or there is no such stage.
     """
     if unknown := [stage for stage in stages if stage not in CLUSTER_VERBS]:
         raise LaunchError(f"--stages {', '.join(unknown)}: no such stage; stages are {', '.join(CLUSTER_VERBS)}")
@@ -128,13 +125,12 @@ def warn_of_unused(launch: Launch, tasks: Sequence[str], reason: str) -> None:
 def deliver(launch: Launch, files: Mapping[str, str], start: Sequence[str], *, dry_run: bool, submit: bool) -> None:
     """Write ``files`` into the launch's folder, then print (or with ``submit`` run) the command that starts them.
 
+    ``LaunchError`` if the command is not installed here, or it failed.
+
     Args:
         files: texts by file name.
         start: the command, run in that folder.
         dry_run: print the files and write nothing.
-
-    Raises:
-        LaunchError: the command is not installed here, or it failed.
     """
     console = PlainConsole(soft_wrap=True)
     if dry_run:

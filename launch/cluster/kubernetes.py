@@ -24,8 +24,7 @@ MAX_NAME_CHARS = 30  # pod names add stage, job and pod number and may have 63 c
 def kubernetes_files(launch: Launch) -> dict[str, str]:
     """The manifest by its file name.
 
-    Raises:
-        LaunchError: the site lacks image, claim or shared folder, or a path is outside the shared folder.
+    ``LaunchError`` if the site lacks image, claim or shared folder, or a path is outside the shared folder.
     """
     site = launch.site
     needed = {"container.image": site.container.image, "shared": site.shared, "k8s.claim": site.k8s.claim}

@@ -165,8 +165,7 @@ class Site(Section):
 def load_site(path: Path | None) -> Site:
     """The site of a YAML file; None: ``site.yaml`` of the current folder if it exists, else the defaults.
 
-    Raises:
-        LaunchError: no such file, broken YAML, or invalid values; every problem is listed with its key.
+    ``LaunchError`` for a missing file, broken YAML, or invalid values; every problem is listed with its key.
     """
     if path is None:
         path = Path("site.yaml")

@@ -74,8 +74,7 @@ class Failure(NamedTuple):
 def engine_home(work: Callable[..., Any], units: Sequence[Any], folder: Path) -> Path:
     """Folder of plan and logs for exactly this work on these units in this (absolute) folder.
 
-    Raises:
-        LaunchError: ``folder`` already holds units that were made with other settings.
+    ``LaunchError`` if ``folder`` already holds units that were made with other settings.
     """
     home = home_of(work, units, folder)
     others = [other for other in folder.glob("engine-*") if other != home]

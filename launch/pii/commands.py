@@ -52,7 +52,8 @@ def pii_detect(
 
     choices = read_choices(fields, all_fields, format_, encoding, on_error, skipped)
     tagger = load_tagger(names, device=names_device) if names else None
-    process(source, target, Finding(read_types(types), explain, tagger), choices)
+    is_flat = fields is None and not all_fields
+    process(source, target, Finding(read_types(types), explain, tagger, is_flat), choices)
 
 
 @pii_app.command("replace")

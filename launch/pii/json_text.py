@@ -51,8 +51,7 @@ class Walker:
     def change(self, raw: str, change: Callable[[str, str], str] = lambda text, label: text) -> str:
         """The next piece with ``change(text, label)`` applied to its selected strings.
 
-        Raises:
-            UnreadableRecord: the value of a selected key is a number.
+        ``UnreadableRecord`` if the value of a selected key is a number.
         """
         pieces, position = [], 0
         for start, end, label in self._places(raw):
@@ -108,11 +107,7 @@ def literal(value: Any, default: Callable[[Any], str] | None = None) -> str:
 
 
 def check_record(raw: str) -> dict[str, Any]:
-    """Parse a record.
-
-    Raises:
-        UnreadableRecord: not decodable, not JSON, nested too deeply, or not an object.
-    """
+    """The parsed record; ``UnreadableRecord`` if it is not decodable, no JSON, nested too deeply, or no object."""
     if UNDECODED.search(raw):
         raise UnreadableRecord(UNDECODABLE)
     value = parse_json(raw.encode("utf-8"))
@@ -121,16 +116,10 @@ def check_record(raw: str) -> dict[str, Any]:
     return value
 
 
-def change_record(raw: str, walker: Walker, work: Work, position: int, flat: bool = False) -> str:
+def change_record(raw: str, walker: Walker, work: Work, position: int) -> str:
     """The record without personal data in its selected strings, or on one line with "spans" (of NFC strings).
 
-    Records with the same "id" are one document; without "id", each record is one.
-
-    Args:
-        flat: "spans" is a list for the one selected string; else an object by JSON pointer.
-
-    Raises:
-        UnreadableRecord: as ``check_record``.
+    Records with the same "id" are one document; without "id", each record is one. Raises as ``check_record``.
     """
     record = check_record(raw)
     strings = RecordWork(work, str(record.get("id", position))).learn(record)
@@ -140,12 +129,12 @@ def change_record(raw: str, walker: Walker, work: Work, position: int, flat: boo
     if isinstance(work, Hiding):
         return changed
     if "spans" in record:
-        return literal(parse_json(changed.encode("utf-8")) | {"spans": strings.found(flat)}, default=str)
+        return literal(parse_json(changed.encode("utf-8")) | {"spans": strings.found()}, default=str)
     head = " ".join(line.strip() for line in changed.strip().removesuffix("}").split("\n")).rstrip()
-    return f'{head}{"" if head.endswith("{") else ", "}"spans": {literal(strings.found(flat))}}}'
+    return f'{head}{"" if head.endswith("{") else ", "}"spans": {literal(strings.found())}}}'
 
 
-def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, report: ReportProblem) -> Iterator[str]:
+def change_lines(lines: Iterable[Line], paths: Paths, work: Work, report: ReportProblem) -> Iterator[str]:
     """JSON lines with one record each; empty lines are kept."""
     position = 0
     for line in lines:
@@ -157,7 +146,7 @@ def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, re
             if line.problem:
                 raise UnreadableRecord(line.problem)
             walker = Walker(paths)
-            changed = change_record(line.text, walker, work, position, flat)
+            changed = change_record(line.text, walker, work, position)
             if not walker.seen and paths != EVERYTHING:
                 raise UnreadableRecord(f"no_field: {', '.join(walker.keys)}")
             yield changed + (line.end if isinstance(work, Hiding) else "\n")
@@ -200,13 +189,10 @@ def pieces_of(text: str) -> Iterator[tuple[bool, str]]:
     yield False, text[start:]
 
 
-def change_document(
-    blocks: Iterable[str], paths: Paths, work: Work, flat: bool, report: ReportProblem
-) -> Iterator[str]:
+def change_document(blocks: Iterable[str], paths: Paths, work: Work, report: ReportProblem) -> Iterator[str]:
     """Process a document record by record; text around its records is a separate document without a JSON line.
 
-    Raises:
-        UnreadableRecord: not JSON, too long, or there is text but no selected field.
+    ``UnreadableRecord`` if it is no JSON or too long, or if there is text but no selected field.
     """
     finds, around = isinstance(work, Finding), Walker(paths)
     text, value = read_document(blocks)
@@ -225,7 +211,7 @@ def change_document(
         walker = Walker(tuple(dict.fromkeys((*paths, *(around.stack[-1].paths if around.stack else ())))))
         records += 1
         try:
-            out.append(change_record(raw, walker, work, records - 1, flat) + "\n" * finds)
+            out.append(change_record(raw, walker, work, records - 1) + "\n" * finds)
             has_chosen, keys = has_chosen or walker.seen, walker.keys if records == 1 else keys
         except UnreadableRecord as error:
             report(f"item {records}", str(error), raw)

@@ -26,8 +26,7 @@ Columns = dict[str, Paths]
 def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, report: ReportProblem) -> None:
     """Write the file (zstd) without the personal data of its selected columns.
 
-    Raises:
-        UnreadableRecord: no selected column exists, or one has no text.
+    ``UnreadableRecord`` if no selected column exists, or one has no text.
     """
     with _opened(source) as (schema, all_rows):
         columns, numbers = _choose(schema, paths), count()
@@ -46,13 +45,13 @@ def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, repo
                 writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
-def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, report: ReportProblem) -> Iterator[str]:
+def find_in_parquet(source: Path, paths: Paths, work: Finding, report: ReportProblem) -> Iterator[str]:
     """Each row as a JSON line with its spans; raises as ``hide_in_parquet``."""
     with _opened(source) as (schema, all_rows):
         columns, numbers = _choose(schema, paths), count()
         for rows in all_rows:
             for _, row, spans in _changed_rows(rows, numbers, schema.names, columns, work, report):
-                yield literal(row | {"spans": spans.found(flat)}, default=_as_text) + "\n"
+                yield literal(row | {"spans": spans.found()}, default=_as_text) + "\n"
 
 
 @contextmanager

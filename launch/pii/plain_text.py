@@ -44,11 +44,7 @@ def change_blocks(lines: Iterable[Line], work: Work, report: ReportProblem, *, r
 
 
 def blocks_of(lines: Iterable[Line], report: ReportProblem, refuses_json: bool) -> Iterator[Block]:
-    """The readable lines in blocks; blank lines are at the end of a block.
-
-    Raises:
-        UnreadableRecord: a line is a JSON object, and ``refuses_json``.
-    """
+    """The readable lines in blocks; blank lines end a block. ``UnreadableRecord`` for an object if ``refuses_json``."""
     held: list[Line] = []
     size, head = 0, ""
     for line in lines:

@@ -51,11 +51,6 @@ class Choices:
             return EVERYTHING
         return paths_of(self.fields or ("text",))
 
-    @property
-    def is_flat(self) -> bool:
-        """Whether one string per record is processed, so spans are a list."""
-        return self.fields is None and not self.all_fields
-
 
 def read_choices(
     fields: str | None, all_fields: bool, format_: str, encoding: str, on_error: str, skipped: Path | None
@@ -76,10 +71,9 @@ def read_choices(
 
 
 def process(source: str, target: str, work: Work, choices: Choices) -> None:
-    """Find or hide the personal data of all files of ``source``.
+    """Find or hide the personal data of all files of ``source``; finished files are kept if an error stops it.
 
-    Raises:
-        BadInput: an input cannot be read, or an output would overwrite an input. Finished files are kept.
+    ``BadInput`` if an input cannot be read, or an output would overwrite an input.
     """
     jobs = plan_jobs(source, target, finds=isinstance(work, Finding))
     aside = choices.skipped or (None if target == "-" else Path(target.rstrip("/") + SUFFIX_OF_SKIPPED))
@@ -103,7 +97,7 @@ def _do(job: Job, work: Work, choices: Choices, problems: streams.Problems) -> N
     elif file_format(job.source).packing:
         raise BadInput(f"{job.source}: a compressed Parquet file; decompress it first")
     elif isinstance(work, Finding):
-        pieces = find_in_parquet(job.source, choices.paths(kind), work, choices.is_flat, problems.report)
+        pieces = find_in_parquet(job.source, choices.paths(kind), work, problems.report)
     elif job.target is None:
         raise BadInput(f"{job.name}: Parquet is only written to files; give an OUTPUT")
     else:
@@ -132,13 +126,13 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: st
         kind = sniff_kind(head, kind)
     if isinstance(work, Hiding):
         check_kind(job, kind)
-    paths, flat, report = choices.paths(kind), choices.is_flat, problems.report
+    paths, report = choices.paths(kind), problems.report
     if kind == "text":
         yield from change_blocks(chain.from_iterable(streams.line_blocks(texts)), work, report, refuses_json=is_auto)
     elif kind == "jsonl":
-        yield from change_lines(chain.from_iterable(streams.line_blocks(texts)), paths, work, flat, report)
+        yield from change_lines(chain.from_iterable(streams.line_blocks(texts)), paths, work, report)
     elif kind == "json":
-        yield from change_document(texts, paths, work, flat, report)
+        yield from change_document(texts, paths, work, report)
     else:
         yield "\ufeff" * (isinstance(work, Hiding) and first.startswith(codecs.BOM_UTF8))  # for Excel
         yield from change_rows(texts, choose_delimiter(head, kind == "tsv"), paths, work, report)
@@ -147,8 +141,7 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: st
 def sniff_kind(head: str, kind: str = "auto") -> str:
     """Detect the kind of a text: JSON lines, a JSON document, or plain text.
 
-    Args:
-        kind: "json" for .json files, which may also contain JSON lines.
+    ``kind`` is "json" for .json files, which may also contain JSON lines.
     """
     if _OBJECT.match(head):
         first, end, rest = head.lstrip().partition("\n")
@@ -177,8 +170,7 @@ class Job(NamedTuple):
 def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
     """Input and output files; outputs of a folder or glob have the same relative paths in the output folder.
 
-    Raises:
-        BadInput: there is no input, or an output is an input.
+    ``BadInput`` if there is no input, or an output is an input.
     """
     to = None if target == "-" else Path(target)
     if source == "-":

@@ -110,8 +110,7 @@ def print_note(message: str) -> None:
 def source_blocks(path: Path | None) -> Iterator[bytes]:
     """The decompressed bytes of a file, or the bytes of standard input as they arrive.
 
-    Raises:
-        BadInput: standard input is closed, compressed, or Parquet.
+    ``BadInput`` if standard input is closed, compressed, or Parquet.
     """
     if path is not None:
         with path.open("rb") as file:

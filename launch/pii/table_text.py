@@ -45,8 +45,7 @@ class Row(NamedTuple):
 def change_rows(texts: Iterable[str], delimiter: str, paths: Paths, work: Work, report: ReportProblem) -> Iterator[str]:
     """The table without personal data (each row is a document), or a JSON line per row without the header.
 
-    Raises:
-        UnreadableRecord: no selected column exists, or a row is too long.
+    ``UnreadableRecord`` if no selected column exists, or a row is too long.
     """
     table = Table(paths)
     for position, row in enumerate(rows_of(texts, delimiter)):

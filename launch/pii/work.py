@@ -36,11 +36,15 @@ EVERYTHING: Paths = ((),)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How personal data is found; ``explains`` adds score and reasons to each span."""
+    """How personal data is found; ``explains`` adds score and reasons to each span.
+
+    ``is_flat``: a record has one selected string, so its spans are a list; else an object by JSON pointer.
+    """
 
     types: frozenset[str] | None = None
     explains: bool = False
     name_model: NameTagger | None = None
+    is_flat: bool = False
 
     def find(self, text: str, label: str = "") -> list[Span]:
         return find_pii(text, self.types, label, self.name_model)
@@ -133,9 +137,10 @@ class RecordWork:
             self.spans.setdefault(pointer, []).extend(map(self.work.shown, spans))  # keys may repeat
         return text
 
-    def found(self, flat: bool) -> Any:
-        """The spans by JSON pointer, or as one list if ``flat``."""
-        return [span for spans in self.spans.values() for span in spans] if flat else self.spans
+    def found(self) -> Any:
+        """The spans by JSON pointer, or as one list."""
+        is_flat = isinstance(self.work, Finding) and self.work.is_flat
+        return [span for spans in self.spans.values() for span in spans] if is_flat else self.spans
 
 
 def read_types(names: str | None) -> frozenset[str] | None:
@@ -176,8 +181,10 @@ def nfc(text: str) -> str:
 # --- which strings
 
 
-def paths_of(fields: Sequence[str]) -> Paths:
+def paths_of(fields: Sequence[str] | None) -> Paths:
     """The paths of field names such as ``body`` or ``author.phone``; keys may contain dots."""
+    if fields is None:
+        return EVERYTHING
     return tuple(dict.fromkeys(path for name in fields for path in ((name,), tuple(name.split(".")))))
 
 

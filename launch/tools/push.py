@@ -140,13 +140,9 @@ def model_repository(folder: Path) -> Repository:
 
 
 def upload(repository: Repository, repo_id: str, *, private: bool = False) -> str:
-    """Upload a repository's files and return the address of the commit; create the repository if needed.
+    """Upload a repository's files and return the address of the commit; ``LaunchError`` with what the Hub answers.
 
-    Args:
-        private: a new repository becomes private; an existing one must be private already.
-
-    Raises:
-        LaunchError: the Hub refuses, or cannot be reached.
+    A missing repository is created; with ``private``, an existing one must be private already.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HTTPError, LocalTokenNotFoundError

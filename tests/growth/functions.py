@@ -42,7 +42,7 @@ TEXT = {"str", "bytes"}
 TEXTS = {"list[str]", "Sequence[str]", "Iterable[str]", "Iterator[str]", "tuple[str, ...]"}
 BLOCK_BYTES = 1 << 12
 SECRET = bytes(32)
-HIDING, FINDING = Hiding(PiiHider("replace", SECRET)), Finding()
+HIDING, FINDING = Hiding(PiiHider("replace", SECRET)), Finding(is_flat=True)
 
 NAMES = "a name, a path or a pattern of paths of the person who runs it"
 OWN = "fed from our own templates, tables or documents in the repository"
@@ -158,7 +158,7 @@ def _walk_broken(text: str) -> Any:
     changed = []
     for work in (HIDING, FINDING):
         with suppress(UnreadableRecord):
-            changed += change_document(_parts(text), EVERYTHING, work, True, _meet)
+            changed += change_document(_parts(text), EVERYTHING, work, _meet)
     return changed
 
 
@@ -314,9 +314,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "launch.pii.json_text.read_document": partial(_unless, UnreadableRecord, "launch.pii.json_text.read_document"),
     "launch.pii.json_text.change_record": partial(_walk, "text"),
     "launch.pii.json_text: change below a key": partial(_walk, "more.전화"),
-    "launch.pii.json_text: find in a record": lambda text: change_record(
-        _record(text), Walker(EVERYTHING), FINDING, 0, True
-    ),
+    "launch.pii.json_text: find in a record": lambda text: change_record(_record(text), Walker(EVERYTHING), FINDING, 0),
     "launch.pii.plain_text.spans_by_line": lambda text: list(spans_by_line(_pieces(text), FINDING)),
     "launch.pii.plain_text: blocks": _change_plain,
     "launch.pii.streams.line_blocks": lambda text: list(line_blocks(_parts(text))),

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from corpus.documents.errors import BadInput
 from launch import manifest
 from launch.errors import LaunchError
 from launch.manifest import Head, fingerprints, is_complete
@@ -125,7 +126,7 @@ def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
 
 def test_damaged_manifest_is_reported(tmp_path: Path) -> None:
     (finished(tmp_path) / manifest.MANIFEST_NAME).write_text("{", "utf-8")
-    with pytest.raises(LaunchError, match="not readable as JSON"):
+    with pytest.raises(BadInput, match="not readable as JSON"):
         is_complete(tmp_path, HEAD)
 
 

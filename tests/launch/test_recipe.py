@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import typing
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from launch.errors import LaunchError
-from launch.plain_yaml import read_yaml
 from launch.recipe import PATH_KEYS, Recipe, _fields, load_recipe, resolve_key, shipped_recipes
-from tests.command import run_command
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -190,14 +186,3 @@ def test_every_key_that_holds_a_path_is_known() -> None:
 def test_run_names_that_are_unsafe_as_folders_are_refused(name: str) -> None:
     with pytest.raises(LaunchError, match="name"):
         load_recipe("smoke", [f"name={name}"])
-
-
-def test_the_printed_schema_accepts_the_shipped_recipes_and_knows_wrong_keys(capfd: pytest.CaptureFixture[str]) -> None:
-    schema = json.loads(run_command(capfd, "recipes", "--schema").output)
-    check = Draft202012Validator(schema)
-    check.check_schema(schema)
-    for path in shipped_recipes().values():
-        assert not list(check.iter_errors(read_yaml(path))), path.name
-    assert check.is_valid({"corpus": {"inputs": "text", "sources": {"a": {"inputs": "b"}}}})
-    for wrong in ({"pretrain": {"learning_rate": 1}}, {"corpus": {"inputs": 3}}, {"finetune": {"tasks": "ynat"}}):
-        assert not check.is_valid(wrong), wrong

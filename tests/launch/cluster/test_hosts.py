@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from launch.cluster.hosts import hosts_files
 from launch.cluster.jobs import plan_launch
+from launch.cluster.scripts import hosts_files
 from launch.cluster.site import Site
 from launch.errors import LaunchError
 from tests.hosts import Host, Ssh, network_of, until

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from launch.cluster import jobs
 from launch.cluster.jobs import check_launch, plan_launch
+from launch.cluster.scripts import slurm_files
 from launch.cluster.site import Site, load_site
-from launch.cluster.slurm import slurm_files
 from launch.errors import LaunchError
 
 HOSTILE = [

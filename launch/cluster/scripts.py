@@ -1,8 +1,12 @@
-"""Batch scripts for Slurm: one per stage, submitted with dependencies by ``submit.sh``, or one for all.
+"""Scripts for Slurm (one per stage, submitted with dependencies by ``submit.sh``, or one for all) and for ssh hosts.
 
-Every stage runs under srun, so that signals reach it and its exit code is known. Files on disk decide whether a
-pretraining job is requeued, not its exit code, because torchrun ends with 1 for every error: a job that wrote a newer
+Every stage of Slurm runs under srun, so that signals reach it and its exit code is known. Files on disk decide whether
+a pretraining job is requeued, not its exit code, because torchrun ends with 1 for every error: a job that wrote a newer
 checkpoint is requeued.
+
+Hosts have ``run.sh`` on one machine, ``node.sh`` on each, and their ``hostfile``. Each host reads its commands from a
+file in the shared folder, so no value of a recipe passes through the command lines of ssh, pdsh or deepspeed, each of
+which quotes differently.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from collections.abc import Mapping
 from launch.cluster.jobs import Launch, render, warn_of_unused
 from launch.cluster.site import FinetuneTask, PretrainTask, Task
 from launch.errors import LaunchError
-from launch.executors.slurm import directives, time_limit
+from launch.executors.slurm import UNSAFE, directives, time_limit
 
 SIGNAL_SECONDS = 300  # before the time limit; Slurm may send it a minute early
 GPUS = re.compile(r"gpu(?::[A-Za-z][\w.-]*)?(?::(\d+))?(?:\(.*\))?")  # of gres: gpu, gpu:8, gpu:a100:8
@@ -66,6 +70,31 @@ def _check_gpus(launch: Launch, task: Task, options: Mapping[str, object]) -> No
             f"gres={options['gres']}: {count} GPUs, but {name}.gpus is {task.gpus}; give both the same number in "
             "site.yaml, and set gres only in the options of stages that need it"
         )
+
+
+def hosts_files(launch: Launch) -> dict[str, str]:
+    """Texts by file name; ``run.sh`` starts everything.
+
+    ``LaunchError`` if the site names no hosts, its settings contradict, or the launchers cannot pass on a path.
+    """
+    site = launch.site
+    if not site.hosts.names:
+        raise LaunchError("no hosts; name them in site.yaml: hosts: {names: [gpu1, gpu2]}")
+    if unsafe := UNSAFE.search(str(launch.folder)):
+        raise LaunchError(f"{launch.folder}: launchers cannot pass on {unsafe[0]!r} in a path; choose another --runs")
+    if site.hosts.elastic and site.launcher != "torchrun":
+        raise LaunchError("hosts.elastic needs launcher: torchrun; set that, or elastic: false")
+    ports = [name for name in site.hosts.names if site.hosts.target(name) != name]
+    if ports and site.launcher == "deepspeed":
+        raise LaunchError(f"{ports[0]}: launcher: deepspeed takes no ports; set them in ~/.ssh/config, or use torchrun")
+    warn_of_unused(launch, ("prepare", "pretrain", "finetune"), "only Slurm has them")
+    commands = {verb: launch.arguments(verb, launch.task(verb)) for verb in launch.verbs}
+    values = {"launch": launch, "commands": commands, "prefix": container_prefix(launch)}
+    return {
+        "hostfile": "".join(f"{name} slots={site.pretrain.processes_per_node}\n" for name in site.hosts.names),
+        "node.sh": render("node.sh.j2", **values),
+        "run.sh": render("run.sh.j2", **values),
+    }
 
 
 def container_prefix(launch: Launch) -> list[str]:
