@@ -94,7 +94,10 @@ def _recipe_names() -> list[str]:
 
 
 RecipeName = Annotated[
-    str, typer.Argument(metavar="RECIPE", help="A shipped recipe (see `malmoi recipes`) or a .yaml file.")
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="A shipped recipe (see `malmoi recipes`) or a .yaml file.", autocompletion=_recipe_names
+    ),
 ]
 
 
