@@ -165,7 +165,7 @@ def text_bytes(recipe: Recipe) -> float | None:
     """Bytes of the recipe's text, unpacked; None without inputs, for a dataset of the Hub or a missing file."""
     if not recipe.corpus.inputs and not recipe.corpus.sources:
         return None
-    size = SAMPLE_BYTES if SAMPLE in recipe.corpus.inputs else 0
+    size = float(SAMPLE_BYTES if SAMPLE in recipe.corpus.inputs else 0)
     try:
         for item in raw_inputs(recipe):
             if not isinstance(item.path, Path):
