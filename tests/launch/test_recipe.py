@@ -159,6 +159,7 @@ def test_paths_in_a_file_are_relative_to_it_and_overrides_to_the_current_folder(
         "corpus:\n"
         "  inputs: [news.txt, 'more/*.jsonl', /data/a.txt, 'hub:team/set', 'malmoi:sample', 'https://example.org/a.txt']\n"
         "  sources: {books: {inputs: [books]}}\n"
+        "  benchmarks: team/klue\n"
         "  pii: {key_file: secret}\n"
         "finetune: {data: klue, models: [model, klue/bert-base, 'fresh:klue']}\n",
         "utf-8",
@@ -170,6 +171,7 @@ def test_paths_in_a_file_are_relative_to_it_and_overrides_to_the_current_folder(
     assert recipe.corpus.inputs == [f"{home}/news.txt", f"{escaped}/more/*.jsonl", *kept]
     assert recipe.corpus.sources["books"].inputs == [f"{home}/books"]
     assert recipe.corpus.pii.key_file == home / "secret"
+    assert recipe.corpus.benchmarks == ["team/klue"]  # there is no such folder, so it may be a repository of the Hub
     assert recipe.finetune.data == f"{home}/klue"
     assert recipe.finetune.models == ("model", "klue/bert-base", f"fresh:{home}/klue")
     overridden = load_recipe(str(file), ["corpus.inputs=news.txt", "finetune.data=klue"])

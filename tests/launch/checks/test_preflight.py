@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from launch.checks.estimate import GIB, Machine, estimate, this_machine, with_local_sizes
-from launch.checks.preflight import find_problems, needs_deepspeed
+from launch.checks.preflight import NO_KLUE_FILES, NO_TEXT, find_problems, format_problems, needs_deepspeed
 from launch.conduct import conduct
 from launch.errors import LaunchError
 from launch.manifest import Head
@@ -305,3 +305,10 @@ def test_emulated_bf16_is_estimated_at_its_real_speed(monkeypatch) -> None:
         for recipe in [load_recipe("smoke", [f"pretrain.engine.precision={name}"])]
     }
     assert seconds["bf16"] == pytest.approx(20 * seconds["fp32"])
+
+
+def test_settings_are_missing_only_if_nothing_else_is_wrong() -> None:
+    assert format_problems("mine", [NO_TEXT]).startswith("mine: 1 setting is missing\n")
+    assert format_problems("mine", [NO_TEXT, NO_KLUE_FILES]).startswith("mine: 2 settings are missing\n")
+    assert format_problems("mine", [NO_TEXT, "no space"]).startswith("mine: 2 problems\n")
+    assert format_problems("mine", ["no space"]) == "no space"

@@ -153,6 +153,7 @@ def cut(path: Path) -> None:
     [
         (lambda f: (f / "manifest.json").rename(f / "started.json"), "is not finished"),
         (lambda f: (f / "manifest.json").write_text('{"stage": "tokenizer", "key": "k"}'), "not from the corpus stage"),
+        (lambda f: (f / "manifest.json").write_text('{"stage": "corpus", "key": "k"}'), "not from the corpus stage"),
         (lambda f: shutil.rmtree(f), "no such folder"),
         (lambda f: (f / "README.md").unlink(), r"README\.md is missing; run"),
         (lambda f: (f / "README.md").write_text("# ours"), "expected data_files"),

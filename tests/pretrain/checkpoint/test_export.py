@@ -135,6 +135,11 @@ def test_the_card_shows_scores_by_source_with_the_baselines(made: Path, tmp_path
     assert ["steps x sequences", "5 of 7 x 8"] in rows
     assert ["tokens seen", "12,345 (1.5 epochs)"] in rows
     assert ["largest gradient norm", "no limit"] in rows
+    assert [row[0] for row in rows if row[0].startswith("steps ")] == [
+        "steps x sequences",
+        "steps 1 to 6",
+        "steps 7 to 7",
+    ]
     assert "unigram 5.6 %, bigram 12.3 %" in text
     sources = open_store(made / "tokens", made / "tokenizer").meta["sources"]
     assert ["일기", f"{sources['일기']:,}"] in rows
@@ -143,6 +148,7 @@ def test_the_card_shows_scores_by_source_with_the_baselines(made: Path, tmp_path
 def test_a_card_before_the_first_measurement_leaves_scores_out(made: Path, tmp_path: Path, tiny) -> None:
     save(made, tiny(), tmp_path / "model", held_out=None, sources=None)
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert "| steps x sequences |" in card and "| steps 1 to" not in card
     assert "Held-out" not in card and "## Data" not in card and "None" not in card
 
 
