@@ -209,6 +209,8 @@ class FinetuneConfig(Section):
     renamed: ClassVar[Mapping[str, str]] = {"own": "custom"}
     removed: ClassVar[Mapping[str, str]] = {
         "dev_split_share": "a divided dev file always holds 20 % out for scoring",
+        "split_seed": "splits and samples are drawn with seed 42, so that all results compare",
+        "bootstrap_samples": "intervals always come from 200 resamples",
         "predict_test": "predict the test file with `malmoi predict`, then `malmoi finetune export` writes its format",
         "bidirectional": "decoders read from left to right; use an encoder where a token must see the text after it",
         "pooling": "encoders represent a text by [CLS], decoders by the last token",
@@ -243,8 +245,6 @@ class FinetuneConfig(Section):
         description="Tasks that train on 80 % of their dev file and score on the rest if there is no training file. "
         "For other tasks a missing training file is an error.",
     )
-    split_seed: int = Field(42, description="Seed of splits and samples, the same for all trainings.")
-    bootstrap_samples: int = Field(200, ge=0, description="Resamples for the 95 % intervals. 0: no intervals.")
     pos_tags: bool = Field(True, description="KLUE-DP: gold part-of-speech tags as input, as in the published scores.")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="bf16: autocast in training and scoring. auto: bf16 where it is clearly faster."

@@ -21,16 +21,17 @@ from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.data.files import read_json, write_json_lines
-from finetune.data.split import Data, hold_out, load_data
+from finetune.data.split import SPLIT_SEED, Data, hold_out, load_data
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens
 from finetune.ensemble.run import RECORDS_NAME, write_records
-from finetune.examples import Example, Prediction, Row, to_rows
+from finetune.examples import Example, Prediction, to_rows
 from finetune.heads.lora import shape_model
 from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_best, save_or_remove
-from finetune.score.scores import defined, defined_tables, find_errors, installed_versions, read_rows, scores_record
+from finetune.score.bootstrap import SAMPLES, SEED
+from finetune.score.scores import defined, defined_tables, find_errors, installed_versions, scores_record
 from finetune.task import MemberRecord, Task, ToRecords
 from finetune.train.batched_prediction import predict
 from finetune.train.schedule import START_EPOCHS
@@ -44,13 +45,15 @@ PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "numpy")  # version
 
 
 def finetune_one(
-    job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1, hide: Hide | None = None
-) -> dict[str, Any]:
+    job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1, hide: Hide | None = None,
+    samples: int = SAMPLES,
+) -> dict[str, Any]:  # fmt: skip
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
     ``precision`` is the resolved ``config.precision``; ``parts`` further divides each step; ``hide`` is applied to the
-    wrong predictions on a custom task, which quote texts. Writes ``predictions.jsonl``, ``errors.json``, the scores for
-    ensembles if they are enabled, the model as ``config.save`` says, and ``scores.json`` last.
+    wrong predictions on a custom task, which quote texts; ``samples``: resamples of the intervals, 0 for none. Writes
+    ``predictions.jsonl``, ``errors.json``, the scores for ensembles if they are enabled, the model as ``config.save``
+    says, and ``scores.json`` last.
     """
     config = job.config
     task = task_of(job.task, config)
@@ -59,7 +62,7 @@ def finetune_one(
     settings = settings_of(task, config, job.encoder)
     origin = origin_of(job, task, precision, settings, {job.task: data.files})
     folder = job.folder(out)
-    if (finished := _find_finished(job, task, data, out, origin["fingerprint"])) is not None:
+    if (finished := find_result(job, task, out, origin["fingerprint"])) is not None:
         keep_best(folder, config)
         return finished
     settings = in_parts(settings, parts)
@@ -70,14 +73,16 @@ def finetune_one(
     trained, scored, about, records = _train_and_predict(task, job, precision, settings, data)
     rows = to_rows(data.scored, scored)
     write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows), private=bool(task.custom))
-    errors = find_errors(task, data.scored, rows, seed=config.split_seed)
+    errors = find_errors(task, data.scored, rows, seed=SEED)
     write_json(folder / ERRORS_NAME, hide(errors) if hide and task.custom else errors)
     if records:
         write_records(folder / RECORDS_NAME, data.scored, task.group, records)
     result = {
         "task": job.task, "model": job.model, "settings": job.settings, "seed": job.seed, "protocol": config.protocol,
         "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
-        **_scores(task, rows, data, config), "tables": defined_tables(task.inspection.tables(rows)),
+        **scores_record(task, rows, data.training, data.scored, samples, SEED),
+        **({"searched_on": config.searched_on} if config.searched_on else {}),
+        "tables": defined_tables(task.inspection.tables(rows)),
         "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": installed_versions(*PACKAGES),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
         **({"own": task.custom} if task.custom else {}), **({"learned": task.learned} if task.learned else {}),
@@ -113,7 +118,7 @@ def _train_and_predict(
     config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
     pad_id, learned, unseen = int(tokenizer.pad_token_id), data.training, list[Example]()
     if task.tune and config.mrc_threshold_share:
-        learned, unseen = hold_out(data.training, config.mrc_threshold_share, config.split_seed, task.group)
+        learned, unseen = hold_out(data.training, config.mrc_threshold_share, SPLIT_SEED, task.group)
     training, held, scored = (
         task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
         for examples in (learned, unseen, data.scored)
@@ -149,11 +154,6 @@ def _train_and_predict(
     return Trained(model, tokenizer), predictions, about, records
 
 
-def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> dict[str, Any]:
-    record = scores_record(task, rows, data.training, data.scored, config.bootstrap_samples, config.split_seed)
-    return record | ({"searched_on": config.searched_on} if config.searched_on else {})
-
-
 def origin_of(
     job: Job, task: Task, precision: PrecisionName, settings: Hyperparameters, files: Mapping[str, Files]
 ) -> dict[str, Any]:
@@ -177,11 +177,14 @@ def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
 
 def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
     """The finished result of a job with everything that its recipe asks for, or None."""
-    folder, config = job.folder(out), job.config
-    result = _read_result(folder, fingerprint)
-    if result is None or result["bootstrap_samples"] != config.bootstrap_samples:
+    folder = job.folder(out)
+    result = read_json(folder / SCORES_NAME) if (folder / SCORES_NAME).is_file() else None
+    if result is None:
         return None
-    if records_function(task, config) and not (folder / RECORDS_NAME).is_file():
+    if not isinstance(result, dict) or result.get("fingerprint") != fingerprint:
+        log.info("%s: made from another encoder or by another release; training again", folder)
+        return None
+    if records_function(task, job.config) and not (folder / RECORDS_NAME).is_file():
         log.info("%s: kept no scores for ensembles; training again, with the same result", folder)
         return None
     return result
@@ -190,23 +193,3 @@ def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, 
 def records_function(task: Task, config: FinetuneConfig) -> ToRecords | None:
     """The function that makes a job's records for ensembles; None if none are kept or predictions are enough."""
     return task.ensembling.to_records if task.ensembling and (config.keep_scores or config.ensembles) else None
-
-
-def _find_finished(job: Job, task: Task, data: Data, out: Path, fingerprint: str) -> dict[str, Any] | None:
-    """A finished result; with another number of bootstrap samples, new intervals from its predictions."""
-    folder, config = job.folder(out), job.config
-    result = _read_result(folder, fingerprint)
-    if result is not None and result["bootstrap_samples"] != config.bootstrap_samples:
-        rows = read_rows(folder / PREDICTIONS_NAME)
-        write_json(folder / SCORES_NAME, result | _scores(task, rows, data, config))
-    return find_result(job, task, out, fingerprint)
-
-
-def _read_result(folder: Path, fingerprint: str) -> dict[str, Any] | None:
-    if not (folder / SCORES_NAME).is_file():
-        return None
-    result = read_json(folder / SCORES_NAME)
-    if not isinstance(result, dict) or result.get("fingerprint") != fingerprint:
-        log.info("%s: made from another encoder or by another release; training again", folder)
-        return None
-    return result

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
-from finetune.data.files import find_file, read_json
+from finetune.data.files import read_json
 from finetune.task import Task
 from finetune.task_names import full_name
 from finetune.tasks.custom.task import custom_task, define
@@ -56,14 +56,3 @@ def task_of(name: str, config: FinetuneConfig) -> Task:
 def klue_tasks(config: FinetuneConfig) -> tuple[str, ...]:
     """The KLUE tasks to train, without custom tasks."""
     return tuple(task for task in config.tasks if task not in config.custom)
-
-
-def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
-    """Names of the files in ``folder`` that the KLUE tasks need and that do not exist."""
-    needed = [
-        TASKS[task].files.of(split)
-        for task in klue_tasks(config)
-        for split in ("train", "dev")
-        if split == "dev" or task not in config.split_dev
-    ]
-    return [name for name in needed if find_file(folder, name) is None]

@@ -45,7 +45,7 @@ pretrain:
    rows: {sequence_length: 16, held_out_share: 0.1}, engine: {name: plain, precision: fp32},
    saved: {checkpoint_every: 2, keep_checkpoints: 1}}
 finetune:
-  {tasks: [ynat], seeds: [1], data: klue, bootstrap_samples: 2, overrides: {ynat: {epochs: 1, max_tokens: 16}}}
+  {tasks: [ynat], seeds: [1], data: klue, overrides: {ynat: {epochs: 1, max_tokens: 16}}}
 """
 
 Stamp = tuple[int, int, int]

@@ -61,7 +61,7 @@ def probe_config(probes: Probes, seed: int, precision: str) -> FinetuneConfig:
     """Fine-tuning settings of the probes."""
     own = {
         "models": (OWN_MODEL,), "tasks": probes.tasks, "seeds": (seed,), "max_train_examples": EXAMPLES,
-        "max_dev_examples": EXAMPLES, "bootstrap_samples": 0, "save": "none", "precision": precision,
+        "max_dev_examples": EXAMPLES, "save": "none", "precision": precision,
         "settings": probes.settings,
     }  # fmt: skip
     return FinetuneConfig.model_validate(load_recipe("real-small").finetune.model_dump() | own)

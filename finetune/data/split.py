@@ -24,6 +24,7 @@ from finetune.examples import Example
 from finetune.task import Task
 
 DEV_SPLIT_SHARE = 0.2  # of a divided dev file, held out for scoring; the rest trains
+SPLIT_SEED = 42  # the same for all trainings, so that their results compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,15 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig, *, needs_train: 
     elif not needs_train:
         training, split = [], "dev"
     else:
-        training, scored = hold_out(scored, DEV_SPLIT_SHARE, config.split_seed, task.group)
+        training, scored = hold_out(scored, DEV_SPLIT_SHARE, SPLIT_SEED, task.group)
         split = f"{DEV_SPLIT_SHARE:.0%} of dev, by seed; there is no train file, the rest of dev trains"
-    kept = sample(scored, config.max_dev_examples, config.split_seed)
+    kept = sample(scored, config.max_dev_examples, SPLIT_SEED)
     if len(kept) < len(scored):
         split += f"; {len(kept):,} of {len(scored):,} examples, by seed"
-    training = sample(training, config.max_train_examples, config.split_seed)
+    training = sample(training, config.max_train_examples, SPLIT_SEED)
     if config.held_out_share:
-        training, held = hold_out(training, config.held_out_share, config.split_seed, task.group)
-        kept = sample(held, config.max_dev_examples, config.split_seed)
+        training, held = hold_out(training, config.held_out_share, SPLIT_SEED, task.group)
+        kept = sample(held, config.max_dev_examples, SPLIT_SEED)
         some = f"; {len(kept):,} of {len(held):,} examples, by seed" if len(kept) < len(held) else ""
         split = f"{config.held_out_share:.0%} of the training examples, by seed; the others train{some}"
     if not kept or (needs_train and not training):

@@ -36,7 +36,7 @@ from finetune.examples import Example, Row
 from finetune.metrics import figure
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job, folder_name, iter_results
 from finetune.registry import find_task
-from finetune.score.bootstrap import bootstrap
+from finetune.score.bootstrap import SEED, bootstrap
 from finetune.score.scores import defined, defined_tables, read_rows
 from finetune.task import MemberRecord, MemberRecords, Task
 
@@ -241,7 +241,7 @@ def _result(task: Task, plan: EnsemblePlan, rows: Sequence[Row], groups: Sequenc
         **{key: first[key] for key in TAKEN if key in first},
         "n_train": min(result["n_train"] for result in results),
         "headline": next(iter(scores)), "scores": defined(scores),
-        "intervals": bootstrap(task, rows, groups, first["bootstrap_samples"], recipe.get("split_seed", 42)),
+        "intervals": bootstrap(task, rows, groups, first["bootstrap_samples"], SEED),
         "tables": defined_tables(task.inspection.tables(rows)),
         "members": [
             {

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from torch import nn
 
-from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Lora
 from finetune.encoder.module import find_encoder
 from finetune.examples import Tokenizer
@@ -34,12 +32,6 @@ def shape_model(
     size = _count(model)["all"]
     adapted = add_lora(model, config.lora, [vocabulary[token] for token in task.special_tokens])
     return model, adapted.merge_and_unload, {"trained": _count(model)["trained"], "all": size}
-
-
-def check_shape(config: FinetuneConfig) -> None:
-    """``BadInput`` if peft is missing."""
-    if config.lora is not None and find_spec("peft") is None:
-        raise BadInput("finetune.lora needs peft; run: pip install 'malmoi[lora]'")
 
 
 def add_lora(model: nn.Module, lora: Lora, added_ids: Sequence[int]) -> Any:

@@ -21,9 +21,7 @@ from finetune.config import DEFAULT_VALUES, FRESH, FinetuneConfig, Hyperparamete
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
 WHOLE = {"lora"}  # a map, but not one by task; recorded with the defaults of its keys
-NO_PREDICTION = {  # these change none
-    "bootstrap_samples", "device", "price_per_hour", "save", "search", "keep_scores", "ensembles",
-}  # fmt: skip
+NO_PREDICTION = {"device", "price_per_hour", "save", "search", "keep_scores", "ensembles"}  # these change none
 ABOUT_RUNS = {"manifest.json", "started.json"}  # in the folder of a run's own model; they hold times
 SPLITS = ("train", "dev", "test")
 OF_ONE_TASK = {

@@ -32,7 +32,7 @@ from finetune.tasks.re.metrics import NO_RELATION, area_under, mean_area, micro_
 from finetune.tasks.sts import task as sts
 from finetune.tasks.wos import metrics as wos
 
-SAMPLES, SEED = 200, 42  # of the intervals in scores.json; the defaults of finetune.config
+SAMPLES, SEED = 200, 42  # of the intervals in scores.json
 RESAMPLES, SHUFFLES = 1_000, 2_000  # of a comparison
 
 Array = NDArray[Any]

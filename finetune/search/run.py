@@ -113,10 +113,11 @@ def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:
     return config.model_copy(
         update={
             "held_out_share": search.held_out_share if search.select_on == "train" else 0.0,
-            "searched_on": None, "save": "none", "bootstrap_samples": 0,
+            "searched_on": None,
+            "save": "none",
             "overrides": {**config.overrides, task: before},
         }
-    )  # fmt: skip
+    )
 
 
 def _finished(values: Sequence[Values], jobs: Sequence[Job], out: Path) -> list[dict[str, Any]]:
@@ -170,7 +171,7 @@ def try_one(
         (folder / SCORES_NAME).unlink(missing_ok=True)
         start, score, reason = time.perf_counter(), None, None
         try:
-            score = finetune_one(job, precision, data_folder, out, parts, hide)["scores"][metric]
+            score = finetune_one(job, precision, data_folder, out, parts, hide, samples=0)["scores"][metric]
         except NotFinite as error:
             reason = str(error)
         for path in folder.iterdir():

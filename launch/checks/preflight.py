@@ -114,7 +114,7 @@ def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -
     if "pretrain" in stages and needs_deepspeed(recipe, processes):
         yield "pretrain.engine.name=deepspeed", "deepspeed"
     settings = ("", *recipe.finetune.settings)
-    if "finetune" in stages and any(recipe.finetune.with_settings(name).lora for name in settings):
+    if {"finetune", SEARCH_FOLDER} & set(stages) and any(recipe.finetune.with_settings(name).lora for name in settings):
         yield "finetune.lora", "peft"
 
 

@@ -26,7 +26,7 @@ from tests.finetune.conftest import build_tiny_encoder
 TITLES = {"경제": "한빛은행 금리 인하", "스포츠": "푸른들팀 3연승", "정치": "시의회 예산안 처리"}
 TEXTS = (*TITLES.values(), "0123456789", "서울로")
 SETTINGS: dict[str, Any] = {
-    "tasks": ("ynat", "klue-ner"), "seeds": (1,), "bootstrap_samples": 5, "split_dev": ("klue-ner",),
+    "tasks": ("ynat", "klue-ner"), "seeds": (1,), "split_dev": ("klue-ner",),
     "overrides": {"ynat": {"lr": 2e-3, "epochs": 20, "batch_size": 4}, "klue-ner": {"epochs": 1}},
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ from finetune.run import FAILED_NAME, Cluster, FinetuneInputs, run
 from tests.finetune.queue.test_kills import contents, finished
 
 CONFIG = FinetuneConfig(
-    tasks=("ynat",), seeds=(1, 2), bootstrap_samples=2, max_train_examples=4, precision="fp32", device="cpu",
+    tasks=("ynat",), seeds=(1, 2), max_train_examples=4, precision="fp32", device="cpu",
     overrides={"ynat": {"epochs": 1, "batch_size": 4}}, save="best",
 )  # fmt: skip
 

@@ -33,7 +33,7 @@ TINY = (
     "tokenizer.vocab_size=500", "pretrain.model.layers=2", "pretrain.model.hidden=16", "pretrain.model.heads=2",
     "pretrain.model.intermediate=16", "pretrain.rows.sequence_length=64", "pretrain.global_batch=4",
     "pretrain.rows.held_out_share=0.02", "pretrain.engine.device=cpu", "finetune.device=cpu",
-    "finetune.max_train_examples=20", "finetune.max_dev_examples=20", "finetune.bootstrap_samples=0", "workers=1",
+    "finetune.max_train_examples=20", "finetune.max_dev_examples=20", "workers=1",
     "corpus.max_documents_per_file=80", "corpus.decontaminate.enabled=false",
 )  # fmt: skip
 AMOUNTS = Amounts(1, 3, 4)

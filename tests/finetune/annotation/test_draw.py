@@ -265,7 +265,7 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (home / name).write_bytes(content)
     encoder, _ = build_tiny_encoder(home / "encoder", [path.read_text("utf-8") for path in home.rglob("*.tsv")])
     settings = {"epochs": 4, "max_tokens": 64, "lr": 3e-3, "batch_size": 16}
-    few = {"max_train_examples": 400, "max_dev_examples": 60, "bootstrap_samples": 0}
+    few = {"max_train_examples": 400, "max_dev_examples": 60}
     config = FinetuneConfig(tasks=("klue-ner",), seeds=(1,), overrides={"klue-ner": settings}, **few)
     run(config, FinetuneInputs(home / "klue", {"model": encoder}), home / "out")
     return next((home / "out").rglob("malmoi.json")).parent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from finetune.encoder.loading import name_roles, wrap_texts
 from finetune.encoder.module import Encoder
 from finetune.examples import Example
 from finetune.heads.labels import StateLabeller
-from finetune.heads.lora import add_lora, check_shape
+from finetune.heads.lora import add_lora
 from finetune.queue.fingerprint import deciding
 from finetune.registry import TASKS
 from finetune.tasks.re.markers import MARKERS
@@ -155,14 +154,6 @@ def test_adapters_are_merged_into_their_weights_and_nothing_else_is_trained() ->
     ]
     assert changed == {*linear, "outputs.weight", "outputs.bias", embeddings}
     assert (after[embeddings] != before[embeddings]).any(dim=1).nonzero()[:, 0].tolist() == [38, 39]
-
-
-def test_without_peft_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr("finetune.heads.lora.find_spec", lambda name: None if name == "peft" else find(name))
-    check_shape(FinetuneConfig())
-    with pytest.raises(BadInput, match=r"pip install 'malmoi\[lora\]'"):
-        check_shape(FinetuneConfig(lora=Lora()))
 
 
 def test_adapters_decide_a_result_and_their_absence_is_not_recorded() -> None:

@@ -17,7 +17,7 @@ from tests.finetune.conftest import build_tiny_encoder
 from tests.finetune.test_run import TEXTS, write_klue
 
 SETTINGS: dict[str, Any] = {
-    "tasks": ("ynat",), "seeds": (1,), "bootstrap_samples": 3, "split_dev": ("klue-ner",), "max_train_examples": 8,
+    "tasks": ("ynat",), "seeds": (1,), "split_dev": ("klue-ner",), "max_train_examples": 8,
     "save": "none", "overrides": {"ynat": {"epochs": 1, "batch_size": 4}, "klue-ner": {"epochs": 1}},
 }  # fmt: skip
 
@@ -98,16 +98,6 @@ def test_settings_are_found_again_under_any_name(home: Path, out: Path, trained:
     other = {"overrides": {"ynat": {"epochs": 3, "batch_size": 4}}}
     with pytest.raises(BadInput, match=r"settings.long: ynat has results of other settings .*\(epochs 3 now\)"):
         run(FinetuneConfig(**{**SETTINGS, "settings": {"long": other}}), inputs(home), out)
-
-
-def test_other_resampling_makes_other_intervals_without_training(home: Path, out: Path, trained: list[Any]) -> None:
-    before = json.loads((out / FIRST / "scores.json").read_text("utf-8"))
-    run(FinetuneConfig(**{**SETTINGS, "bootstrap_samples": 0}), inputs(home), out)
-    after = json.loads((out / FIRST / "scores.json").read_text("utf-8"))
-    assert trained == [] and after["intervals"] == {"macro_f1": None}
-    assert {key for key in after if after[key] != before[key]} == {"intervals", "bootstrap_samples"}
-    run(FinetuneConfig(**SETTINGS), inputs(home), out)
-    assert json.loads((out / FIRST / "scores.json").read_text("utf-8")) == before
 
 
 def test_a_changed_encoder_is_trained_again_in_its_place(

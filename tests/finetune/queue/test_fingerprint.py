@@ -35,7 +35,7 @@ def test_a_key_that_is_added_later_makes_nothing_stale_until_it_is_used() -> Non
     ("changed", "decides"),
     [
         ({"tasks": ("ynat",), "seeds": (1, 2), "models": ("a", "b")}, False),
-        ({"bootstrap_samples": 9, "device": "cpu", "price_per_hour": 2.0}, False),
+        ({"device": "cpu", "price_per_hour": 2.0}, False),
         ({"pos_tags": False, "mrc_empty_windows": 0.5}, False),  # of other tasks
         ({"split_dev": ("ynat",)}, False),  # there is a train file
         ({"overrides": {"wos": {"lr": 1e-3}}, "settings": {"slow": {"protocol": "klue-baseline"}}}, False),

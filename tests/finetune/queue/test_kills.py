@@ -26,7 +26,7 @@ from tests.finetune.conftest import build_tiny_encoder
 from tests.finetune.test_run import TEXTS, write_klue
 
 CONFIG = FinetuneConfig(
-    tasks=("ynat",), seeds=(1, 2), bootstrap_samples=2, max_train_examples=4,
+    tasks=("ynat",), seeds=(1, 2), max_train_examples=4,
     overrides={"ynat": {"epochs": 1, "batch_size": 4}},
 )  # fmt: skip
 MOMENTS = 20

@@ -20,7 +20,7 @@ def test_a_kept_model_reads_types_and_leaves_out_what_its_training_had_not(
     texts = [path.read_text("utf-8") for path in (sample_inputs.data / "klue-re-v1.1").glob("*")]
     folder, _ = build_tiny_encoder(tmp_path, [*texts, "@#*^", *TYPES.values()])
     config = FinetuneConfig(
-        tasks=("re",), seeds=(1,), bootstrap_samples=0, overrides={"re": {"epochs": 1, "max_tokens": 64}},
+        tasks=("re",), seeds=(1,), overrides={"re": {"epochs": 1, "max_tokens": 64}},
         settings={"typed": {"re_markers": "typed", "re_restricted": True}},
     )  # fmt: skip
     run(config, FinetuneInputs(sample_inputs.data, {"model": folder}), tmp_path / "out")

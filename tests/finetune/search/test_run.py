@@ -22,7 +22,7 @@ from tests.finetune.test_run import TEXTS, write_klue
 SPACE = {"lr": (1e-4, 2e-3), "batch_size": (4, 8), "epochs": (1, 2), "warmup_share": None, "weight_decay": None}
 TRIALS = 5
 BASE: dict[str, Any] = {
-    "tasks": ("ynat",), "seeds": (1,), "bootstrap_samples": 2, "save": "none", "overrides": {"ynat": {"max_tokens": 16}}
+    "tasks": ("ynat",), "seeds": (1,), "save": "none", "overrides": {"ynat": {"max_tokens": 16}}
 }  # fmt: skip
 
 
@@ -52,13 +52,13 @@ def count_trainings(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None)
     begun: list[str] = []
     train = search_run.finetune_one
 
-    def counted(job: Any, *given: Any) -> Any:
+    def counted(job: Any, *given: Any, **named: Any) -> Any:
         begun.append(job.settings)
         if len(begun) == stop_at:
             (job.folder(given[2])).mkdir(parents=True, exist_ok=True)
             (job.folder(given[2]) / "scores.json").write_text("{", "utf-8")
             raise KeyboardInterrupt
-        return train(job, *given)
+        return train(job, *given, **named)
 
     monkeypatch.setattr(search_run, "finetune_one", counted)
     return begun

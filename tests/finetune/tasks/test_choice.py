@@ -188,7 +188,7 @@ def test_a_choice_is_trained_saved_predicted_and_scored(tmp_path: Path, tiny_enc
     dev.write_text(dev.read_text("utf-8").replace("비가 온다.", "비가 왔다."), "utf-8")
     encoder, _ = tiny_encoder([str(texts), "그래서왜냐하면왔"])
     config = FinetuneConfig(
-        custom={"mine": CustomTask(**COPA, train=str(train), dev=str(dev))}, seeds=(1,), bootstrap_samples=2,
+        custom={"mine": CustomTask(**COPA, train=str(train), dev=str(dev))}, seeds=(1,),
         overrides={"mine": {"epochs": 8, "lr": 3e-3, "batch_size": 8, "max_tokens": 32}}, device="cpu",
         precision="fp32",
     )  # fmt: skip

@@ -22,8 +22,8 @@ from finetune import job
 from finetune.config import FinetuneConfig
 from finetune.custom_config import CustomTask
 from finetune.examples import Row
-from finetune.registry import TASKS, missing_files, task_of
-from finetune.run import FinetuneInputs, run
+from finetune.registry import TASKS, task_of
+from finetune.run import FinetuneInputs, checks, run
 from finetune.tasks.custom.task import custom_task, define, score_numbers
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.ynat.task import YNAT_LABELS
@@ -111,7 +111,7 @@ def test_a_copy_of_a_klue_task_as_own_files_trains_to_the_same_bits(
     names = (task, "mine")
     hyperparameters = {"epochs": 2, "lr": 1e-3, "batch_size": 4, "max_tokens": 32}
     config = FinetuneConfig(
-        custom={"mine": own}, tasks=names, seeds=(1,), bootstrap_samples=2,
+        custom={"mine": own}, tasks=names, seeds=(1,),
         overrides=dict.fromkeys(names, hyperparameters),
         device="cpu", precision="fp32",
     )  # fmt: skip
@@ -334,7 +334,8 @@ def test_custom_tasks_run_with_those_of_klue(tmp_path: Path) -> None:
     assert FinetuneConfig(custom=own).tasks == ("mine",)
     config = FinetuneConfig(custom=own, tasks=("ner", "mine"), overrides={"mine": {"epochs": 1}})
     assert config.tasks == ("klue-ner", "mine")
-    assert missing_files(config, tmp_path) == [TASKS["klue-ner"].files.of(split) for split in ("train", "dev")]
+    with pytest.raises(BadInput, match=r"missing klue-ner-v1.1/klue-ner-v1.1_train.tsv, \S+_dev.tsv \(plain"):
+        checks(config, tmp_path, {})["KLUE files"]()
     put(tmp_path / "a.csv", "text,label\n비,1\n눈,2\n")
     assert task_of("mine", config).files.of("dev") == str(tmp_path / "b.csv")
     with pytest.raises(ValidationError, match="no such task"):

@@ -72,7 +72,6 @@ def test_finished_results_count_as_done_and_time_the_others(tmp_path: Path, enco
     [
         ("finetune.overrides={ynat: {lr: 2.0e-5}}", [("klue-re", 1)]),  # nothing of the other task has changed
         ("finetune.max_train_examples=5", []),
-        ("finetune.bootstrap_samples=7", [("klue-re", 1), ("ynat", 1)]),
         ("finetune.precision=bf16", []),
     ],
 )

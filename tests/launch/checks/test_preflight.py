@@ -78,6 +78,7 @@ def test_a_missing_extra_stops_only_the_recipes_that_need_it(
     monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == module else find_spec(name))
     assert problems_of(tmp_path) == ""
     assert message in problems_of(tmp_path, override)
+    assert problems_of(tmp_path, override).count(f"needs {module}") == 1
 
 
 @pytest.mark.parametrize(("recipe", "processes", "needed"), [
@@ -101,6 +102,7 @@ def test_missing_klue_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "klue").mkdir()
     found = problems_of(tmp_path, f"finetune.data={tmp_path / 'klue'}", "finetune.tasks=ynat")
     assert "missing ynat-v1.1/ynat-v1.1_train.json, ynat-v1.1/ynat-v1.1_dev.json" in found
+    assert found.count("ynat-v1.1_dev.json") == 1
 
 
 def test_the_papers_plan_needs_a_gpu_and_gets_one(tmp_path: Path) -> None:

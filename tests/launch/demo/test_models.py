@@ -98,7 +98,7 @@ def run_folder(filler: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("runs") / "tiny"
     unpack(home / "sample")
     config = FinetuneConfig(
-        tasks=("ynat", "klue-ner", "klue-dp", "klue-sts"), seeds=(1,), bootstrap_samples=0, max_train_examples=4,
+        tasks=("ynat", "klue-ner", "klue-dp", "klue-sts"), seeds=(1,), max_train_examples=4,
         max_dev_examples=4, overrides={task: {"epochs": 1} for task in ("ynat", "klue-ner", "klue-dp", "klue-sts")},
     )  # fmt: skip
     run(config, FinetuneInputs(home / "sample" / "klue", {"model": str(filler)}), home / "finetune")

@@ -45,7 +45,7 @@ CONFIG = LaunchConfig.model_validate(
 )
 
 TINY_FINETUNING = {
-    "tasks": ["ynat"], "seeds": [1, 2], "bootstrap_samples": 2, "max_train_examples": 4, "precision": "fp32",
+    "tasks": ["ynat"], "seeds": [1, 2], "max_train_examples": 4, "precision": "fp32",
     "device": "cpu", "overrides": {"ynat": {"epochs": 1, "batch_size": 4}}, "save": "best",
 }  # fmt: skip
 
