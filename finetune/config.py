@@ -305,7 +305,7 @@ class FinetuneConfig(Section):
         changes = {key: value for key, value in self.settings.get(name, {}).items() if value is not None}
         if not changes:
             return self
-        for key in sorted(changes.keys() - CHANGEABLE):
+        for key in sorted(changes.keys() - CHANGEABLE - self.removed.keys()):
             near = get_close_matches(key, CHANGEABLE, n=1)
             hint = f"did you mean {near[0]}?" if near else f"keys here are: {', '.join(sorted(CHANGEABLE))}"
             raise ValueError(f"settings.{name}.{key}: unknown key; {hint}")

@@ -92,6 +92,7 @@ def test_an_average_of_a_single_epoch_is_refused(tiny_encoder) -> None:
     [
         ({"protocl": "malmoi"}, "settings.x.protocl: unknown key; did you mean protocol?"),
         ({"seeds": [1]}, "settings.x.seeds: unknown key; keys here are: evaluations_per_epoch, "),
+        ({"pooling": "mean"}, "settings.x.pooling was removed: encoders represent a text by [CLS]"),
         ({"overrides": {"ner": {"lr": -1}}}, "settings.x.overrides.ner.lr: must be greater than 0"),
         ({"overrides": {"ner": {"fgm": 1}}}, "settings.x.overrides.ner: fgm was removed"),
     ],
