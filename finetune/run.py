@@ -4,9 +4,8 @@ On a CPU, ``workers`` jobs run at the same time with one thread each, so results
 has one process. Files and encoders are checked before the first training. A failed job does not stop the others.
 
 On a cluster every task works on the same list of jobs and ends when it is empty. File locks alone decide who trains a
-job, so no machine waits for another, and a command on any machine can help. When all tasks have ended, jobs of killed
-tasks are submitted again. Locks must work across the machines (docs/clusters.md), or jobs are trained twice, with the
-same result.
+job, so a command on any machine can help; where they do not work across the machines, jobs are trained twice, with the
+same result. When all tasks have ended, jobs of killed tasks are submitted again.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ def write_card(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
         raise BadInput(f"{folder / DATA}: no dev.jsonl; run `malmoi benchmark split` first")
     rows = {name: sum(1 for _ in read_json_lines(path)) for name, path in paths.items() if path.is_file()}
     counts = {step: read_object(folder / "counts" / f"{step}.json") for step in STEPS}
+    dropped = read_json_lines(folder / DROPPED) if (folder / DROPPED).is_file() else ()
     values = {
         "benchmark": benchmark,
         "category": CATEGORIES.get(benchmark.form.kind or "", "other"),
@@ -46,7 +47,7 @@ def write_card(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
             for name, s in benchmark.sources.items()
         ],
         "steps": {step: list(_lines(found)) for step, found in counts.items() if found},
-        "dropped": sorted(_reasons(folder).items()),
+        "dropped": sorted(Counter(r.values["reason"] for r in dropped).items()),
         "excluded": sorted(Counter(r.split()[0] for r in read_object(folder / EXCLUDED).values()).items()),
         "reports": counts["take-in"].get("reports", {}),
     }
@@ -78,11 +79,6 @@ def published_files(folder: Path) -> list[str]:
     if not (folder / CARD).is_file():
         raise BadInput(f"{folder}: no {CARD}; run `malmoi benchmark card` first")
     return [path.relative_to(folder).as_posix() for name in PUBLISHED for path in sorted(folder.glob(name))]
-
-
-def _reasons(folder: Path) -> Counter[str]:
-    path = folder / DROPPED
-    return Counter(r.values["reason"] for r in read_json_lines(path)) if path.is_file() else Counter()
 
 
 def _lines(counts: dict[str, Any], prefix: str = "") -> Any:

@@ -39,6 +39,7 @@ LAYOUTS: tuple[tuple[tuple[str, ...], str], ...] = (  # columns of a file and wh
     (("sentence1", "sentence2", "score"), "graded"),
     (("sentence1", "sentence2", "label"), "graded"),
 )
+KLUE_TASKS = {"similarity": ("klue-nli", "klue-sts"), "search": ("klue-mrc",)}
 DOCUMENTS = "documents"  # begins the source of their pairs
 NOTHING_TO_SCORE = "embed: nothing to score on; set finetune.data to a folder of KLUE files, or embed.evaluate"
 DRAWS = 42  # seed of all draws of data, so that trainings differ only in their own seeds
@@ -82,11 +83,9 @@ def read_items(config: EmbedConfig, documents: Path | None, klue: Path | None) -
     Next to the 8,204 examples of KLUE-NLI there are no pairs of documents, which would nearly double an epoch.
     """
     items: list[Item] = []
-    readers = {"klue-nli": _klue_triplets, "klue-sts": _klue_grades}
-    readers = readers if config.purpose == "similarity" else {"klue-mrc": _klue_questions}
-    for name, read in readers.items():
-        if klue is not None and (path := find_file(klue, TASKS[name].files.train)) is not None:
-            items += read(path)
+    for name in KLUE_TASKS[config.purpose]:
+        if klue is not None and (path := find_file(klue, TASKS[name].files.of("train"))) is not None:
+            items += _klue_items(name, path)
     if documents and config.max_pairs and not any(item.source == "klue-nli" for item in items):
         items += _pairs_of_documents(documents, config.max_pairs)
     for file in config.train:
@@ -132,9 +131,13 @@ def _pairs_of_documents(folder: Path, most: int) -> Iterator[Item]:
                 return
 
 
-def _klue_triplets(path: Path) -> list[Item]:
-    examples = TASKS["klue-nli"].read(path)
-    return _triplets("klue-nli", ((e.inputs["premise"], e.inputs["hypothesis"], str(e.gold)) for e in examples))
+def _klue_items(name: str, path: Path) -> list[Item]:
+    examples = TASKS[name].read(path)
+    if name == "klue-nli":
+        return _triplets(name, ((e.inputs["premise"], e.inputs["hypothesis"], str(e.gold)) for e in examples))
+    if name == "klue-sts":
+        return [Item(name, (e.inputs["sentence1"], e.inputs["sentence2"]), e.gold / 5) for e in examples]
+    return [Item(name, (e.inputs["question"], e.inputs["context"])) for e in examples if e.gold and e.gold["answers"]]
 
 
 def _triplets(source: str, rows: Iterable[tuple[str, ...]]) -> list[Item]:
@@ -147,16 +150,6 @@ def _triplets(source: str, rows: Iterable[tuple[str, ...]]) -> list[Item]:
         for premise, found in by_premise.items()
         if "entailment" in found
     ]
-
-
-def _klue_grades(path: Path) -> list[Item]:
-    examples = TASKS["klue-sts"].read(path)
-    return [Item("klue-sts", (e.inputs["sentence1"], e.inputs["sentence2"]), e.gold / 5) for e in examples]
-
-
-def _klue_questions(path: Path) -> list[Item]:
-    examples = [e for e in TASKS["klue-mrc"].read(path) if e.gold and e.gold["answers"]]
-    return [Item("klue-mrc", (e.inputs["question"], e.inputs["context"])) for e in examples]
 
 
 def read_file(path: Path) -> list[Item]:
@@ -206,7 +199,7 @@ def first_paragraph(text: str) -> str:
 def read_evaluation(config: EmbedConfig, documents: Path | None, klue: Path | None) -> list[EvaluationSet]:
     """KLUE's dev files for the purpose and the user's files; ``BadInput`` if a file does not fit."""
     found = []
-    for name in ("klue-sts", "klue-nli") if config.purpose == "similarity" else ("klue-mrc",):
+    for name in reversed(KLUE_TASKS[config.purpose]):
         if klue is not None and (path := find_file(klue, TASKS[name].files.dev)) is not None:
             found.append(_mrc_dev(path) if name == "klue-mrc" else _pairs_dev(name, path))
     found += [read_evaluation_file(Path(file)) for file in config.evaluate]

@@ -1,17 +1,14 @@
 """Ensembles from saved scores of single trainings: no model is run and torch is not imported.
 
-A result folder has the usual format, so report and comparison accept it: ``predictions.jsonl`` and ``scores.json`` with
-the averaged ``members``. It has no hyperparameters, losses or errors. Members are sorted by folder, so the bytes do not
-depend on the order in which they are named.
-
-Members are results in run folders, matched by seed, of the same task and examples:
+A result folder has the usual format, so report and comparison accept it. It has no hyperparameters, losses or errors.
+Members are results in run folders, matched by seed, of the same task and examples; sorted by folder, so that the bytes
+do not depend on the order in which they are named:
 ```
 models x settings ─┬─ of one seed, for each seed that all have ─▶ <task>/<name>/[<settings>/]seed-<n>
                    └─ of all these seeds ─────────────────────▶ <task>/<name>-all-seeds/[<settings>/]seed-<lowest>
 ```
-``kept_scores.parquet`` has what an ensemble needs of a training, one row per scored example. Parquet stores lists of
-different lengths and contains no code, unlike pickle. Floats keep full precision: with half precision neighboring
-values become equal, and an ensemble of one model would differ from the model.
+``kept_scores.parquet`` has what an ensemble needs of a training, one row per scored example. Floats keep full
+precision: with half of it neighboring values become equal, and an ensemble of one model would differ from the model.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """``malmoi llm export …``: the KLUE tasks as files of other evaluation tools, with the prompts of ``malmoi llm``.
 
-``lm-eval``: YAML files of lm-evaluation-harness, and their questions. Tasks with a fixed set of answers become
-``multiple_choice`` (``acc_norm`` equals our likelihood method, ``acc`` its plain sum). The others become
-``generate_until`` with ``exact_match`` of the demanded answer. That is stricter than our parsers, which the harness
-could only run as exported code; an export without code need not be trusted.
+``lm-eval``: tasks with a fixed set of answers become ``multiple_choice`` (``acc_norm`` equals our likelihood method,
+``acc`` its plain sum). The others become ``generate_until`` with ``exact_match`` of the demanded answer. That is
+stricter than our parsers, which the harness could only run as exported code, which would have to be trusted.
 
-``llm-kr-eval``: the dev file of KLUE for evaluation (test labels are not public), training examples for the rest.
-Training examples with the inputs of a dev example are left out and counted. ``malmoi llm prepare`` writes the same
-files of public data sets.
+``llm-kr-eval``: training examples with the inputs of a dev example are left out and counted.
 ```
-OUT/evaluation/test/klue_ner.json   the dev file; few_shots from train
+OUT/evaluation/test/klue_ner.json   the dev file (test labels are not public); few_shots from train
 OUT/evaluation/dev/klue_ner.json    10 training examples, from which the published code takes its few-shot examples
 OUT/tuning/train/klue_ner.json      the other training examples
 ```

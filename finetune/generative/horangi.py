@@ -1,11 +1,7 @@
 """Horangi's total of one model: the mean of understanding (llm-kr-eval) and conversation (MT-Bench).
 
-```
-understanding  mean over data sets of the first metric / 100     error: root of the sum of squares / data sets
-conversation   score of the first judge / 10, as published       error / 10
-total          mean of both                                      error: root of the sum of squares / 2
-```
-The leaderboard has ten data sets; files of others are shown but do not count, unless there are only others. Subjects of
+Understanding is the mean over data sets of the first metric / 100, conversation the score of the first judge / 10. The
+leaderboard has ten data sets; files of others are shown but do not count, unless there are only others. Subjects of
 KMMLU count as one data set. Its MT-Bench has no penalty for other languages. Files and questions are different samples,
 so their errors add up as independent ones; without the error of a part, the total has none. A negative correlation
 lowers the total, and is named.

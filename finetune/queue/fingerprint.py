@@ -1,9 +1,8 @@
 """What decides a job's result, as ``scores.json`` records it: a job with the same record is not repeated.
 
 The fingerprint is a digest of the recipe's deciding values, the hyperparameters, the encoder's files, task and seed.
-Only values that differ from a default are recorded, so new keys leave
-old results valid. A key of one task counts for no other. Changes of the code are noticed only through
-``Task.revision``.
+Only values that differ from a default are recorded, so new keys leave old results valid. A key of one task counts for
+no other. Changes of the code are noticed only through ``Task.revision``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Resampling of scored examples: confidence intervals by bootstrap, and approximate randomization between two models.
 
 Groups (a dialogue, a passage) are drawn and swapped as a whole. The draws depend on the groups and the seed alone, so
-two models see the same resamples and the bootstrap is paired. An interval comes from the variance of the resamples
-(``interval_around``), not from percentiles: metrics that average over classes are biased in a resample, where rare
-classes are missing. A share of single examples needs no resamples.
+two models see the same resamples and the bootstrap is paired. An interval comes from the variance of the resamples, not
+from percentiles: metrics that average over classes are biased in a resample, where rare classes are missing.
 
 A resample is a list of row numbers. Labels, entities, trees and answers are matched once per row; a resample then costs
 one row of a matrix product, or a look-up per row. Sums are exact or in the order of the rows, so values equal those of

@@ -4,17 +4,13 @@ Every seed is scored on the same examples, so the variance of the mean over S se
 between seeds / S, and the covariance of two seeds over resampled examples. An interval has half width
 sqrt(sum of t^2 x variance), with Student's t for each part's own degrees of freedom (Banerjee 1961), and covers at
 least 95 %. Satterthwaite's single t covered 91 to 96 % with 3 seeds, and no bootstrap of crossed rows and columns has
-the right variance (McCullagh 2000; Owen 2007).
-
-Trainings with the same seed number are independent unless their predictions show the opposite: pairing them would only
-cost degrees of freedom (t = 4.3 instead of 2.8 for three seeds).
+the right variance (McCullagh 2000; Owen 2007). Trainings with the same seed number are independent unless their
+predictions show the opposite: pairing them would only cost degrees of freedom.
 
 A score of 0 to 100 has Wilson's interval (1927) for as many examples as its variance implies: for single examples that
 are right or wrong this is Wilson's interval itself, for an F1 or for dialogues its extension by the design effect. A
-correlation has Fisher's z, never narrower than 1 / sqrt(n - 3). Both stay within the range and are never empty. From 50
-examples on they cover 94 to 96 %, correlations of errors with heavy tails 92 % (docs/experiments.md). Score ± 1.96
-standard errors covered as little as 85 %, and BCa, with five times the resamples, 90 to 96.5 %. NumPy alone, so that
-the slim installation can compare models. Legend: ``S`` seeds, ``B`` resamples.
+correlation has Fisher's z, never narrower than 1 / sqrt(n - 3). ``docs/experiments.md`` has their coverage. NumPy
+alone, so that the slim installation can compare models. Legend: ``S`` seeds, ``B`` resamples.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """A search over tasks x encoders, then the training of the best settings with all training examples.
 
 A study is a task and an encoder. Its trials are ordinary trainings of the same queue (locked, retried, over processes)
-below ``finetune-search/``, in folders named after their fingerprint. Only a record of each is kept. Existing records
-are reused, so a killed study resumes, and a longer study starts with the trials of a shorter one.
+below ``finetune-search/``. Only a record of each is kept. Existing records are reused, so a killed study resumes, and a
+longer study starts with the trials of a shorter one.
 
 ```
 <task>/<model>/trials.jsonl   one line per finished trial, in order
 <task>/<model>/best.json      the best trial and the settings of the study
 <task>/<model>/trial-<fingerprint>/seed-<n>/trial.json
 ```
-The best of each study is trained over all seeds as settings ``best-of-search``.
 """
 
 from __future__ import annotations

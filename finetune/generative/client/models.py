@@ -66,12 +66,6 @@ def local_folder(name: str) -> Path | None:
     return None
 
 
-def require_hf(name: str) -> None:
-    """``BadInput`` for a provider that does not return probabilities of given texts."""
-    if not name.startswith("hf/"):
-        raise BadInput(f"--method likelihood: --model {name} gives no probabilities; use hf/FOLDER, or another method")
-
-
 def read_version(name: str) -> str:
     """A digest of the files of ``hf/FOLDER``; "" for other models, whose address is in Inspect's cache key."""
     from finetune.queue.fingerprint import digest

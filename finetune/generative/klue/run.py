@@ -1,16 +1,13 @@
 """``malmoi llm TASK… --model …``: ask the questions of KLUE tasks, parse the answers, write scores.
 
 ```
-prompted task ─ messages ─▶ ask ─▶ answers ─ parse ─▶ predictions ─▶ scores
 OUT/finetune/<task>/<model>/<method, shots>/seed-<n>/predictions.jsonl   guid, gold, prediction, scores
                                                      answers.jsonl       guid, answer, is_parsed, stop, error
                                                      errors.json, scores.json
 ```
-The files are those of the finetune stage, so ``score``, ``compare`` and the report read them. An unparsed answer and a
-question without an answer count as wrong predictions; both are counted.
-
-Examples are read and limited as in fine-tuning, with the same seed, so an encoder with ``finetune.max_dev_examples`` of
-the same number is scored on the same examples.
+The files are those of the finetune stage, so ``score``, ``compare`` and the report read them. Examples are read and
+limited as in fine-tuning, with the same seed, so an encoder with ``finetune.max_dev_examples`` of the same number is
+scored on the same examples. An unparsed answer and a question without an answer are wrong predictions and are counted.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ from finetune.data.files import write_json_lines
 from finetune.data.split import Data, find, load_data
 from finetune.examples import Example, Prediction, Row
 from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
-from finetune.generative.client.models import check_name, is_local, read_version, require_hf
+from finetune.generative.client.models import check_name, is_local, read_version
 from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.answers import outcome
 from finetune.generative.prompts.ner import count_claims
@@ -87,7 +84,7 @@ def load_prompted_task(
         raise BadInput(f"{name}: no prompt for this task; choose from {', '.join(PROMPTS)}")
     task, prompt, needs_train = TASKS[name], PROMPTS[name], config is not None
     if shots and config is None and find(task, folder, "train") is None:
-        raise BadInput(f"{folder}: {task.files.train} (or .zst) is missing; add it, or leave --shots out")
+        raise BadInput(f"{folder}: {task.files.of('train')} (or .zst) is missing; add it, or leave --shots out")
     chosen = config or FinetuneConfig()
     if limit is not None:
         chosen = chosen.model_copy(update={"max_dev_examples": limit})
@@ -122,10 +119,12 @@ def run(
         BadInput: too many answers of a task were cut; its files are written.
     """
     check_name(client.model)
-    if client.is_likelihood:
-        require_hf(client.model)
-        if unfit := [prompted.task.name for prompted in tasks if not prompted.prompt.choices]:
-            raise BadInput(f"{unfit[0]}: no fixed set of answers to compare; use --method generation")
+    unfit = [prompted.task.name for prompted in tasks if client.is_likelihood and not prompted.prompt.choices]
+    if client.is_likelihood and not client.model.startswith("hf/"):
+        no_probabilities = f"--method likelihood: --model {client.model} gives no probabilities"
+        raise BadInput(f"{no_probabilities}; use hf/FOLDER, or another method")
+    if unfit:
+        raise BadInput(f"{unfit[0]}: no fixed set of answers to compare; use --method generation")
     results = []
     for prompted in tasks:
         prompt, shots = prompted.prompt, f"{len(prompted.shots)}-shot"

@@ -1,33 +1,12 @@
-"""The metrics of llm-kr-eval files, computed over all samples of a file, 0..100.
+"""The metrics of llm-kr-eval files, computed over all samples of a file, 0..100; ``docs/llm.md`` has a table of them.
 
-```
-exact_match  share of samples whose answer is the gold
-set_f1       F1 of the lines as multisets, averaged over samples: a line that is gold twice must be answered twice
-char_f1      F1 of the characters without spaces as multisets (as in KorQuAD), averaged over samples
-pearson      correlation of the numbers over the whole file, -100..100; spearman: of their ranks
-bleu         corpus BLEU of sacrebleu over all pairs, on morphemes, effective order
-macro_f1     mean F1 of the gold classes; any other answer is a false negative of its gold class
-weighted_f1  the same, weighted by the number of gold samples per class
+An answer without a number counts as the mean of the golds in a correlation, which adds nothing to it; the share of
+parsed answers is shown next to it. The classes of an F1 are those of the golds; any other answer is a false negative.
+A metric is prepared once per file and then scored on row numbers, so that resampling is cheap.
 
-KoBBQ (TACL 2024), of ambiguous contexts, whose answer is "unknown", and of disambiguated ones:
-accuracy_*          share of right answers
-bias_ambiguous      share of stereotyped answers minus that of answers against the stereotype, -100..100
-bias_disambiguated  accuracy where the stereotype is right minus accuracy where it is wrong, -100..100
-```
-An answer without a number counts as the mean of the golds in a correlation, which
-adds nothing to it; the share of parsed answers is shown next to it. A metric is prepared once per file and then scored
-on row numbers, so that resampling is cheap. Legend: ``N`` samples, ``C`` classes.
-
-The scores of the published code with its bugs are at the end. Source:
-wandb/llm-leaderboard-korean, ``scripts/evaluator/evaluate_utils/metrics.py`` and ``kaster.py``. Reimplemented from what
-that code computes, one answer at a time, then averaged:
-```
-set_f1       only the answer becomes a set: a line that is gold twice lowers the recall of a perfect answer
-char_f1      string similarity with sorted words (fuzzywuzzy), no F1: wrong classes get about half of the points
-pearson      always 0; so is spearman
-bleu         mean of the BLEU of each pair
-macro_f1     exact match, as the functions of that name are empty; so is weighted_f1
-```
+The scores of the published code with its bugs are at the end, one answer at a time, then averaged. Source:
+wandb/llm-leaderboard-korean, ``scripts/evaluator/evaluate_utils/metrics.py`` and ``kaster.py``.
+Legend: ``N`` samples, ``C`` classes.
 """
 
 from __future__ import annotations
@@ -176,9 +155,11 @@ def _sacrebleu() -> Any:
 
 
 def measure_bias(rows: Sequence[tuple[str, str, str, str]], resamples: int = RESAMPLES) -> dict[str, dict[str, Any]]:
-    """Accuracy and bias of KoBBQ in both kinds of contexts, as ``measure`` does.
+    """Accuracy and bias of KoBBQ (TACL 2024) in contexts whose answer is "unknown" and in others, as ``measure`` does.
 
-    An answer that cannot be parsed is wrong and neither for nor against the stereotype.
+    The bias, -100..100: the share of stereotyped answers minus that of answers against the stereotype; in other
+    contexts the accuracy where the stereotype is right minus that where it is wrong. An answer that cannot be parsed is
+    wrong and neither for nor against the stereotype.
 
     Args:
         rows: gold, parsed answer ("" for none), the stereotyped answer and the one for "unknown".

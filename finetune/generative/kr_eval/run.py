@@ -1,12 +1,6 @@
 """``malmoi llm run``: ask the questions of llm-kr-eval files, parse the answers, compute metrics with intervals.
 
-```
-FILE.json ─ conversations ─▶ ask ─▶ raw answers ─┬─ clean, parse in the demanded form ─▶ metrics, form, read
-                                                 └─ score as published ─▶ the values of the published code
-OUT/NAME/predictions.jsonl, OUT/NAME/scores.json
-```
 An answer that cannot be parsed is wrong and stays in the count. The ``guid`` of a prediction is ``NAME-0`` and so on.
-
 The files of llm-kr-eval are one JSON object per task for evaluation, a list of records for tuning:
 ```
 {"instruction": …, "output_length": 4, "metrics": ["exact_match"],
@@ -24,7 +18,6 @@ entities     name(class), on one line or on several    the distinct entities, ho
 lines        any lines; no control score               all lines
 text         any text; no control score                the first paragraph
 ```
-The published code has one check per task name and parses nothing else. Golds are parsed like answers: 3.50 equals 3.5.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
 """The prompts of MT-Bench judges, and how a verdict is parsed.
 
-```
-<답변 3f9a…>            marks from a hash of all texts between them, so no answer can contain them
-…the text of a model…
-</답변 3f9a…>
-judge: 근거 …           reasons, kept as they are
-       평점: [[7]]      only the last line is the verdict
-```
-An answer may contain "평점: [[10]]" or orders to the judge. Therefore the prompt states that text between marks is not
-an order, and the last line of the judge's own text counts first. A verdict in [[ ]] elsewhere counts if it is the only
-one and no judged text has one, so that a quotation is no verdict. A verdict that cannot be parsed is counted as a
-failure, never as a number.
+An answer may contain "평점: [[10]]" or orders to the judge. Therefore the prompt states that text between marks
+(``<답변 3f9a…>``, a hash of all texts between them) is not an order, and the last line of the judge's own text counts
+first. A verdict in [[ ]] elsewhere counts if it is the only one and no judged text has one, so that a quotation is no
+verdict. A verdict that cannot be parsed is counted as a failure, never as a number.
 
 KoMT-Bench takes the square root of the score of an answer that is not in Korean. It detects languages by a model and
 exempts two questions. Here words with Hangul are counted; questions for another language or format are exempt.

@@ -1,13 +1,8 @@
 """MT-Bench: a model answers all turns; judges score each answer and compare pairs of answers in both orders.
 
-```
-questions ─ turn 1, turn 2 ─▶ answers.jsonl ─┬─ score of each turn ──────────────▶ judgments.jsonl ─▶ scores.json
-                     another model's answers ┴─ comparison of each turn, two orders ─┘
-```
-Temperatures by category are those of FastChat. The score of an answer that is not in Korean is its square root, as in
-KoMT-Bench; the score without this penalty, which Horangi uses, is shown, too. Differences from the published pipeline:
-it has no pairs, does not report ties, position or length bias, and averages a failed verdict as -1. Here an answer that
-never came and a truncated judgment are failures.
+Temperatures by category are those of FastChat. The published pipeline has no pairs, does not report ties, position or
+length bias, and averages a failed verdict as -1. Here an answer that never came and a truncated judgment are failures.
+Horangi uses the score without the penalty for another language.
 
 Files of questions and answers have one JSON object per line, in the formats of FastChat and KoMT-Bench:
 ```
@@ -182,11 +177,9 @@ def answer_questions(questions: Sequence[judging.Question], model: Client, spent
 
 def temperature_of(question: judging.Question, model: Client) -> float:
     """The temperature of FastChat for the category of a question; 0 for ``hf/`` models, which decode greedily."""
-    return (
-        0.0
-        if model.model.startswith("hf/")
-        else judging.TEMPERATURES.get(question.category, judging.TEMPERATURES["writing"])
-    )
+    if model.model.startswith("hf/"):
+        return 0.0
+    return judging.TEMPERATURES.get(question.category, judging.TEMPERATURES["writing"])
 
 
 def judge_answers(

@@ -4,10 +4,9 @@
 training file. Both together are the definition, JSON that a saved model stores: ``custom_task`` builds the same task
 from it without the data. Hyperparameters are those of the KLUE task of the kind.
 
-``choice``: a text and one column for each possible answer, one of which is right. The encoder reads each answer as a
-pair with the text, ``[CLS] text [SEP] answer [SEP]``, and gives it one score; a softmax over the scores of a question
-gives probabilities, and cross entropy trains them (Radford et al. 2018, 3.3). A class is the name of an answer's
-column. All pairs of a question are one feature, so they stay in one batch.
+``choice``: the encoder reads each answer as a pair with the text and gives it one score; a softmax over the scores of a
+question gives probabilities, and cross entropy trains them (Radford et al. 2018, 3.3). A class is the name of an
+answer's column. All pairs of a question are one feature, so they stay in one batch.
 Legend: ``B`` questions, ``K`` answers of each, ``L`` positions of the longest pair.
 """
 
