@@ -63,17 +63,15 @@ def finetune_one(
     origin = origin_of(job, task, precision, settings, {job.task: data.files})
     folder = job.folder(out)
     if (finished := find_result(job, task, out, origin["fingerprint"])) is not None:
-        keep_best(folder, config)
         return finished
     settings = in_parts(settings, parts)
-    folder.mkdir(parents=True, exist_ok=True)
     for name in (SCORES_NAME, RECORDS_NAME):  # they mark an earlier training as finished
         (folder / name).unlink(missing_ok=True)
     began = time.perf_counter()
     trained, scored, about, records = _train_and_predict(task, job, precision, settings, data)
     rows = to_rows(data.scored, scored)
     write_json_lines(folder / PREDICTIONS_NAME, (row._asdict() for row in rows), private=bool(task.custom))
-    errors = find_errors(task, data.scored, rows, seed=SEED)
+    errors = find_errors(task, data.scored, rows)
     write_json(folder / ERRORS_NAME, hide(errors) if hide and task.custom else errors)
     if records:
         write_records(folder / RECORDS_NAME, data.scored, task.group, records)

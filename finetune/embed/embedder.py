@@ -34,8 +34,7 @@ from corpus.documents.model_files import quiet_transformers, refuse_links
 from corpus.documents.templates import load_templates
 from finetune.embed.config import PoolingName
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens, read_weights, reads_one_way
-from finetune.encoder.module import Encoder, load_encoder
-from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork
+from finetune.encoder.module import ONNX_NAME, Encoder, OnnxNetwork, load_encoder
 from finetune.examples import Feature, pad_inputs
 from finetune.metrics import figure, interval_text
 from finetune.saved_models.save import save_network

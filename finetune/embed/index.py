@@ -24,7 +24,7 @@ from corpus.documents.accelerator import DeviceName
 from corpus.documents.atomic_files import atomic_dir, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
-from finetune.embed.lexical import Bm25
+from finetune.embed.evaluate import Bm25
 from finetune.score.baselines import bigrams
 
 INDEX_NAME, PASSAGES_NAME, OFFSETS_NAME, VECTORS_NAME, BM25_NAME = (

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from corpus.documents.mecab import MAX_ANALYZED_CHARS, tag_morphemes
 from finetune.embed.data import DOCUMENTS, EvaluationSet, Item
-from finetune.embed.evaluate import Encode, rows_of_rankings
-from finetune.embed.lexical import Bm25
+from finetune.embed.evaluate import Bm25, Encode, rows_of_rankings
 from finetune.examples import Row
 from finetune.score.baselines import bigrams
 from finetune.tasks.similarity import DEPTH, score_ranking

@@ -19,8 +19,7 @@ from torch.nn import functional
 
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import has_segments, load_config, load_pretrained, read_weights, reads_one_way
-from finetune.encoder.module import Encoder, load_encoder
-from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork
+from finetune.encoder.module import ONNX_NAME, Encoder, OnnxNetwork, load_encoder
 from finetune.examples import IGNORED
 
 OutputKind = Literal["label", "number", "tags", "choice"]

@@ -29,8 +29,7 @@ from corpus.documents.escaping import escape_controls
 from corpus.documents.templates import load_templates
 from finetune.config import MODEL_INFO_NAME
 from finetune.encoder.loading import has_segments, load_tokenizer
-from finetune.encoder.module import load_encoder
-from finetune.encoder.onnx_network import ONNX_NAME, OnnxNetwork
+from finetune.encoder.module import ONNX_NAME, OnnxNetwork, load_encoder
 from finetune.examples import to_rows
 from finetune.heads.labels import Labeller
 from finetune.inference.predict import predict_examples

@@ -25,7 +25,7 @@ from finetune.tasks.ner.alignment import count_letters
 from finetune.tasks.ner.task import find_entities
 from finetune.tasks.re.metrics import RE_LABELS
 from finetune.tasks.sts.task import MAX_SIMILARITY, SIMILAR_FROM
-from finetune.tasks.wos.ontology import SLOTS, SPOKEN, find_slot
+from finetune.tasks.wos.reader import SLOTS, SPOKEN, find_slot
 
 Examples = Sequence[Example]
 Predict = Callable[[Task, Examples, Examples], list[Prediction]]

@@ -158,7 +158,7 @@ def load_judged(
     against: Path | None = None,
 ) -> tuple[Bench, list[Client]]:
     """The questions of MT-Bench and its judges."""
-    from finetune.generative.client.models import check_name
+    from finetune.generative.client.ask import check_name
     from finetune.generative.mt_bench.run import load_bench
 
     if len(set(judge)) < len(judge):

@@ -20,7 +20,7 @@ from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.mrc import published, reader
 from finetune.tasks.mrc.windows import word_of_characters
 from finetune.tasks.ner.metrics import NER_TAGS
-from finetune.tasks.wos.ontology import GATES, SLOTS
+from finetune.tasks.wos.reader import GATES, SLOTS
 
 
 def make_records(

@@ -18,7 +18,7 @@ from finetune.data.custom_files import text_in
 from finetune.tasks.nli.task import NLI_LABELS
 from finetune.tasks.re.metrics import RE_LABELS
 from finetune.tasks.sts.task import MAX_SIMILARITY, SIMILAR_FROM
-from finetune.tasks.wos.ontology import find_slot
+from finetune.tasks.wos.reader import find_slot
 from finetune.tasks.ynat.task import YNAT_LABELS
 
 NUMBER_TOKEN = re.compile(r"[\d.,/%-]+")

@@ -6,7 +6,7 @@ models with different vocabularies alike; lm-evaluation-harness does the same (`
 Cost: a character that a vocabulary splits into bytes weighs as much as one that it knows. Only ``hf/`` models return
 the probabilities that this needs.
 
-``LikelihoodAPI`` is an Inspect provider, so that the same client and cache serve both methods.
+``LikelihoodAPI`` is an Inspect provider, so that the same client and cache serve both methods; an import registers it.
 Legend: ``B`` question and answer pairs, ``L`` positions, ``V`` vocabulary.
 """
 
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import quiet_transformers
-from finetune.generative.client.models import LIKELIHOOD_PROVIDER, format_reason, prefix_ids
+from finetune.generative.client.ask import LIKELIHOOD_PROVIDER, format_reason, prefix_ids
 from finetune.generative.prompts.prompt import DELIMITER, TEMPLATE, Message
 
 

@@ -17,8 +17,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from finetune.examples import Example, Row
-from finetune.generative.client.ask import to_chat
-from finetune.generative.client.models import plain_turns
+from finetune.generative.client.ask import plain_turns, to_chat
 from finetune.generative.klue.run import PromptedTask, load_prompted_task
 from finetune.generative.prompts import PROMPTS
 from finetune.registry import TASKS

@@ -29,8 +29,17 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import write_json_lines
 from finetune.data.split import Data, find, load_data
 from finetune.examples import Example, Prediction, Row
-from finetune.generative.client.ask import Answer, Client, Question, ask, check_cut, sum_costs
-from finetune.generative.client.models import check_name, is_local, read_version
+from finetune.generative.client.ask import (
+    Answer,
+    Client,
+    Question,
+    ask,
+    check_cut,
+    check_name,
+    is_local,
+    read_version,
+    sum_costs,
+)
 from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.answers import outcome
 from finetune.generative.prompts.ner import count_claims
@@ -119,12 +128,13 @@ def run(
         BadInput: too many answers of a task were cut; its files are written.
     """
     check_name(client.model)
-    unfit = [prompted.task.name for prompted in tasks if client.is_likelihood and not prompted.prompt.choices]
-    if client.is_likelihood and not client.model.startswith("hf/"):
-        no_probabilities = f"--method likelihood: --model {client.model} gives no probabilities"
-        raise BadInput(f"{no_probabilities}; use hf/FOLDER, or another method")
-    if unfit:
-        raise BadInput(f"{unfit[0]}: no fixed set of answers to compare; use --method generation")
+    if client.is_likelihood:
+        if not client.model.startswith("hf/"):
+            no_probabilities = f"--method likelihood: --model {client.model} gives no probabilities"
+            raise BadInput(f"{no_probabilities}; use hf/FOLDER, or another method")
+        if unfit := [prompted.task.name for prompted in tasks if not prompted.prompt.choices]:
+            raise BadInput(f"{unfit[0]}: no fixed set of answers to compare; use --method generation")
+        import finetune.generative.client.likelihood  # noqa: F401 (registers the provider)
     results = []
     for prompted in tasks:
         prompt, shots = prompted.prompt, f"{len(prompted.shots)}-shot"

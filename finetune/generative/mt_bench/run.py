@@ -29,7 +29,6 @@ from finetune.data.files import identify, validate, write_json_lines
 from finetune.generative.client import ask as client_ask
 from finetune.generative.client.ask import Answer, Client, sum_costs
 from finetune.generative.mt_bench import judge as judging
-from finetune.generative.mt_bench import statistics
 from finetune.generative.prompts.prompt import build_turns
 
 Kind = Literal["single", "pair", "pair swapped"]
@@ -234,24 +233,22 @@ def summarize(
     of_judge = {name: [one for one in judgments if one["judge"] == name] for name in judges}
     scores = {name: _scores_of(questions, answers, own) for name, own in of_judge.items()}
     pairs = {name: _pairs_of(own) for name, own in of_judge.items()}
-    summary: dict[str, Any] = {
-        "judges": {name: {"single": statistics.summarize_scores(scores[name])} for name in judges}
-    }
+    summary: dict[str, Any] = {"judges": {name: {"single": judging.summarize_scores(scores[name])} for name in judges}}
     for name, own in summary["judges"].items():
         own["single"]["penalized"] = sum(one["is_penalized"] for one in of_judge[name])
         if pairs[name]:
-            own["pairs"] = statistics.summarize_pairs(pairs[name])
+            own["pairs"] = judging.summarize_pairs(pairs[name])
     if len(judges) > 1:
         first, second = judges[:2]
-        summary["agreement"] = {"single": statistics.agreement(scores[first], scores[second])}
+        summary["agreement"] = {"single": judging.agreement(scores[first], scores[second])}
         if pairs[first]:
-            summary["agreement"]["pairs"] = statistics.agreement_of_pairs(pairs[first], pairs[second])
+            summary["agreement"]["pairs"] = judging.agreement_of_pairs(pairs[first], pairs[second])
     return summary
 
 
 def _scores_of(
     questions: Sequence[judging.Question], answers: Answers, judgments: Sequence[Mapping[str, Any]]
-) -> list[statistics.Scored]:
+) -> list[judging.Scored]:
     """One per turn of each question, including those without an answer."""
     by_turn = {(one["question_id"], one["turn"]): one for one in judgments if one["kind"] == "single"}
     scored = []
@@ -259,13 +256,13 @@ def _scores_of(
         one = by_turn.get((q.id, turn), {"score": None})
         score = math.sqrt(one["score"]) if one["score"] and one["is_penalized"] else one["score"]
         length = len(answers[q.id][turn - 1] or "")
-        scored.append(statistics.Scored(q.id, q.category, turn, score, length, one["score"]))
+        scored.append(judging.Scored(q.id, q.category, turn, score, length, one["score"]))
     return scored
 
 
-def _pairs_of(judgments: Sequence[Mapping[str, Any]]) -> list[statistics.Paired]:
+def _pairs_of(judgments: Sequence[Mapping[str, Any]]) -> list[judging.Paired]:
     winners: dict[tuple[str, str, int], dict[str, judging.Verdict | None]] = {}
     for one in judgments:
         if one["kind"] != "single":
             winners.setdefault((one["question_id"], one["category"], one["turn"]), {})[one["kind"]] = one["winner"]
-    return [statistics.Paired(*place, own.get("pair"), own.get("pair swapped")) for place, own in winners.items()]
+    return [judging.Paired(*place, own.get("pair"), own.get("pair swapped")) for place, own in winners.items()]

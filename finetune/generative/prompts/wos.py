@@ -14,7 +14,7 @@ from finetune.examples import Example
 from finetune.generative.prompts.answers import answer_text, bare, undecorate
 from finetune.generative.prompts.prompt import TaskPrompt, korean_texts
 from finetune.task_names import klue_facts
-from finetune.tasks.wos.ontology import SLOTS, split_state
+from finetune.tasks.wos.reader import SLOTS, split_state
 from finetune.tasks.wos.values import restore_value
 
 EMPTY = "없음"

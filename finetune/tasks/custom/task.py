@@ -31,12 +31,12 @@ from finetune.metrics import pearson, spearman
 from finetune.task import Files, HubLayout, Published, Task
 from finetune.tasks import labels
 from finetune.tasks.custom import reader
+from finetune.tasks.labels import text_inference
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.tasks.ner import metrics as entities
 from finetune.tasks.ner import task as ner
 from finetune.tasks.nli.task import KLUE_NLI, score_nli
 from finetune.tasks.sts.task import KLUE_STS, MAX_SIMILARITY, numbers_of
-from finetune.tasks.text_input import text_inference
 from finetune.tasks.ynat.task import YNAT, score_ynat
 
 MAX_LABELS = 1_000

@@ -21,7 +21,7 @@ from finetune.examples import Example, Prediction
 from finetune.task import RawInput
 from finetune.task_names import klue_facts
 from finetune.tasks.dp.metrics import DP_LABELS
-from finetune.tasks.text_input import parse_texts
+from finetune.tasks.labels import parse_texts
 
 POS_TAGS = tuple(klue_facts("klue-dp")["pos_tags"])  # the root and a tag that is not among them have ids of their own
 POS_IDS = {tag: number for number, tag in enumerate(POS_TAGS)}

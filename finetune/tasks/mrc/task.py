@@ -27,12 +27,11 @@ from finetune import task as base
 from finetune.config import FinetuneConfig
 from finetune.examples import ErrorView, Example, Feature, Prediction, Row, Tokenizer
 from finetune.metrics import softmax
-from finetune.tasks.labels import build_head
+from finetune.tasks.labels import build_head, parse_texts
 from finetune.tasks.mrc import published, windows
 from finetune.tasks.mrc.metrics import score, score_question, tables
 from finetune.tasks.mrc.reader import ABOUT, answer_span, convert, is_misplaced, read, write
 from finetune.tasks.mrc.windows import ANSWER_TOKENS, Passage, Target
-from finetune.tasks.text_input import parse_texts
 
 CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
 AROUND_ANSWER = 60  # characters of a passage shown on each side of an answer

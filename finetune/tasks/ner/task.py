@@ -17,11 +17,10 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import CUSTOM_HINT, Block, format_blocks, read_blocks, rewrite_blocks
 from finetune.examples import IGNORED, ErrorView, Example, Feature, Prediction, Row, Tokenizer
 from finetune.task import Ensembling, Files, HubLayout, Inference, Inspection, Task, published_facts
-from finetune.tasks.labels import build_labeller
+from finetune.tasks.labels import build_labeller, parse_texts
 from finetune.tasks.ner import alignment, published
 from finetune.tasks.ner.alignment import count_letters, make_features, merge, to_records
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
-from finetune.tasks.text_input import parse_texts
 
 OUTSIDE = "O"
 

@@ -1,7 +1,7 @@
 """KLUE-RE: the relation between two marked entities of a sentence, 30 labels (paper 3.5).
 
 The published architecture: markers around the entities, a label from [CLS]. It ignores the types of the entities, which
-two options use (``finetune.tasks.re.entity_types``).
+two options use (``finetune.tasks.re.markers``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from finetune.data.files import text_of
 from finetune.examples import ErrorView, Example, Row
 from finetune.task import Files, HubLayout, Inference, Task, published_facts
 from finetune.tasks import labels
-from finetune.tasks.re import entity_types, markers, published
+from finetune.tasks.re import markers, published
 from finetune.tasks.re.markers import MARKERS, Span
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
 
@@ -31,11 +31,9 @@ def read(path: Path, with_types: bool = False) -> list[Example]:
         sentence = text_of(record, "sentence", where)
         if marker := next((marker for marker in MARKERS if marker in sentence), None):
             raise BadInput(f"{where}: 'sentence' holds {marker!r}, which marks entities for the model; take it out")
-        subject, object_ = (_span(record, key, where) for key in entity_types.ENTITIES)
-        check: Callable[[Any, str], Any] = (
-            entity_types.type_of if with_types else lambda entity, where: entity.get("type")
-        )
-        types = tuple(check(record[key], f"{where}: '{key}'") for key in entity_types.ENTITIES)
+        subject, object_ = (_span(record, key, where) for key in markers.ENTITIES)
+        check: Callable[[Any, str], Any] = markers.type_of if with_types else lambda entity, where: entity.get("type")
+        types = tuple(check(record[key], f"{where}: '{key}'") for key in markers.ENTITIES)
         inputs = {"sentence": sentence, "subject": subject, "object": object_, "types": types}
         examples.append(Example(record["guid"], gold, inputs))
     return examples
@@ -65,16 +63,16 @@ def show(example: Example, row: Row) -> ErrorView:
 
 def configure(task: Task, config: FinetuneConfig) -> Task:
     """The task with the options of a configuration."""
-    changes: dict[str, Any] = {"featurize": entity_types.featurize_typed} if config.re_markers == "typed" else {}
+    changes: dict[str, Any] = {"featurize": markers.featurize_typed} if config.re_markers == "typed" else {}
     if config.re_restricted:
-        changes |= {"learn": entity_types.find_relations, "decode": entity_types.decode_restricted}
+        changes |= {"learn": markers.find_relations, "decode": markers.decode_restricted}
     if not changes:
         return task
     read: Any = task.read
     return replace(
         task,
         read=partial(read, with_types=True),
-        inference=task.inference._replace(parse=entity_types.parse_typed),
+        inference=task.inference._replace(parse=markers.parse_typed),
         **changes,
     )
 
@@ -93,7 +91,7 @@ KLUE_RE = labels.make_label_task(
         "klue-re", {"featurize": published.featurize, "configure": lambda task, config: task}
     ),
     inspection=labels.label_fields(RE_LABELS, ())["inspection"]._replace(tables=tables, show=show),
-    hub=HubLayout(("guid", "sentence", *entity_types.ENTITIES, "label"), partial(labels.convert_records, "label")),
+    hub=HubLayout(("guid", "sentence", *markers.ENTITIES, "label"), partial(labels.convert_records, "label")),
     inference=Inference(markers.parse_input, markers.to_result, markers.format_lines),
     configure=configure,
 )  # fmt: skip

@@ -19,7 +19,7 @@ from finetune.examples import Example, Feature, Prediction, Row
 from finetune.metrics import pearson
 from finetune.task import Ensembling, Files, HubLayout, Inspection, Task, published_facts
 from finetune.tasks import labels
-from finetune.tasks.text_input import text_inference
+from finetune.tasks.labels import text_inference
 
 FIELDS = ("sentence1", "sentence2")
 SIMILAR_FROM, MAX_SIMILARITY = 3.0, 5.0

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 
 from finetune.examples import Example, Feature, Module, Tokenizer, pad_rows
 from finetune.tasks.labels import build_head
-from finetune.tasks.wos.ontology import GATES, PTR, SLOTS, split_state
-from finetune.tasks.wos.reader import join_turns
+from finetune.tasks.wos.reader import GATES, PTR, SLOTS, join_turns, split_state
 from finetune.tasks.wos.values import state_fields
 
 STEPS = 10  # tokens of a generated value, its end included; longer values are cut

@@ -1,6 +1,7 @@
-"""WoS v1.1 files: dialogues as user turns, and turns as model inputs (KLUE paper 3.8).
+"""WoS v1.1 files: the 45 slots, ``ontology.json``, dialogues as user turns, and turns as model inputs (paper 3.8).
 
-An example is a user turn with all turns before it. The model input is `[CLS] earlier turns [SEP] system turn [SEP] user
+The ontology is optional: with it a generated value gets its official spelling (``finetune.tasks.wos.values``). An
+example is a user turn with all turns before it. The model input is `[CLS] earlier turns [SEP] system turn [SEP] user
 turn [SEP]`: every turn ends with [SEP], also an empty history and the empty first system turn; the oldest tokens are
 cut off (paper 5.1; published so).
 """
@@ -19,9 +20,62 @@ from numpy.typing import NDArray
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from corpus.documents.section import warn_once
+from finetune.data.custom_files import squeeze
 from finetune.data.files import format_json, read_json, read_records
 from finetune.examples import IGNORED, Example, Feature, pad_inputs, pad_rows
-from finetune.tasks.wos.ontology import Ontology, drop_absent, find_ontology, read_ontology, split_state
+from finetune.task_names import klue_facts
+
+FOLDER, NAME = "wos-v1.1", "ontology.json"  # as in the KLUE repository
+SLOTS = tuple(f"{domain}-{slot}" for domain, slots in klue_facts("wos")["slots"].items() for slot in slots)
+GATES = ("none", "dontcare", "ptr", "yes", "no")
+SPOKEN = ("dontcare", "yes", "no")  # values that a gate alone says
+NONE, PTR = GATES.index("none"), GATES.index("ptr")
+
+# Slot to whitespace-free spelling to the values spelt so (월드컵경기장역 and 월드컵 경기장역 are two).
+Ontology = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def find_ontology(path: Path) -> Path | None:
+    """``ontology.json`` in the folder of a data file, or in a neighboring benchmark folder."""
+    folders = path.absolute().parent.parent.parent.glob(f"*/{FOLDER}") if path.absolute().parent.name == FOLDER else ()
+    names = [folder / name for folder in (path.parent, *sorted(folders)) for name in (NAME, f"{NAME}.zst")]
+    return next((name for name in names if name.is_file()), None)
+
+
+def read_ontology(path: Path) -> Ontology:
+    """All values of each slot; ``BadInput`` unless it is a map from the 45 slots to lists of texts."""
+    values = read_json(path)
+    if not isinstance(values, dict) or set(values) != set(SLOTS):
+        odd = sorted(set(values) ^ set(SLOTS))[:3] if isinstance(values, dict) else type(values).__name__
+        raise BadInput(f"{path}: not the {len(SLOTS)} slots of WoS v1.1 ({odd}); copy the file again")
+    ontology: dict[str, dict[str, list[str]]] = {slot: {} for slot in SLOTS}
+    for slot, texts in values.items():
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise BadInput(f"{path}: values of {slot!r} are not a list of texts")
+        for text in texts:
+            ontology[slot].setdefault(squeeze(text), []).append(text)
+    return ontology
+
+
+def find_slot(entry: Any) -> tuple[str, str] | None:
+    """``"식당-예약 시간-18:30"`` as slot and value, which may contain hyphens itself; None for anything else."""
+    parts = entry.split("-", 2) if isinstance(entry, str) else []
+    slot = "-".join(parts[:2])
+    return (slot, parts[2]) if len(parts) == 3 and slot in SLOTS and parts[2] else None
+
+
+def drop_absent(state: Any) -> Any:
+    """A state without slots of the value "none", which count as absent in golds and predictions."""
+    return [entry for entry in state if not str(entry).endswith("-none")] if isinstance(state, list) else state
+
+
+def split_state(entry: Any, place: str) -> tuple[str, str]:
+    """``find_slot``; ``BadInput`` if there is no known slot."""
+    found = find_slot(entry)
+    if found is None:
+        raise BadInput(f"{place}: state {entry!r} is not domain-slot-value with one of the {len(SLOTS)} slots of WoS")
+    return found
+
 
 log = logging.getLogger(__name__)
 

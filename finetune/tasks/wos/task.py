@@ -17,9 +17,22 @@ from finetune.examples import ErrorView, Example, Feature, Module, Prediction, R
 from finetune.task import Files, HubLayout, Inference, Inspection, RawInput, Task, published_facts
 from finetune.tasks.labels import build_head
 from finetune.tasks.wos.metrics import score, tables
-from finetune.tasks.wos.ontology import FOLDER, GATES, PTR, SLOTS, SPOKEN, drop_absent, find_slot, split_state
 from finetune.tasks.wos.published import QUIRKS
-from finetune.tasks.wos.reader import collate, convert, join_turns, read, write
+from finetune.tasks.wos.reader import (
+    FOLDER,
+    GATES,
+    PTR,
+    SLOTS,
+    SPOKEN,
+    collate,
+    convert,
+    drop_absent,
+    find_slot,
+    join_turns,
+    read,
+    split_state,
+    write,
+)
 from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value, state_fields
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from finetune.data.custom_files import squeeze
 from finetune.examples import Example, Feature, Prediction, Tokenizer
 from finetune.metrics import softmax
 from finetune.task import Ensembling, MemberRecord, MemberRecords
-from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS
+from finetune.tasks.wos.reader import GATES, NONE, PTR, SLOTS
 
 ValueOf = Callable[[Example, Feature, Any, str], str]  # example, feature, raw output and slot to a generated value
 UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does not know, or broken bytes

@@ -21,8 +21,8 @@ from finetune.config import FinetuneConfig
 from finetune.embed.config import EmbedConfig
 from finetune.embed.data import EvaluationSet, Item, read_evaluation_file, read_file, with_distractors
 from finetune.embed.embedder import StaticEncoder, build_net, load_embedder
+from finetune.embed.evaluate import Bm25, tfidf_cosines
 from finetune.embed.index import Index, build_index
-from finetune.embed.lexical import Bm25, tfidf_cosines
 from finetune.embed.reranker import CHOICES_NAME, Reranker, write_choices
 from finetune.embed.retrieval import WEIGHTS, choose_weight, combine, content_words, mine_negatives
 from finetune.embed.run import EmbedInputs, Prepared, run

@@ -13,7 +13,7 @@ from finetune.registry import TASKS
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.tasks.nli.task import NLI_LABELS
-from finetune.tasks.wos.ontology import GATES, SLOTS
+from finetune.tasks.wos.reader import GATES, SLOTS
 
 
 def merge(task: str, *members: Sequence[dict[str, Any]], protocol: Any = "malmoi") -> list[Prediction]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from finetune.generative.client import models
+from finetune.generative.client import ask as client_ask
 from launch.sample.unpack import find_klue
 from tests.finetune.generative.server import Server
 
@@ -20,8 +20,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "inspect"))
-    monkeypatch.setattr(models, "FIRST_WAIT_SECONDS", 0.01)
-    monkeypatch.setattr(models, "MAX_WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(client_ask, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(client_ask, "MAX_WAIT_SECONDS", 0.5)
     return tmp_path / "inspect"
 
 

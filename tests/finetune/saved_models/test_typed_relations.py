@@ -9,7 +9,7 @@ from finetune.config import FinetuneConfig
 from finetune.inference.predict import predict_official, predict_texts
 from finetune.run import FinetuneInputs, run
 from finetune.saved_models.load import load_model
-from finetune.tasks.re.entity_types import TYPES
+from finetune.tasks.re.markers import TYPES
 from finetune.tasks.re.task import KLUE_RE
 from tests.finetune.conftest import build_tiny_encoder
 

@@ -11,9 +11,7 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.generative.client import ask as client_ask
-from finetune.generative.client import models
-from finetune.generative.client.ask import Answer, Client, Question, ask
-from finetune.generative.client.models import _wait_seconds, find_keys
+from finetune.generative.client.ask import Answer, Client, Question, _wait_seconds, ask, find_keys
 from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, serving
 
@@ -289,8 +287,8 @@ def test_a_model_that_cannot_be_opened_is_one_sentence(name, monkeypatch):
 def test_waits_double_or_are_those_that_the_server_asks_for(
     monkeypatch: pytest.MonkeyPatch, attempt: int, header: str | None, seconds: float
 ) -> None:
-    monkeypatch.setattr(models, "FIRST_WAIT_SECONDS", 1.0)
-    monkeypatch.setattr(models, "MAX_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(client_ask, "FIRST_WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(client_ask, "MAX_WAIT_SECONDS", 60.0)
     error = ConnectionError()
     error.response = SimpleNamespace(headers={} if header is None else {"retry-after": header})
     outcome = SimpleNamespace(exception=lambda: error)

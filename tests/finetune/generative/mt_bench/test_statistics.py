@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from finetune.generative.mt_bench.judge import Verdict
-from finetune.generative.mt_bench.statistics import (
+from finetune.generative.mt_bench.judge import (
     Paired,
     Scored,
+    Verdict,
     agreement,
     agreement_of_pairs,
     mean_of_categories,

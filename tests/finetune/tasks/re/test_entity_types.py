@@ -14,7 +14,7 @@ from finetune.config import FinetuneConfig
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.registry import task_of
-from finetune.tasks.re.entity_types import TYPES, decode_restricted, featurize_typed, find_relations, parse_typed
+from finetune.tasks.re.markers import TYPES, decode_restricted, featurize_typed, find_relations, parse_typed
 from finetune.tasks.re.metrics import RE_LABELS
 from finetune.tasks.re.task import KLUE_RE
 

@@ -9,8 +9,8 @@ import pytest
 from finetune.data.files import read_text
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
-from finetune.tasks.wos.ontology import GATES, SLOTS, read_ontology
 from finetune.tasks.wos.published import STEPS, make_published_speller
+from finetune.tasks.wos.reader import GATES, SLOTS, read_ontology
 from finetune.tasks.wos.task import WOS
 from finetune.train.batched_prediction import to_tensors
 

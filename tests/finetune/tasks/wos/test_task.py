@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from finetune.tasks.wos.ontology import SLOTS, find_ontology
+from finetune.tasks.wos.reader import SLOTS, find_ontology
 from finetune.tasks.wos.task import WOS, parse_input
 from finetune.train.batched_prediction import to_tensors
 from tests.finetune.records import record_of

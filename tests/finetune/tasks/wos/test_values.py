@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 from finetune.data.custom_files import squeeze
 from finetune.examples import Example
-from finetune.tasks.wos.ontology import GATES, PTR, SLOTS, read_ontology
+from finetune.tasks.wos.reader import GATES, PTR, SLOTS, read_ontology
 from finetune.tasks.wos.task import MAX_STEPS, WOS
 from finetune.tasks.wos.values import UNKNOWN, cut_readably, make_speller, restore_value
 
