@@ -26,16 +26,14 @@ from finetune.encoder.loading import load_config, load_tokenizer, max_input_toke
 from finetune.ensemble.run import RECORDS_NAME, write_records
 from finetune.examples import Example, Prediction, to_rows
 from finetune.heads.lora import shape_model
-from finetune.queue.fingerprint import Files, deciding, digest, fingerprint_of
-from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Job
+from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Files, Job, deciding, digest, fingerprint_of
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_best, save_or_remove
 from finetune.score.bootstrap import SAMPLES, SEED
 from finetune.score.scores import defined, defined_tables, find_errors, installed_versions, scores_record
 from finetune.task import MemberRecord, Task, ToRecords
 from finetune.train.batched_prediction import predict
-from finetune.train.schedule import START_EPOCHS
-from finetune.train.trainer import seed_everything, train
+from finetune.train.trainer import START_EPOCHS, seed_everything, train
 
 log = logging.getLogger(__name__)
 

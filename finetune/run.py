@@ -28,8 +28,7 @@ from finetune.data.split import load_data
 from finetune.encoder.loading import check_encoder
 from finetune.ensemble.run import make_ensembles, plan_recipe
 from finetune.job import Hide, find_result, finetune_one, origin_of, settings_of
-from finetune.queue.fingerprint import Files, deciding
-from finetune.queue.jobs import FAILED_NAME, Job, Outcome, Work, named, plan
+from finetune.queue.jobs import FAILED_NAME, Files, Job, Outcome, Work, deciding, named, plan
 from finetune.queue.pool import MAX_DEATHS, finish, one_thread, slots_of
 from finetune.queue.progress import LOG_NAME, Progress, describe, failures
 from finetune.registry import TASKS, klue_tasks, task_of
@@ -173,12 +172,9 @@ def _check_task(name: str, config: FinetuneConfig, data: Path, encoders: Sequenc
 
 def finish_jobs(
     jobs: Sequence[Job], found: int, work: Work, out: Path, config: FinetuneConfig, *, device: torch.device,
-    workers: int, ended: Callable[[Job], None] = lambda job: None,
+    workers: int,
 ) -> tuple[list[dict[str, Any]], list[Outcome]]:  # fmt: skip
-    """Results and failures of the jobs; an error that stops everything is raised.
-
-    ``found``: number of jobs finished before; ``ended`` is called with each job that ended.
-    """
+    """Results and failures; ``found``: number of jobs finished before. An error that stops everything is raised."""
     results, failed = [], []
     slots = slots_of(device, min(workers, len(jobs)))
     progress = Progress(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
@@ -191,7 +187,6 @@ def finish_jobs(
                 results.append(outcome.result)
             elif outcome.failure is not None:
                 failed.append(outcome)
-            ended(outcome.job)
     return results, failed
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import split_morphemes
-from finetune.annotation.check.files import read_datasets
 from finetune.annotation.check.models import check_one_side
+from finetune.annotation.check.run import read_datasets
 from finetune.annotation.config import Benchmark, SplitMethod
 from finetune.annotation.folder import SPLITS, Gold, Item, count_labels, order_key, read_gold, read_items
 from finetune.data.files import write_json_lines

@@ -1,25 +1,38 @@
-"""Search: BM25 first, a dense score added with a weight that must have helped on other questions.
+"""Search: BM25 first, a dense score added with a weight that must have helped on other questions; reranking.
 
 score = BM25 / its maximum for the question + weight x cosine. Reciprocal rank fusion, the usual choice, ruins BM25 with
-a small encoder (nDCG@10 88.4 to 60.9), because it cannot give the weaker side less weight. Legend: ``Q`` questions,
-``P`` passages.
+a small encoder (nDCG@10 88.4 to 60.9), because it cannot give the weaker side less weight.
+
+A reranker is a cross-encoder that reads a question together with each of the best passages of BM25: a model of kind
+``choice`` of `malmoi finetune`, trained on right passages and hard negatives (``write_choices``). Its folder is a stock
+sequence classifier with one output, so CrossEncoder of sentence-transformers loads it, too.
+Legend: ``Q`` questions, ``P`` passages, ``K`` of them read again, ``N`` pairs.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from corpus.documents.accelerator import DeviceName
+from corpus.documents.errors import BadInput
 from corpus.documents.mecab import MAX_ANALYZED_CHARS, tag_morphemes
+from finetune.data.files import write_json_lines
 from finetune.embed.data import DOCUMENTS, EvaluationSet, Item
 from finetune.embed.evaluate import Bm25, Encode, rows_of_rankings
-from finetune.examples import Row
+from finetune.examples import Row, pad_inputs
+from finetune.heads.labels import Labeller
+from finetune.saved_models.load import load_model
 from finetune.score.baselines import bigrams
+from finetune.tasks.labels import encode_texts
 from finetune.tasks.similarity import DEPTH, score_ranking
+from finetune.train.batched_prediction import batches_by_length, to_tensors
 
 Matrix = NDArray[np.float32]
 WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -138,3 +151,51 @@ def rank_baselines(part: EvaluationSet, pieces: Callable[[str], list[str]]) -> d
     """Results of BM25 on words, ``pieces`` of the vocabulary, bigrams, and morphemes without function words."""
     counted = {**COUNTED, "BM25 WordPiece": pieces}
     return {name: rows_of_rankings(part, rank(part, bm25_scores(part, split))) for name, split in counted.items()}
+
+
+CHOICES_NAME = "choices.jsonl"
+READ_AGAIN = 20  # passages of BM25
+
+
+class Reranker:
+    """A trained model of kind ``choice``; ``BadInput`` for any other."""
+
+    def __init__(self, folder: str, device: DeviceName = "auto") -> None:
+        saved = load_model(folder, device)
+        if not isinstance(saved.model, Labeller) or saved.model.kind != "choice":
+            raise BadInput(f"{folder}: a model for {saved.task.name}; give one of a custom task of kind choice")
+        self.model, self.tokenizer, self.max_tokens = saved.model, saved.tokenizer, int(saved.settings["max_tokens"])
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """How well each passage answers its question, 0..1."""
+        firsts, seconds = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        features = encode_texts(self.tokenizer, firsts, seconds, self.max_tokens)
+        device, scores_N = next(self.model.parameters()).device, np.zeros(len(pairs))
+        with torch.inference_mode():
+            for batch in batches_by_length(features):
+                inputs = to_tensors(pad_inputs([features[i] for i in batch], int(self.tokenizer.pad_token_id)), device)
+                scores_N[batch] = self.model.run_net(inputs).logits[:, 0].float().sigmoid().cpu().numpy()
+        return scores_N
+
+
+def rank_again(part: EvaluationSet, reranker: Reranker) -> dict[str, list[Row]]:
+    """Results with the best ``READ_AGAIN`` passages of BM25 in the order of the reranker, and of both together, its
+    weight chosen as that of cosines."""
+    words_QP, texts = bm25_scores(part), list(part.passages.values())
+    count = min(READ_AGAIN, words_QP.shape[1])
+    best_QK = np.argpartition(-words_QP, count - 1, axis=1)[:, :count]
+    pairs = [(question, texts[i]) for question, row in zip(part.firsts, best_QK, strict=True) for i in row]
+    again_QP = np.zeros_like(words_QP)
+    np.put_along_axis(again_QP, best_QK, reranker.score(pairs).reshape(best_QK.shape).astype(np.float32), axis=1)
+    found = {"BM25 reranked": again_QP, "BM25 with reranker": combine(part, words_QP, again_QP)[0]}
+    return {system: rows_of_rankings(part, rank(part, scores_QP)) for system, scores_QP in found.items()}
+
+
+def write_choices(items: Sequence[Item], out: Path) -> None:
+    """Write questions with a hard negative as a file of choices (columns question, right, wrong, label), if any."""
+    rows = [
+        {"question": item.texts[0], "right": item.texts[1], "wrong": wrong, "label": "right"}
+        for item in items if item.score is None for wrong in item.texts[2:]
+    ]  # fmt: skip
+    if rows:
+        write_json_lines(out / CHOICES_NAME, rows)

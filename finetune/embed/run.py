@@ -31,12 +31,10 @@ from finetune.embed import embedder as embedding
 from finetune.embed import evaluate
 from finetune.embed.config import EmbedConfig
 from finetune.embed.data import NOTHING_TO_SCORE, EvaluationSet, Item, read_evaluation, read_items
-from finetune.embed.reranker import Reranker, rank_again, write_choices
-from finetune.embed.retrieval import mine_negatives, rank_baselines, rank_trained
+from finetune.embed.retrieval import Reranker, mine_negatives, rank_again, rank_baselines, rank_trained, write_choices
 from finetune.embed.train import train
 from finetune.encoder.loading import check_encoder, load_config
-from finetune.queue.fingerprint import digest
-from finetune.queue.jobs import Job
+from finetune.queue.jobs import Job, digest
 from finetune.queue.pool import one_thread
 from finetune.queue.progress import failures
 from finetune.run import finish_jobs
@@ -165,7 +163,9 @@ def _train(
     net, tokenizer = embedding.build_net(job.encoder, config.pooling)
     net.to(find_device(config.device, "embed.device"))
     checkpoint = folder / f"checkpoint-{key[:8]}"
-    items = with_prompts(prepared.items, config)
+    query, passage = config.prompts.get("query", ""), config.prompts.get("passage", "")
+    items = [item._replace(texts=(query + item.texts[0], *(passage + text for text in item.texts[1:])))
+             for item in prepared.items]  # fmt: skip
     about = train(net, tokenizer, items, config, seed, checkpoint, precision=precision, parts=parts)
     embedder = embedding.Embedder(net, tokenizer, config.max_tokens, config.prompts)
     name = Path(job.model).name if Path(job.model).is_dir() else job.model
@@ -183,12 +183,6 @@ def check_widths(config: EmbedConfig, width: int) -> None:
     """``BadInput`` if a shortened vector would be as long as those of the encoder."""
     if wide := [number for number in config.dimensions if number >= width]:
         raise BadInput(f"embed.dimensions: {wide[0]}, but vectors of {config.model} have {width} numbers; give fewer")
-
-
-def with_prompts(items: Sequence[Item], config: EmbedConfig) -> list[Item]:
-    """The examples with ``config.prompts`` before the first text and before the others."""
-    query, passage = config.prompts.get("query", ""), config.prompts.get("passage", "")
-    return [i._replace(texts=(query + i.texts[0], *(passage + text for text in i.texts[1:]))) for i in items]
 
 
 def score_trained(

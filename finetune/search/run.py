@@ -28,8 +28,7 @@ from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.data.files import read_json, write_json_lines
 from finetune.data.split import load_data
 from finetune.job import Hide, finetune_one, origin_of, settings_of
-from finetune.queue.fingerprint import Files, deciding
-from finetune.queue.jobs import CLAIM_NAME, SCORES_NAME, Job, folder_name, iter_results
+from finetune.queue.jobs import CLAIM_NAME, SCORES_NAME, Files, Job, deciding, folder_name, iter_results
 from finetune.queue.progress import failures
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs, Prepared, finish_jobs, finish_trainings, prepare
@@ -86,18 +85,15 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
         about = own, task.select_by, data.split, data.files, ready.precision
         studies += [Study(name, model, str(inputs.models[model]), *about) for model in config.models]
     trials = {study: [study.job(combination) for combination in values] for study in studies}
-
-    def write(ended: Job | None = None) -> None:
-        for study, jobs in trials.items():
-            if ended is None or (ended.task, ended.model) == (study.task, study.model):
-                write_study(study, _finished(values, jobs, out), out)
-
     jobs = dict.fromkeys(job for of_number in zip(*trials.values(), strict=True) for job in of_number)
     left = [job for job in jobs if read_record(job.folder(out)) is None]
     work = partial(try_one, precision=ready.precision, data_folder=inputs.data, out=out, hide=inputs.hide)
     done = len(jobs) - len(left)
-    _, failed = finish_jobs(left, done, work, out, config, device=ready.device, workers=workers, ended=write)
-    write()
+    try:
+        _, failed = finish_jobs(left, done, work, out, config, device=ready.device, workers=workers)
+    finally:
+        for study, of_study in trials.items():
+            write_study(study, _finished(values, of_study, out), out)
     if failed:
         raise BadInput(failures(failed, len(jobs)))
     states = Counter(trial["state"] for of_study in trials.values() for trial in _finished(values, of_study, out))

@@ -25,8 +25,7 @@ import yaml
 from corpus.documents.accelerator import choose_precision, matmul_flops_per_second
 from corpus.documents.model_files import check_sizes
 from finetune.config import FRESH
-from finetune.queue.fingerprint import deciding, digest
-from finetune.queue.jobs import Job, iter_results, plan
+from finetune.queue.jobs import Job, deciding, digest, iter_results, plan
 from finetune.registry import task_of
 from finetune.search.grid import trial_count
 from launch.console import PlainConsole, Table, print_table, world_size

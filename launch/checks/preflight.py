@@ -172,7 +172,7 @@ def _embed_checks(recipe: Recipe) -> Iterator[str]:
     """Problems with the encoder and the files of embeddings; KLUE files are read by the stage."""
     from finetune.embed.data import NOTHING_TO_SCORE, read_evaluation, read_items
     from finetune.embed.embedder import load_embedder
-    from finetune.embed.reranker import Reranker
+    from finetune.embed.retrieval import Reranker
     from finetune.embed.run import check_widths
     from finetune.encoder.loading import check_encoder, load_config
 

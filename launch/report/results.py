@@ -21,8 +21,7 @@ from corpus.documents.atomic_files import read_json_object
 from finetune.config import FRESH
 from finetune.data.custom_files import read_json_lines
 from finetune.metrics import interval_text
-from finetune.queue.fingerprint import digest
-from finetune.queue.jobs import RESULTS
+from finetune.queue.jobs import RESULTS, digest
 from finetune.score.significance import Part, interval_around, variance_of
 from finetune.task_names import sort_key
 from launch.numbers import group_by, number

@@ -93,7 +93,7 @@ def search(
     if reranker is None:
         hits = Index(folder, device).search(query, count)
     else:
-        from finetune.embed.reranker import READ_AGAIN, Reranker
+        from finetune.embed.retrieval import READ_AGAIN, Reranker
 
         model, found = Reranker(reranker, device), Index(folder, device).search(query, max(count, READ_AGAIN))
         scores = model.score([(query, hit.text) for hit in found]).tolist()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.card.korean import translate, translate_html
-from finetune.queue.fingerprint import digest
+from finetune.queue.jobs import digest
 from launch.config import LaunchConfig
 from launch.report import scores, stages, trainings
 from launch.report.blocks import NOTES, Block, Section, Table, Text

@@ -246,7 +246,7 @@ def local_folder(name: str) -> Path | None:
 
 def read_version(name: str) -> str:
     """A digest of the files of ``hf/FOLDER``; "" for other models, whose address is in Inspect's cache key."""
-    from finetune.queue.fingerprint import digest
+    from finetune.queue.jobs import digest
 
     folder = local_folder(name)
     return digest(str(folder)) if folder else ""

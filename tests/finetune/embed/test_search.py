@@ -23,8 +23,16 @@ from finetune.embed.data import EvaluationSet, Item, read_evaluation_file, read_
 from finetune.embed.embedder import StaticEncoder, build_net, load_embedder
 from finetune.embed.evaluate import Bm25, tfidf_cosines
 from finetune.embed.index import Index, build_index
-from finetune.embed.reranker import CHOICES_NAME, Reranker, write_choices
-from finetune.embed.retrieval import WEIGHTS, choose_weight, combine, content_words, mine_negatives
+from finetune.embed.retrieval import (
+    CHOICES_NAME,
+    WEIGHTS,
+    Reranker,
+    choose_weight,
+    combine,
+    content_words,
+    mine_negatives,
+    write_choices,
+)
 from finetune.embed.run import EmbedInputs, Prepared, run
 from finetune.examples import Example, Prediction
 from finetune.run import FinetuneInputs

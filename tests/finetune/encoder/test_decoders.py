@@ -17,7 +17,7 @@ from finetune.encoder.module import Encoder
 from finetune.examples import Example
 from finetune.heads.labels import StateLabeller
 from finetune.heads.lora import add_lora
-from finetune.queue.fingerprint import deciding
+from finetune.queue.jobs import deciding
 from finetune.registry import TASKS
 from finetune.tasks.re.markers import MARKERS
 from tests.finetune.encoder.test_kinds import DECODERS, KINDS, SIZES, end_alone, gemma_like, llama_like

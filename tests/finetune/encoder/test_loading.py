@@ -23,7 +23,7 @@ from transformers import (
 from corpus.documents.errors import BadInput
 from finetune.encoder.loading import check_encoder, check_offsets, load_pretrained, load_tokenizer, offset_sentences
 from finetune.encoder.module import load_encoder
-from finetune.queue.fingerprint import digest
+from finetune.queue.jobs import digest
 
 
 def test_markers_are_added_once_and_the_embeddings_grow(tiny_encoder) -> None:

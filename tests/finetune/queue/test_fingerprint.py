@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 from finetune.config import FinetuneConfig, Hyperparameters
-from finetune.queue.fingerprint import deciding, digest, fingerprint_of
+from finetune.queue.jobs import deciding, digest, fingerprint_of
 
 WHOLE = {"train": {"file": "a", "sha256": "1", "version": "x"}, "dev": {"file": "b", "sha256": "2", "version": "x"}}
 DEV_ONLY = {"dev": WHOLE["dev"]}

@@ -13,8 +13,7 @@ from finetune.config import Hyperparameters
 from finetune.encoder.loading import load_tokenizer
 from finetune.examples import Example
 from finetune.registry import TASKS
-from finetune.train.schedule import Averaging
-from finetune.train.trainer import Training, seed_everything, train
+from finetune.train.trainer import Averaging, Training, seed_everything, train
 
 YNAT = TASKS["ynat"]
 EXAMPLES = [Example(f"y{i}", label, {"title": f"{label} {i}"}) for i in range(7) for label in ("경제", "정치")]

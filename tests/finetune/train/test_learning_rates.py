@@ -27,8 +27,7 @@ from finetune.examples import Example
 from finetune.heads.labels import Labeller
 from finetune.heads.span import SpanFinder
 from finetune.registry import TASKS
-from finetune.train.schedule import decay_by_layer, rate_at
-from finetune.train.trainer import train
+from finetune.train.trainer import decay_by_layer, rate_at, train
 
 SETTINGS = Hyperparameters(lr=5e-5, epochs=10, batch_size=32, warmup_share=0.0)
 

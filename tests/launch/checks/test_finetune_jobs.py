@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from finetune.queue.fingerprint import deciding, digest
-from finetune.queue.jobs import plan
+from finetune.queue.jobs import deciding, digest, plan
 from launch.checks.estimate import Jobs, jobs_left
 from launch.recipe import Recipe, load_recipe
 from launch.stage_inputs import finetune_models

@@ -184,8 +184,7 @@ def test_damaged_metrics_raise_no_error(torn: bytes, tmp_path: Path) -> None:
 
 def test_jobs_are_counted_by_host(tmp_path: Path) -> None:
     from finetune.config import FinetuneConfig
-    from finetune.queue.fingerprint import deciding
-    from finetune.queue.jobs import claim
+    from finetune.queue.jobs import claim, deciding
 
     config = FinetuneConfig.model_validate({"tasks": ["ynat", "klue-ner"], "models": ["model"], "seeds": [1, 2, 3]})
     home = begin(tmp_path, "finetune", **config.model_dump(mode="json"))

@@ -16,10 +16,9 @@ from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
 from finetune.annotation.check.cells import check_ids, check_texts
 from finetune.annotation.check.copies import check_sets, near_pairs
-from finetune.annotation.check.files import read_datasets
 from finetune.annotation.check.items import Item
 from finetune.annotation.check.records import read_record
-from finetune.annotation.check.run import check, check_items
+from finetune.annotation.check.run import check, check_items, read_datasets
 from launch.cli import app
 
 SCORES = "id\tscore\tsentence1\tsentence2\n" + "".join(f"{n}\t{n / 9}\t가 {n}\t나 {n}\n" for n in range(20))

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from finetune.annotation.check.files import read_datasets
 from finetune.annotation.check.items import CHECKS
-from finetune.annotation.check.run import check_items
+from finetune.annotation.check.run import check_items, read_datasets
 from launch.sample.unpack import read_archive
 from tests.finetune.annotation.check.planted import DAMAGE, NAMES, Splits, plant_all, read_copy, write_copy
 
