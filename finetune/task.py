@@ -40,6 +40,10 @@ class Files(NamedTuple):
         return f"{self.folder}/{self.folder}_{split}.{self.suffix}"
 
     @property
+    def train(self) -> str:
+        return self.of("train")
+
+    @property
     def dev(self) -> str:
         return self.of("dev")
 

@@ -84,7 +84,7 @@ def read_items(config: EmbedConfig, documents: Path | None, klue: Path | None) -
     """
     items: list[Item] = []
     for name in KLUE_TASKS[config.purpose]:
-        if klue is not None and (path := find_file(klue, TASKS[name].files.of("train"))) is not None:
+        if klue is not None and (path := find_file(klue, TASKS[name].files.train)) is not None:
             items += _klue_items(name, path)
     if documents and config.max_pairs and not any(item.source == "klue-nli" for item in items):
         items += _pairs_of_documents(documents, config.max_pairs)

@@ -161,8 +161,7 @@ def passages_of(task: Task, data: Path | None) -> Callable[[str], str] | None:
     """Guid to group from the official files below ``data``; None without files, or if guids are enough."""
     if data is None or task.custom is not None or task.group_of_guid is not str:
         return None
-    paths = [find_file(data, task.files.of(split)) for split in ("dev", "train")]
-    files = [path for path in paths if path is not None]
+    files = [path for name in (task.files.dev, task.files.train) if (path := find_file(data, name)) is not None]
     groups = _groups_of_files(task.name, tuple(files))
     return lambda guid: groups.get(guid, guid)
 

@@ -93,7 +93,7 @@ def load_prompted_task(
         raise BadInput(f"{name}: no prompt for this task; choose from {', '.join(PROMPTS)}")
     task, prompt, needs_train = TASKS[name], PROMPTS[name], config is not None
     if shots and config is None and find(task, folder, "train") is None:
-        raise BadInput(f"{folder}: {task.files.of('train')} (or .zst) is missing; add it, or leave --shots out")
+        raise BadInput(f"{folder}: {task.files.train} (or .zst) is missing; add it, or leave --shots out")
     chosen = config or FinetuneConfig()
     if limit is not None:
         chosen = chosen.model_copy(update={"max_dev_examples": limit})

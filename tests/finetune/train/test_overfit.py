@@ -84,7 +84,7 @@ def test_a_task_learns_its_examples_up_to_the_ceiling_of_its_round_trip(
     name: str, sample: Path, tmp_path: Path
 ) -> None:
     task, setting = find_task(name), SETTINGS[name]
-    examples = [e for e in task.read(find_file(sample, task.files.of("train"))) if not is_near_the_border(e)][:EXAMPLES]
+    examples = [e for e in task.read(find_file(sample, task.files.train)) if not is_near_the_border(e)][:EXAMPLES]
     sizes: dict[str, Any] = {
         "hidden_size": 64,
         "intermediate_size": 128,
