@@ -1,4 +1,4 @@
-"""The network of an embedding model, its folder in the classic layout of sentence-transformers, and encoding.
+"""The network of an embedding model, its folder in the classic layout of sentence-transformers, encoding, and ONNX.
 
 The layout is written by hand: a folder saved by sentence-transformers 6 does not load in version 3, this one loads in
 both. ``Embedder`` needs no sentence-transformers and gives the same vectors. Weights are safetensors.
@@ -15,6 +15,8 @@ Legend: ``N`` texts, ``B`` texts of a batch, ``L`` tokens, ``H`` width.
 from __future__ import annotations
 
 import json
+import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -33,11 +35,16 @@ from corpus.documents.escaping import escape_controls, escape_markdown
 from corpus.documents.model_files import quiet_transformers, refuse_links
 from corpus.documents.templates import load_templates
 from finetune.embed.config import PoolingName
+from finetune.embed.data import read_evaluation_file
+from finetune.embed.evaluate import cosines, rows_of_pairs
 from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens, read_weights, reads_one_way
 from finetune.encoder.module import ONNX_NAME, Encoder, OnnxNetwork, load_encoder
 from finetune.examples import Feature, pad_inputs
+from finetune.inference.onnx_export import SAMPLES, SEED, Int8, Measured, Source, check_target, write_onnx
 from finetune.metrics import figure, interval_text
 from finetune.saved_models.save import save_network
+from finetune.score.bootstrap import bootstrap
+from finetune.tasks.similarity import similarity_task
 from finetune.train.batched_prediction import autocast, batches_by_length, to_tensors
 
 MODULES_NAME, LENGTH_NAME, POOLING_NAME = "modules.json", "sentence_bert_config.json", "1_Pooling/config.json"
@@ -123,7 +130,7 @@ class Embedder:
         self.prompts = {str(name): text for name, text in prompts.items()}
 
     def with_graph(self, path: Path) -> Embedder:
-        """The same model with its network as ONNX (``finetune.embed.export``)."""
+        """The same model with its network as ONNX (``finetune.embed.embedder``)."""
         net = _OnnxNet(OnnxNetwork(path, self.net.encoder.config))
         return Embedder(net, self.tokenizer, self.max_tokens, self.prompts)
 
@@ -256,3 +263,55 @@ def embedding_card(info: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]]) 
         seeds=[other["seed"] for other in seeds],
         uses_klue=any(name.startswith("klue") for name in info["data"]["examples"]),
     )  # fmt: skip
+
+
+class _Vectors(nn.Module):
+    """An embedding network whose inputs are arguments and whose output is one tensor."""
+
+    output, segments = "sentence_embedding", False
+
+    def __init__(self, net: Any) -> None:
+        super().__init__()
+        self.net, self.config = net.eval(), net.encoder.config
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        found: Tensor = self.net({"input_ids": input_ids, "attention_mask": attention_mask})[self.output]
+        return found
+
+
+def export_embedder(name: str, out: Path, int8: Int8 = "no", dev: Path | None = None) -> float:
+    """Write ``model.onnx`` (output ``sentence_embedding``) and the other files of the folder ``name`` to the new folder
+    ``out``; returns the largest difference of the vectors from torch's on trial inputs, before INT8.
+
+    Args:
+        dev: graded pairs, as ``embed.evaluate`` takes; the card then has the correlations and speeds of all forms.
+
+    BadInput: ``out`` exists, a package is missing, the outputs differ, or ``dev`` has no graded pairs.
+    """
+    check_target(out)
+    embedder = load_embedder(Path(name), "cpu")
+    part = read_evaluation_file(dev) if dev is not None else None
+    if part is not None and part.kind != "graded":
+        raise BadInput(f"{dev}: no graded pairs; the columns are sentence1, sentence2, score")
+
+    def measure_form(graph: Path | None, form: str, size: int) -> Measured:
+        assert part is not None
+        measured = embedder.with_graph(graph) if graph else embedder
+        begin = time.perf_counter()
+        rows = rows_of_pairs(part, cosines(part, measured.encode))
+        seconds, task = time.perf_counter() - begin, similarity_task({"name": part.name, "kind": part.kind})
+        interval = bootstrap(task, rows, list(part.guids), SAMPLES, SEED)["spearmanr"]
+        score = task.score(rows)["spearmanr"]
+        return Measured(form, "spearmanr", size / 1e6, score, interval, len(set(part.texts)) / seconds)
+
+    def finish(folder: Path) -> None:
+        for file in FILE_NAMES:
+            if (Path(name) / file).exists():
+                (folder / file).parent.mkdir(exist_ok=True)
+                shutil.copyfile(Path(name) / file, folder / file)
+
+    measured = measure_form if part is not None else None
+    source = Source(
+        _Vectors(embedder.net), embedder.tokenizer, Path(name), name, "sentence embeddings", finish, measured, dev
+    )
+    return write_onnx(source, out, int8)

@@ -158,7 +158,7 @@ def export_model(
     Example:  malmoi model export runs/smoke/finetune/ynat/model/seed-1/model topics-onnx --int8 dynamic
     """
     if (Path(folder) / "modules.json").is_file():
-        from finetune.embed.export import export_embedder as export
+        from finetune.embed.embedder import export_embedder as export
     else:
         from finetune.inference.onnx_export import export_onnx as export
 
