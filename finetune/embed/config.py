@@ -38,9 +38,7 @@ class EmbedConfig(Section):
         description="Files to score on: sentence1, sentence2, score; or query, passage, label (1: answers the query).",
     )
     max_pairs: int = Field(
-        6_400,
-        ge=0,
-        description="Pairs drawn from the documents, and the most of each file without grades.",
+        6_400, ge=0, description="Pairs drawn from the documents, and the most of each file without grades."
     )
     pooling: PoolingName = Field("mean", description="Vector of a text: mean over its tokens, or the state of [CLS].")
     max_tokens: int = Field(128, ge=8, description="Longer texts are cut.")
@@ -65,9 +63,7 @@ class EmbedConfig(Section):
     lr: float = Field(5e-5, gt=0, description="Highest learning rate; a small encoder needs about 3e-4.")
     seeds: tuple[int, ...] = Field((1,), min_length=1, description="Random seeds, one training each.")
     distractors: int = Field(
-        20_000,
-        ge=0,
-        description="search: passages of the documents among which to find, as long as those of KLUE-MRC.",
+        20_000, ge=0, description="search: passages of the documents among which to find, as long as those of KLUE-MRC."
     )
     device: DeviceName = Field("auto", description="cpu: use the CPU even if there is an accelerator.")
 

@@ -29,17 +29,8 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import write_json_lines
 from finetune.data.split import Data, find, load_data
 from finetune.examples import Example, Prediction, Row
-from finetune.generative.client.ask import (
-    Answer,
-    Client,
-    Question,
-    ask,
-    check_cut,
-    check_name,
-    is_local,
-    read_version,
-    sum_costs,
-)
+from finetune.generative.client import ask as client_ask
+from finetune.generative.client.ask import Answer, Client, Question, sum_costs
 from finetune.generative.prompts import PROMPTS
 from finetune.generative.prompts.answers import outcome
 from finetune.generative.prompts.ner import count_claims
@@ -127,7 +118,7 @@ def run(
     Raises:
         BadInput: too many answers of a task were cut; its files are written.
     """
-    check_name(client.model)
+    client_ask.check_name(client.model)
     if client.is_likelihood:
         if not client.model.startswith("hf/"):
             no_probabilities = f"--method likelihood: --model {client.model} gives no probabilities"
@@ -142,7 +133,7 @@ def run(
         examples = prompted.data.scored
         limit = max_tokens or prompt.max_tokens
         questions = [Question(e.guid, prompted.messages(e), limit, choices) for e in examples]
-        answers = ask(questions, client)
+        answers = client_ask.ask(questions, client)
         cut = sum(answer.stop == "max_tokens" for answer in answers)
         settings, more = shots, {"method": "generation", "max_tokens": limit, "cut_answers": cut}
         if client.is_likelihood:
@@ -153,7 +144,7 @@ def run(
         results.append(write_result(folder / f"seed-{seed}", prompted, parsed, about, more, prices))
         _report(results[-1])
         if not client.is_likelihood:
-            check_cut(prompted.task.name, answers, [one.is_parsed for one in parsed], limit)
+            client_ask.check_cut(prompted.task.name, answers, [one.is_parsed for one in parsed], limit)
     return results
 
 
@@ -207,7 +198,7 @@ def write_result(
         **_more_about(prompted, parsed, rows),
         "tokens": tokens, "price": prices and (tokens["in"] * prices[0] + tokens["out"] * prices[1]) / 1e6,
         "seconds": costs["seconds"], **more,
-        **({"model_files": read_version(about["model"])} if is_local(about["model"]) else {}),
+        **({"model_files": client_ask.read_version(about["model"])} if client_ask.is_local(about["model"]) else {}),
         "data": data.files, "versions": installed_versions(*PACKAGES), "revision": task.revision,
     }  # fmt: skip
     write_json(folder / "scores.json", result)

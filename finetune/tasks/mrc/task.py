@@ -291,10 +291,7 @@ KLUE_MRC = base.Task(
     select_by="rouge_w",
     published=base.published_facts("klue-mrc", published.QUIRKS),
     inspection=base.Inspection(
-        tables=tables,
-        validate=validate_text,
-        show=show,
-        differs=lambda row: score([row])["exact_match"] < 100,
+        tables=tables, validate=validate_text, show=show, differs=lambda row: score([row])["exact_match"] < 100
     ),
     hub=base.HubLayout((*ABOUT, "guid", "question", "question_type", "is_impossible", "answers"), convert),
     inference=base.Inference(parse_input, to_result, format_lines),

@@ -173,9 +173,7 @@ def tag_fields(names: Sequence[str]) -> dict[str, Any]:
         "model": partial(build_labeller, "tags", names),
         "decode": partial(decode, names=names),
         "inspection": Inspection(
-            tables=partial(tables, names=names),
-            validate=partial(validate_tags, names=names),
-            show=show,
+            tables=partial(tables, names=names), validate=partial(validate_tags, names=names), show=show
         ),
         "ensembling": Ensembling(partial(merge, names=names), partial(to_records, names=names)),
     }

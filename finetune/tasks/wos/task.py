@@ -16,23 +16,10 @@ from finetune.data.custom_files import nfc
 from finetune.examples import ErrorView, Example, Feature, Module, Prediction, Row, Tokenizer
 from finetune.task import Files, HubLayout, Inference, Inspection, RawInput, Task, published_facts
 from finetune.tasks.labels import build_head
+from finetune.tasks.wos import reader
 from finetune.tasks.wos.metrics import score, tables
 from finetune.tasks.wos.published import QUIRKS
-from finetune.tasks.wos.reader import (
-    FOLDER,
-    GATES,
-    PTR,
-    SLOTS,
-    SPOKEN,
-    collate,
-    convert,
-    drop_absent,
-    find_slot,
-    join_turns,
-    read,
-    split_state,
-    write,
-)
+from finetune.tasks.wos.reader import GATES, PTR, SLOTS, SPOKEN, drop_absent, find_slot, split_state
 from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value, state_fields
 
 log = logging.getLogger(__name__)
@@ -62,7 +49,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
         spelt = [slot for slot in SLOTS if gates.get(slot) == "ptr"]
         features.append(
             {
-                "input_ids": join_turns(texts, ids, begin, end, max_tokens),
+                "input_ids": reader.join_turns(texts, ids, begin, end, max_tokens),
                 "example": number,
                 "gates": [GATES.index(gates.get(slot, "none")) for slot in SLOTS],
                 "targets": {SLOTS.index(slot): [*values[state[slot]].ids, end] for slot in spelt},
@@ -151,11 +138,11 @@ WOS = Task(
     **state_fields(value_of, ""),  # an empty value is left out
     name="wos",
     predicts="dialogue state after each user turn, 45 slots",
-    files=Files(FOLDER, "json"),
-    read=read,
-    write=write,
+    files=Files(reader.FOLDER, "json"),
+    read=reader.read,
+    write=reader.write,
     featurize=featurize,
-    collate=collate,
+    collate=reader.collate,
     model=build,
     score=score,
     select_by="slot_micro_f1",
@@ -167,7 +154,7 @@ WOS = Task(
         differs=lambda row: set(row.gold) != set(row.prediction),
         spell=drop_absent,
     ),
-    hub=HubLayout(("guid", "domains", "dialogue"), convert),
+    hub=HubLayout(("guid", "domains", "dialogue"), reader.convert),
     inference=Inference(parse_input, to_result, format_lines, is_block=True),
     group=lambda example: str(example.inputs["dialogue"]),
     group_of_guid=lambda guid: guid.rpartition("-")[0],
