@@ -5,12 +5,12 @@ None of the tasks needs torch until its model is built.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
-from finetune.data.files import read_json
+from finetune.data.files import find_file, read_json
 from finetune.task import Task
 from finetune.task_names import full_name
 from finetune.tasks.custom.task import custom_task, define
@@ -56,3 +56,10 @@ def task_of(name: str, config: FinetuneConfig) -> Task:
 def klue_tasks(config: FinetuneConfig) -> tuple[str, ...]:
     """The KLUE tasks to train, without custom tasks."""
     return tuple(task for task in config.tasks if task not in config.custom)
+
+
+def missing_files(config: FinetuneConfig, folder: Path, tasks: Iterable[str]) -> list[str]:
+    """Names of the files that the KLUE tasks among ``tasks`` need and that ``folder`` does not have."""
+    needed = [(TASKS[task].files, split) for task in tasks if task not in config.custom for split in ("train", "dev")
+              if split == "dev" or task not in config.split_dev]  # fmt: skip
+    return [files.of(split) for files, split in needed if find_file(folder, files.of(split)) is None]

@@ -11,7 +11,7 @@ same result. When all tasks have ended, jobs of killed tasks are submitted again
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from corpus.documents.accelerator import PrecisionName, choose_precision, find_d
 from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import find_file, read_json
+from finetune.data.files import read_json
 from finetune.data.split import load_data
 from finetune.encoder.loading import check_encoder
 from finetune.ensemble.run import make_ensembles, plan_recipe
@@ -31,7 +31,7 @@ from finetune.job import Hide, find_result, finetune_one, origin_of, settings_of
 from finetune.queue.jobs import FAILED_NAME, Files, Job, Outcome, Work, deciding, named, plan
 from finetune.queue.pool import MAX_DEATHS, finish, one_thread, slots_of
 from finetune.queue.progress import LOG_NAME, Progress, describe, failures
-from finetune.registry import TASKS, klue_tasks, task_of
+from finetune.registry import missing_files, task_of
 from finetune.saved_models.save import keep_best
 
 log = logging.getLogger(__name__)
@@ -144,23 +144,16 @@ def checks(config: FinetuneConfig, data: Path | None, models: Mapping[str, str])
 
 
 def _require_files(config: FinetuneConfig, data: Path | None) -> None:
-    if data is not None and (missing := _missing_files(config, data, klue_tasks(config))):
+    if data is not None and (missing := missing_files(config, data, config.tasks)):
         raise BadInput(
             f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are there "
             "with finetune.tasks=…; tasks in finetune.split_dev may train on a part of their dev file"
         )
 
 
-def _missing_files(config: FinetuneConfig, data: Path, tasks: Iterable[str]) -> list[str]:
-    """Names of the files that these KLUE tasks need and that ``data`` does not have."""
-    needed = [(TASKS[task].files, split) for task in tasks for split in ("train", "dev")
-              if split == "dev" or task not in config.split_dev]  # fmt: skip
-    return [files.of(split) for files, split in needed if find_file(data, files.of(split)) is None]
-
-
 def _check_task(name: str, config: FinetuneConfig, data: Path, encoders: Sequence[str]) -> Files:
     """Read the files of a task, and resolve its hyperparameters for each encoder."""
-    if name not in config.custom and _missing_files(config, data, [name]):
+    if missing_files(config, data, [name]):
         return {}  # "KLUE files" names them
     task = task_of(name, config)
     files = load_data(task, data, config).files

@@ -126,7 +126,7 @@ def _tasks(experiment: Experiment, recipe: Recipe, names: Sequence[str]) -> tupl
         log.warning("no --klue: only memorization and held-out text are measured")
         return ()
     config = recipe.finetune.model_copy(update={"tasks": tasks})
-    if missing := missing_files(config, Path(experiment.klue)):
+    if missing := missing_files(config, Path(experiment.klue), tasks):
         raise BadInput(f"{experiment.klue}: missing {', '.join(missing)}; set --klue, or choose tasks with --task")
     return tasks
 

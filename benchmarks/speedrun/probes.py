@@ -73,7 +73,8 @@ def check_probes(probes: Probes, precision: str) -> None:
         raise BadInput("--lr-factor must be above 0; 3 is three times the learning rate of real-small")
     if not all(number > 0 for number in probes.examples):
         raise BadInput("--examples must be above 0")
-    if missing := missing_files(probe_config(probes, 1, precision), probes.klue):
+    config = probe_config(probes, 1, precision)
+    if missing := missing_files(config, probes.klue, config.tasks):
         raise BadInput(f"{probes.klue}: missing {', '.join(missing)}; set the KLUE folder with --klue, or omit it")
 
 

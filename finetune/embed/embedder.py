@@ -37,8 +37,17 @@ from corpus.documents.templates import load_templates
 from finetune.embed.config import PoolingName
 from finetune.embed.data import read_evaluation_file
 from finetune.embed.evaluate import cosines, rows_of_pairs
-from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens, read_weights, reads_one_way
-from finetune.encoder.module import ONNX_NAME, Encoder, OnnxNetwork, load_encoder
+from finetune.encoder.loading import (
+    ONNX_NAME,
+    Encoder,
+    OnnxNetwork,
+    load_config,
+    load_encoder,
+    load_tokenizer,
+    max_input_tokens,
+    read_weights,
+    reads_one_way,
+)
 from finetune.examples import Feature, pad_inputs
 from finetune.inference.onnx_export import SAMPLES, SEED, Int8, Measured, Source, check_target, write_onnx
 from finetune.metrics import figure, interval_text

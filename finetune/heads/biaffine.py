@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from finetune.encoder.module import Encoder
+from finetune.encoder.loading import Encoder
 from finetune.examples import IGNORED
 
 IMPOSSIBLE = -1e4  # score of an arc that cannot be; finite, so that a padded word's softmax is not nan

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from finetune.encoder.module import Encoder
+from finetune.encoder.loading import Encoder
 from finetune.examples import IGNORED
 
 SCORES_AT_ONCE = 1 << 24  # floats: 64 MiB; 524 rows of KLUE's vocabulary

@@ -18,8 +18,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from corpus.documents.errors import BadInput
-from finetune.encoder.loading import has_segments, load_config, load_pretrained, read_weights, reads_one_way
-from finetune.encoder.module import ONNX_NAME, Encoder, OnnxNetwork, load_encoder
+from finetune.encoder.loading import (
+    ONNX_NAME,
+    Encoder,
+    OnnxNetwork,
+    has_segments,
+    load_config,
+    load_encoder,
+    load_pretrained,
+    read_weights,
+    reads_one_way,
+)
 from finetune.examples import IGNORED
 
 OutputKind = Literal["label", "number", "tags", "choice"]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
-from finetune.encoder.module import Encoder
+from finetune.encoder.loading import Encoder
 from finetune.heads.biaffine import BiaffineParser
 from finetune.heads.dialogue import StateGenerator
 from finetune.heads.labels import StateLabeller

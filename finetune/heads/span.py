@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from finetune.encoder.module import Encoder
+from finetune.encoder.loading import Encoder
 
 CUT_SHARE = 0.01  # 9 of the 839 answers at hand
 IMPOSSIBLE = -1e4  # score of a position that can be no end of a span

@@ -28,8 +28,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
 from corpus.documents.templates import load_templates
 from finetune.config import MODEL_INFO_NAME
-from finetune.encoder.loading import has_segments, load_tokenizer
-from finetune.encoder.module import ONNX_NAME, OnnxNetwork, load_encoder
+from finetune.encoder.loading import ONNX_NAME, OnnxNetwork, has_segments, load_encoder, load_tokenizer
 from finetune.examples import to_rows
 from finetune.heads.labels import Labeller
 from finetune.inference.predict import predict_examples

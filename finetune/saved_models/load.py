@@ -21,8 +21,7 @@ from corpus.documents.model_files import CONFIG_NAME, check_model_files, refuse_
 from corpus.documents.section import problem_text
 from finetune.config import MODEL_INFO_NAME, FinetuneConfig
 from finetune.data.files import in_one_sentence
-from finetune.encoder.loading import load_config, load_tokenizer, read_weights
-from finetune.encoder.module import ONNX_NAME
+from finetune.encoder.loading import ONNX_NAME, load_config, load_tokenizer, read_weights
 from finetune.examples import Module, Tokenizer
 from finetune.heads.labels import load_trained_labeller
 from finetune.heads.pretrained import MODEL_TYPES

@@ -202,7 +202,7 @@ def build_labeller(
 
 def build_head(name: str, encoder: str, tokenizer: Tokenizer, **settings: Any) -> Module:
     """Encoder and a head of ``finetune.heads.pretrained`` with these arguments."""
-    from finetune.encoder.module import load_encoder
+    from finetune.encoder.loading import load_encoder
     from finetune.heads import pretrained
 
     head: Module = getattr(pretrained, name)(load_encoder(encoder, tokenizer), **settings)

@@ -37,7 +37,7 @@ from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCall
 from corpus.documents.accelerator import PrecisionName, process_peak
 from corpus.documents.errors import BadInput
 from finetune.config import Hyperparameters
-from finetune.encoder.module import find_encoder
+from finetune.encoder.loading import find_encoder
 from finetune.examples import Feature
 from finetune.task import Task
 from finetune.train.batched_prediction import autocast, to_tensors

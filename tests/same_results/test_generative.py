@@ -104,7 +104,7 @@ def test_klue_tasks_as_prompts(shots: int, klue: Path, tmp_path: Path, monkeypat
     prompted = [load_prompted_task(name, klue, shots, 40) for name in PROMPTS]
     for one in prompted:
         fake = Answers([one.prompt.render_gold(example) for example in one.data.scored])
-        monkeypatch.setattr(klue_run, "ask", fake)
+        monkeypatch.setattr(client_ask, "ask", fake)
         client = Client("openai-api/loopback/small")
         results[one.task.name] = stable(klue_run.run([one], client, tmp_path, prices=(1.0, 2.0))), fake.asked
     if not shots:

@@ -31,8 +31,14 @@ from transformers import (
     XLMRobertaConfig,
 )
 
-from finetune.encoder.loading import check_encoder, has_segments, load_config, load_tokenizer, max_input_tokens
-from finetune.encoder.module import load_encoder
+from finetune.encoder.loading import (
+    check_encoder,
+    has_segments,
+    load_config,
+    load_encoder,
+    load_tokenizer,
+    max_input_tokens,
+)
 from finetune.examples import Example, Feature
 from finetune.registry import TASKS
 from finetune.task import Task

@@ -21,8 +21,14 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from finetune.encoder.loading import check_encoder, check_offsets, load_pretrained, load_tokenizer, offset_sentences
-from finetune.encoder.module import load_encoder
+from finetune.encoder.loading import (
+    check_encoder,
+    check_offsets,
+    load_encoder,
+    load_pretrained,
+    load_tokenizer,
+    offset_sentences,
+)
 from finetune.queue.jobs import digest
 
 

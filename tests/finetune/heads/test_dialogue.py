@@ -22,7 +22,7 @@ from transformers import (
 )
 
 import finetune.heads.dialogue as dialogue
-from finetune.encoder.module import Encoder
+from finetune.encoder.loading import Encoder
 from finetune.examples import IGNORED
 from finetune.heads.dialogue import Design, StateGenerator
 

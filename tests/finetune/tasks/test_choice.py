@@ -142,7 +142,7 @@ def test_the_head_scores_each_pair_alone(is_decoder: bool, tmp_path: Path, tiny_
     task, (encoder, tokenizer) = make(path), tiny_encoder([str(TEXTS), "그래서왜냐하면"])
     features = task.featurize(task.read(path), tokenizer, 64, True)
     if is_decoder:
-        from finetune.encoder.module import load_encoder
+        from finetune.encoder.loading import load_encoder
         from finetune.heads.labels import StateLabeller
 
         model: Any = StateLabeller(load_encoder(encoder, tokenizer), "choice", 1).eval()

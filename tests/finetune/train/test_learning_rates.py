@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from finetune.config import Hyperparameters
-from finetune.encoder.module import Encoder
+from finetune.encoder.loading import Encoder
 from finetune.examples import Example
 from finetune.heads.labels import Labeller
 from finetune.heads.span import SpanFinder
