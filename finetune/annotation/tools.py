@@ -184,7 +184,7 @@ def write_argilla(benchmark: Benchmark, form: Form, items: Sequence[Item], folde
     fields = [{"name": name, "title": name, "required": True, "settings": text} for name in form.shown]
     settings = {
         "guidelines": guideline or None, "questions": questions, "fields": fields, "vectors": [], "metadata": [],
-        "allow_extra_metadata": True, 
+        "allow_extra_metadata": True,
         "distribution": {"strategy": "overlap", "min_submitted": benchmark.votes_per_item},
         "mapping": None,
     }  # fmt: skip
@@ -253,7 +253,7 @@ def write_potato(benchmark: Benchmark, form: Form, items: Sequence[Item], folder
         "annotation_task_name": benchmark.name, "task_dir": ".", "output_annotation_dir": "annotation_output",
         "data_files": ["data.jsonl"], "item_properties": {"id_key": "id", "text_key": "text"},
         "max_annotations_per_item": benchmark.votes_per_item, "annotation_schemes": schemes,
-        "pre_annotation": {"enabled": True, "field": "predictions"}, 
+        "pre_annotation": {"enabled": True, "field": "predictions"},
         "user_config": {"allow_all_users": True, "users": []}, "alert_time_each_instance": 0,
     }  # fmt: skip
     atomic_write(folder / "config.yaml", yaml.safe_dump(config, allow_unicode=True, sort_keys=False))

@@ -96,7 +96,10 @@ def run(config: EmbedConfig, inputs: EmbedInputs, out: Path, *, workers: int = 1
     if failed:
         raise BadInput(failures(failed, len(jobs)))
     score_baselines(config, inputs.encoder, prepared, out)
-    publish_first(jobs[0].folder(out) / MODEL_NAME, results, out / MODEL_NAME)
+    with atomic_dir(out / MODEL_NAME) as folder:
+        shutil.copytree(jobs[0].folder(out) / MODEL_NAME, folder, dirs_exist_ok=True)
+    info = read_json_object(out / MODEL_NAME / embedding.INFO_NAME, "train again")
+    _write_info(out / MODEL_NAME, info, sorted(results, key=lambda result: int(result["seed"])))
     return {"trainings": len(results), **prepared.counts}
 
 
@@ -243,14 +246,6 @@ def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: 
             for system, rows in found.items():
                 for seed in config.seeds:
                     evaluate.write_result(out, part, system, seed, rows, fingerprint=key)
-
-
-def publish_first(source: Path, results: Sequence[dict[str, Any]], target: Path) -> None:
-    """Copy the model of the first seed; its card lists all seeds."""
-    with atomic_dir(target) as folder:
-        shutil.copytree(source, folder, dirs_exist_ok=True)
-    info = read_json_object(target / embedding.INFO_NAME, "train again")
-    _write_info(target, info, sorted(results, key=lambda result: int(result["seed"])))
 
 
 def _write_info(folder: Path, info: dict[str, Any], seeds: Sequence[dict[str, Any]]) -> None:

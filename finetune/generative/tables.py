@@ -78,7 +78,15 @@ def mt_bench_tables(scores: Summary) -> list[ResultTable]:
         tables.append(ResultTable(("", *judges), rows, against, PAIR_NOTE))
     if "agreement" in scores:
         note = f"{judges[0]} and {judges[1]}. Kappa of scores uses quadratic weights."
-        rows = _agreement_rows(scores["agreement"]["single"], scores["agreement"].get("pairs", {}))
+        single, paired = scores["agreement"]["single"], scores["agreement"].get("pairs", {})
+        rows = [
+            ["judged by both", str(single["n"]), str(paired.get("n", "–"))],
+            ["equal", share(single["exact"]), share(paired.get("exact"))],
+            ["within 1", share(single["within_1"]), "–"],
+            ["Spearman", number(single["spearman"], sign=True), "–"],
+            ["Cohen's kappa", number(single["kappa"], sign=True), number(paired.get("kappa"), sign=True)],
+            ["second minus first", number(single.get("mean_difference"), sign=True), "–"],
+        ]
         tables.append(ResultTable(("", "scores", "pairs"), rows, "Agreement of the judges", note))
     return tables
 
@@ -106,17 +114,6 @@ def _score_note(scores: Summary) -> str:
     if scores["model"] in scores["judges"]:
         parts.append("The model judges itself.")
     return " ".join(parts)
-
-
-def _agreement_rows(single: Summary, pairs: Summary) -> list[list[str]]:
-    return [
-        ["judged by both", str(single["n"]), str(pairs.get("n", "–"))],
-        ["equal", share(single["exact"]), share(pairs.get("exact"))],
-        ["within 1", share(single["within_1"]), "–"],
-        ["Spearman", number(single["spearman"], sign=True), "–"],
-        ["Cohen's kappa", number(single["kappa"], sign=True), number(pairs.get("kappa"), sign=True)],
-        ["second minus first", number(single.get("mean_difference"), sign=True), "–"],
-    ]
 
 
 def with_interval(measured: Summary, render: Callable[[float | None], str] = lambda value: number(value)) -> str:

@@ -8,7 +8,7 @@ Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels, or the answers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +35,25 @@ OutputKind = Literal["label", "number", "tags", "choice"]
 TEXT, TOKENS = transformers.AutoModelForSequenceClassification, transformers.AutoModelForTokenClassification
 
 
-class Labeller(nn.Module):
+class _Predicts(nn.Module):
+    """Raw outputs of a text: the probabilities of labels or answers, a number, or the scores of each token."""
+
+    kind: OutputKind
+    _score: Callable[[dict[str, Tensor]], Tensor]
+
+    @torch.no_grad()
+    def predict(self, **batch: Tensor) -> list[Any]:
+        """One raw output a text."""
+        logits = self._score(batch)
+        if self.kind in ("label", "choice"):
+            return list(logits.float().softmax(dim=-1).cpu().numpy())
+        if self.kind == "number":
+            return logits[:, 0].float().tolist()
+        sizes = batch["attention_mask"].sum(dim=1).tolist()
+        return [row_LK[:size] for row_LK, size in zip(logits.float().cpu().numpy(), sizes, strict=True)]
+
+
+class Labeller(_Predicts):
     """A head of transformers with the interface of the tasks."""
 
     def __init__(self, net: nn.Module, kind: OutputKind) -> None:
@@ -50,11 +68,6 @@ class Labeller(nn.Module):
         found = self.run_net(batch)
         return {"loss": found.loss, "logits": found.logits}
 
-    @torch.no_grad()
-    def predict(self, **batch: Tensor) -> list[Any]:
-        """One raw output a text."""
-        return _read(self.kind, self._score(batch), batch)
-
     def _score(self, batch: dict[str, Tensor]) -> Tensor:
         if self.kind != "choice":
             return self.run_net(batch).logits
@@ -67,17 +80,7 @@ class Labeller(nn.Module):
         return self.net(**{name: x for name, x in batch.items() if segments or name != "token_type_ids"})
 
 
-def _read(kind: OutputKind, logits: Tensor, batch: dict[str, Tensor]) -> list[Any]:
-    """One raw output a text: the probabilities of labels or answers, a number, or the scores of each token."""
-    if kind in ("label", "choice"):
-        return list(logits.float().softmax(dim=-1).cpu().numpy())
-    if kind == "number":
-        return logits[:, 0].float().tolist()
-    sizes = batch["attention_mask"].sum(dim=1).tolist()
-    return [row_LK[:size] for row_LK, size in zip(logits.float().cpu().numpy(), sizes, strict=True)]
-
-
-class StateLabeller(nn.Module):
+class StateLabeller(_Predicts):
     """A linear map on the states of an encoder: on state 0 for texts, on all states for "tags"."""
 
     def __init__(self, encoder: Encoder, kind: OutputKind, outputs: int) -> None:
@@ -94,11 +97,6 @@ class StateLabeller(nn.Module):
         else:
             loss = functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
         return {"loss": loss, "logits": logits}
-
-    @torch.no_grad()
-    def predict(self, **batch: Tensor) -> list[Any]:
-        """One raw output a text."""
-        return _read(self.kind, self._score(batch), batch)
 
     def _score(self, batch: dict[str, Tensor]) -> Tensor:
         names = ("input_ids", "attention_mask", "token_type_ids")

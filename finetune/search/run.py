@@ -1,14 +1,8 @@
 """A search over tasks x encoders, then the training of the best settings with all training examples.
 
 A study is a task and an encoder. Its trials are ordinary trainings of the same queue (locked, retried, over processes)
-below ``finetune-search/``. Only a record of each is kept. Existing records are reused, so a killed study resumes, and a
-longer study starts with the trials of a shorter one.
-
-```
-<task>/<model>/trials.jsonl   one line per finished trial, in order
-<task>/<model>/best.json      the best trial and the settings of the study
-<task>/<model>/trial-<fingerprint>/seed-<n>/trial.json
-```
+below ``finetune-search/``. Only a record of each is kept, ``<task>/<model>/trial-<fingerprint>/seed-<n>/trial.json``.
+Existing records are reused, so a killed study resumes, and a longer study starts with the trials of a shorter one.
 """
 
 from __future__ import annotations

@@ -92,7 +92,8 @@ def _name(item: Item) -> str:
 
 def near_pairs(folded: Sequence[Folded]) -> Iterator[tuple[int, int]]:
     """Numbers of inputs that are nearly equal, the earlier first; each input once, with the first that it resembles."""
-    grams = [{(n, *pair) for n, text in enumerate(texts) for pair in _bigrams(text)} for texts in folded]
+    pairs = ([[(t,)] if t.startswith("\0") else pairwise(f" {t} ") for t in texts] for texts in folded)
+    grams = [{(n, *pair) for n, of_text in enumerate(of_texts) for pair in of_text} for of_texts in pairs]
     counts = Counter(gram for of_item in grams for gram in of_item)
     numbers = [[DIGITS.findall(text) for text in texts] for texts in folded]
     postings: dict[Any, list[int]] = defaultdict(list)
@@ -106,10 +107,6 @@ def near_pairs(folded: Sequence[Folded]) -> Iterator[tuple[int, int]]:
                 break
         for gram in rare:
             postings[gram].append(number)
-
-
-def _bigrams(text: str) -> Iterator[tuple[str, ...]]:
-    yield from [(text,)] if text.startswith("\0") else pairwise(f" {text} ")
 
 
 def _edits(text: str) -> int:

@@ -39,7 +39,8 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
         )
     sentences, unknown = encode_sentences(examples, tokenizer), tokenizer.unk_token_id
     text_of = lru_cache(maxsize=None)(lambda id_: str(tokenizer.convert_ids_to_tokens(id_)).replace(_MARKS[kind], ""))
-    in_jamo = reads_jamo(tokenizer)
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    in_jamo = normalizer is not None and "가" not in normalizer.normalize_str("가")  # it splits syllables (NFD)
     alignments = [
         _align(
             sentence,
@@ -49,12 +50,6 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
         for sentence in sentences
     ]
     return make_features(sentences, alignments, tokenizer, max_tokens, special_tag=OUTSIDE, windows=False)
-
-
-def reads_jamo(tokenizer: Tokenizer) -> bool:
-    """Whether the tokenizer splits syllables (NFD)."""
-    normalizer = tokenizer.backend_tokenizer.normalizer
-    return normalizer is not None and "가" not in normalizer.normalize_str("가")
 
 
 def own_letters(sentence: Sentence) -> list[str]:
