@@ -57,7 +57,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
     r"finetune\.annotation\.split\.distances_from_uniform": "n-grams of scikit-learn, limited in length",
     r"finetune\.annotation\.tools\.reader_of": NAMES,
-    r"finetune\.embed\.(?:embedder\.build_net|export\.export_embedder)": NAMES,
+    r"finetune\.embed\.embedder\.(?:build_net|export_embedder)": NAMES,
     r"finetune\.generative\.client\.ask\.check_cut": NAMES,
     r"finetune\.generative\.prompts\.answers\.any_of": OWN,
     r"finetune\.generative\.prompts\.ner\.count_claims": "the parts of parse, which is called",

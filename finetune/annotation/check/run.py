@@ -30,7 +30,8 @@ from finetune.tasks.mrc.reader import questions_of
 SPLIT = re.compile(r"(?:^|[._-])(train|dev|valid|validation|test)(?=[._-]|$)", re.IGNORECASE)
 ORDER = ("train", "dev", "valid", "validation", "test")
 NO_DATA = re.compile(
-    r"(?:ontology|relation_list|source|manifest|scores|settings|statistics|predictions|.*sample_10|README.*)\.[\w.]+"
+    r"(?:ontology|relation_list|source|manifest|scores|settings|statistics|predictions|(?>.*sample_10(?=\.)))\.[\w.]+"
+    "|README.*"
 )  # files about a benchmark
 
 
