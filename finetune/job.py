@@ -2,10 +2,6 @@
 
 A folder whose ``scores.json`` has the same fingerprint (settings, data, encoder) is finished and skipped, so a killed
 run loses only the jobs in progress.
-
-LoRA: peft adds an adapter to each linear layer of the encoder, whose weights are frozen; the head, the pooler and the
-embeddings of added tokens are trained. After training the adapters are merged into the weights, before any prediction,
-so scores are those of the saved model, which needs no peft.
 """
 
 from __future__ import annotations
@@ -14,8 +10,7 @@ import gc
 import logging
 import math
 import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +19,13 @@ from torch import nn
 from corpus.documents.accelerator import PrecisionName
 from corpus.documents.atomic_files import write_json
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig, Hyperparameters, Lora
+from finetune.config import FinetuneConfig, Hyperparameters
 from finetune.data.files import read_json, write_json_lines
 from finetune.data.split import SPLIT_SEED, Data, hold_out, load_data
-from finetune.encoder.loading import find_encoder, load_config, load_tokenizer, max_input_tokens
+from finetune.encoder.loading import load_config, load_tokenizer, max_input_tokens
 from finetune.ensemble.run import RECORDS_NAME, write_records
-from finetune.examples import Example, Prediction, Tokenizer, to_rows
+from finetune.examples import Example, Prediction, to_rows
+from finetune.heads.lora import shape_model
 from finetune.queue.jobs import PREDICTIONS_NAME, SCORES_NAME, Files, Job, deciding, digest, fingerprint_of
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_best, save_or_remove
@@ -193,51 +189,3 @@ def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, 
 def records_function(task: Task, config: FinetuneConfig) -> ToRecords | None:
     """The function that makes a job's records for ensembles; None if none are kept or predictions are enough."""
     return task.ensembling.to_records if task.ensembling and (config.keep_scores or config.ensembles) else None
-
-
-HEAD_PART = "pooler"  # of an encoder, but often drawn at random, as a head is
-
-
-def shape_model(
-    model: nn.Module, task: Task, config: FinetuneConfig, tokenizer: Tokenizer
-) -> tuple[nn.Module, Callable[[], Any], dict[str, int]]:
-    """The model of ``task`` with the adapters that ``config`` asks for, what to do after training, and the number of
-    "trained" and of "all" parameters."""
-    if config.lora is None:
-        return model, lambda: None, _count(model)
-    vocabulary = tokenizer.get_vocab()
-    size = _count(model)["all"]
-    adapted = add_lora(model, config.lora, [vocabulary[token] for token in task.special_tokens])
-    return model, adapted.merge_and_unload, {"trained": _count(model)["trained"], "all": size}
-
-
-def add_lora(model: nn.Module, lora: Lora, added_ids: Sequence[int]) -> Any:
-    """Add adapters to the encoder of ``model``; returns peft's model, whose ``merge_and_unload`` merges them.
-
-    Args:
-        added_ids: tokens that the task has added, whose embeddings are trained.
-    """
-    from peft import LoraConfig, get_peft_model
-
-    encoder = find_encoder(model)
-    names = {module: name for name, module in encoder.named_modules()}
-    has_pooler = any(HEAD_PART in name for name in names.values())
-    settings = LoraConfig(
-        r=lora.rank,
-        lora_alpha=lora.alpha,
-        target_modules="all-linear",
-        exclude_modules=rf".*{HEAD_PART}.*" if has_pooler else None,
-        trainable_token_indices={names[encoder.get_input_embeddings()]: list(added_ids)} if added_ids else None,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that GPT-2 stores its matrices transposed, which peft then allows for
-        adapted = get_peft_model(encoder, settings)
-    for module, name in names.items():
-        if HEAD_PART in name:
-            module.requires_grad_(True)
-    return adapted
-
-
-def _count(model: nn.Module) -> dict[str, int]:
-    sizes = [(parameter.numel(), parameter.requires_grad) for parameter in model.parameters()]
-    return {"trained": sum(size for size, is_trained in sizes if is_trained), "all": sum(size for size, _ in sizes)}

@@ -28,7 +28,7 @@ MAX_LINES = {
     "tokenizer": 3_000,
     "pretrain": 8_000,
     "finetune": 21_000,
-    "launch": 10_226,  # above the guide of 10,000: init, serve, embed, benchmark, and clusters as they are
+    "launch": 10_136,  # above the guide of 10,000: init, serve, embed, benchmark, and clusters as they are
     "benchmarks": 5_000,
     "wheel": 53_860,
 }

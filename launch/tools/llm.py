@@ -122,7 +122,7 @@ def run_kr_eval(
         if result["unanswered"]:
             typer.echo(f"NOTE: {result['task']}: {result['unanswered']} questions have no answer and count as wrong")
     if bench is not None:
-        from finetune.generative.tables import compute_total, total_table
+        from finetune.generative.horangi import compute_total, total_table
 
         show(total_table(compute_total(results, judge_and_show(*bench, client, out / "mt-bench"))))
 
@@ -188,7 +188,7 @@ def total(
 
     Example:  malmoi llm total results/kr-eval results/mt-bench
     """
-    from finetune.generative.tables import total_of, total_table
+    from finetune.generative.horangi import total_of, total_table
 
     show(total_table(total_of(understanding, conversation)))
 

@@ -21,13 +21,14 @@ from finetune.generative.exports import (
     lm_eval_command,
     prepare_kr_eval,
 )
+from finetune.generative.horangi import compute_total, total_table
 from finetune.generative.klue import run as klue_run
 from finetune.generative.klue.run import load_prompted_task
 from finetune.generative.kr_eval import run as kr_eval_run
 from finetune.generative.kr_eval.metrics import METRICS
 from finetune.generative.mt_bench.run import load_bench, run_bench
 from finetune.generative.prompts import PROMPTS
-from finetune.generative.tables import compute_total, kr_eval_table, mt_bench_tables, total_table
+from finetune.generative.tables import kr_eval_table, mt_bench_tables
 from tests.finetune.generative import answer_items
 from tests.finetune.generative.answer_forms import cases
 from tests.same_results.mangling import mangle

@@ -15,7 +15,7 @@ from finetune.config import FinetuneConfig, Lora
 from finetune.encoder.loading import Encoder, name_roles, wrap_texts
 from finetune.examples import Example
 from finetune.heads.labels import StateLabeller
-from finetune.job import add_lora
+from finetune.heads.lora import add_lora
 from finetune.queue.jobs import deciding
 from finetune.registry import TASKS
 from finetune.tasks.re.markers import MARKERS

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from finetune.generative.client.ask import Answer, Client
+from finetune.generative.horangi import DATA_SETS, compute_total, total_of, total_table
 from finetune.generative.mt_bench.judge import Question
 from finetune.generative.mt_bench.run import (
     BUILT_IN,
@@ -21,7 +22,7 @@ from finetune.generative.mt_bench.run import (
     run_bench,
     temperature_of,
 )
-from finetune.generative.tables import DATA_SETS, compute_total, mt_bench_tables, total_of, total_table
+from finetune.generative.tables import mt_bench_tables
 from tests.command import run_command
 from tests.finetune.generative.server import Reply, Server, serving
 
