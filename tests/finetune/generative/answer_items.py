@@ -105,7 +105,7 @@ def klue_folder(name: str) -> Path:
 def sample_folder() -> Path:
     """The embedded sample, unpacked once per process."""
     home = Path(tempfile.mkdtemp(prefix="malmoi-answer-forms-"))
-    unpack(home, share=0.01)
+    unpack(home)
     return home / "klue"
 
 

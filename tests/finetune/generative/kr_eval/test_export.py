@@ -21,7 +21,7 @@ from launch.sample.unpack import unpack
 @pytest.fixture(scope="module")
 def klue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sample")
-    unpack(out, share=0.01)
+    unpack(out)
     return out / "klue"
 
 
