@@ -132,7 +132,7 @@ def write_shard_of(
     write_unit_samples(scratch / DROPPED_NAME, shard.samples)
     shard.hider.write_originals(scratch)
     audit = None
-    if shard.hider.hider:
+    if config.pii.mode != "keep":
         number = scratch.name.partition(".")[0].removeprefix("unit-")
         audit = check_shard(scratch / SHARD_NAME, shard.checked, shard.hider, f"documents/shard-{number}.parquet")
     return {"sources": shard.counts, "audit": audit}
@@ -225,7 +225,7 @@ def _hide_again(batch: _Batch, hider: DocumentHider, counts_of: SourceCounts) ->
     changed: dict[int, str] = {}
     kept_N = batch.kept()
     has_new_neighbors_N = (kept_N > 0) & (kept_N < batch.lengths_N)
-    for document in np.flatnonzero(has_new_neighbors_N).tolist() if hider.hider else ():
+    for document in np.flatnonzero(has_new_neighbors_N).tolist():
         first = int(batch.first_N[document])
         places = [n for n in range(first, int(batch.last_N[document])) if batch.reason_S[n] == KEPT]
         sentences, known = [batch.texts[n].as_py() for n in places], batch.checked[document].replacements

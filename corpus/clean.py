@@ -110,7 +110,7 @@ class _Cleaner:
     def draft(self, record: Record) -> Draft:
         """Hide personal data in its names, remove noise, split sentences, apply the quality rules."""
         place, id_, source = self.hider.hide_names(record.place, record.id, record.source)
-        if self.hider.hider and len(DIGIT.findall(id_)) >= MIN_VALUE_DIGITS and id_ in record.text:
+        if self.config.pii.mode != "keep" and len(DIGIT.findall(id_)) >= MIN_VALUE_DIGITS and id_ in record.text:
             id_ = place  # it may be a value that only words of the text announce
         record = record._replace(place=place, id=id_, source=source)
         counts = self.counts[source]

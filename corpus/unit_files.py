@@ -15,13 +15,7 @@ import pyarrow.parquet as pq
 
 from corpus.config import CorpusConfig
 from corpus.documents.shards import SCHEMA
-from corpus.duplicates.exact import (
-    MAY_REPEAT,
-    MIN_REPEAT_CHARS,
-    fingerprint,
-    fingerprint_documents,
-    write_fingerprints,
-)
+from corpus.duplicates.exact import MAY_REPEAT, MIN_REPEAT_CHARS, fingerprint, fingerprint_documents, write_fingerprints
 from corpus.reading.read import Record
 
 UNIT_SCHEMA = pa.schema(
@@ -39,18 +33,15 @@ LENGTHS_NAME = "lengths.npy"  # number of sentences of each document
 
 
 class CleanedDocument(NamedTuple):
-    """A document: its original sentences, its sentences without personal data; the rest is as in ``UNIT_SCHEMA``.
-
-    ``lines``: the lines of its text, if it is searched for boilerplate.
-    """
+    """A document; fields without a comment are as in ``UNIT_SCHEMA``."""
 
     record: Record
-    originals: list[str]
+    originals: list[str]  # its sentences with personal data
     sentences: list[str]
     pii: Sequence[int] = ()
     replacements: Sequence[int] = ()
     digest: int = 0
-    lines: Collection[str] = ()
+    lines: Collection[str] = ()  # of its text, if it is searched for boilerplate
 
 
 class UnitWriter:

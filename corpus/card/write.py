@@ -41,7 +41,6 @@ SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M"
          "100B<n<1T", "n>1T")  # fmt: skip
 TEXTS: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("texts.yaml").read_text("utf-8"))
 UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
-NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))
 Row = dict[str, str]  # of a table of samples
 
 
@@ -126,7 +125,7 @@ def publishable(value: Any, under: str = "") -> Any:
     if isinstance(value, Mapping):
         return {str(key): publishable(found, str(key)) for key, found in value.items()}
     if isinstance(value, str | Path):
-        return "(not shown)" if UNSHOWN.search(under) and under not in NAMES_OF_SECRETS_ONLY else _public(str(value))
+        return "(not shown)" if UNSHOWN.search(under) else _public(str(value))
     if isinstance(value, Iterable):
         return [publishable(found, under) for found in value]
     return value if value is None or isinstance(value, bool | int | float) else str(value)

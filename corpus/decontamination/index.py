@@ -35,35 +35,21 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContaminationIndex:
-    """Benchmark sentences by token: D sentences, E entries, P postings.
+    """Benchmark sentences by token: D sentences, E entries, P postings, S slots (a power of two)."""
 
-    Fields:
-        letter_C: result of ``alike_letters``, 0 for dropped code points.
-        slot_code_S: hash table of token codes, 0 for empty slots; the slot is the token number. S is a power of two.
-        entry_start_D: start of the tokens of each sentence, D + 1 numbers.
-        entry_token_E, entry_weight_E: distinct tokens of each sentence and their BM25 weights, the heaviest first.
-        posting_start_S: start of the postings of each token, S + 1 numbers.
-        posting_item_P: sentences listed under a token.
-        posting_cell_P: data of the first filter, see ``pack_postings``; uint64.
-        total_D: BM25(d, d).
-        min_share_D: minimum share by the weight of the sentence, see ``MatchRule.min_item_chars``.
-        window_D, reach_D: window sizes in tokens, within a sentence and across sentences.
-        shift_D: log2 of the block size of the search, at least as long as both windows.
-    """
-
-    letter_C: np.ndarray
-    slot_code_S: np.ndarray
-    entry_start_D: np.ndarray
-    entry_token_E: np.ndarray
-    entry_weight_E: np.ndarray
-    posting_start_S: np.ndarray
-    posting_item_P: np.ndarray
-    posting_cell_P: np.ndarray
-    total_D: np.ndarray
-    min_share_D: np.ndarray
-    window_D: np.ndarray
-    reach_D: np.ndarray
-    shift_D: np.ndarray
+    letter_C: np.ndarray  # result of ``alike_letters``, 0 for dropped code points
+    slot_code_S: np.ndarray  # hash table of token codes, 0 for empty slots; the slot is the token number
+    entry_start_D: np.ndarray  # start of the tokens of each sentence, D + 1 numbers
+    entry_token_E: np.ndarray  # distinct tokens of each sentence, the heaviest first
+    entry_weight_E: np.ndarray  # their BM25 weights
+    posting_start_S: np.ndarray  # start of the postings of each token, S + 1 numbers
+    posting_item_P: np.ndarray  # sentences listed under a token
+    posting_cell_P: np.ndarray  # data of the first filter, see ``pack_postings``; uint64
+    total_D: np.ndarray  # BM25(d, d)
+    min_share_D: np.ndarray  # minimum share by the weight of the sentence, see ``MatchRule.min_item_chars``
+    window_D: np.ndarray  # window size in tokens within a sentence
+    reach_D: np.ndarray  # the same across sentences
+    shift_D: np.ndarray  # log2 of the block size of the search, at least as long as both windows
     ngram: int
     threshold: float
     threshold_across: float

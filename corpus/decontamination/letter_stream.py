@@ -41,20 +41,13 @@ def alike_letters() -> np.ndarray:
 
 
 class Batch(NamedTuple):
-    """The L letters of some documents.
+    """The L letters of the S sentences of some documents."""
 
-    Fields:
-        first: number of the first sentence among those of all documents.
-        letters_L: code points of folded text, uint32.
-        sentence_L: number in the batch of each letter's sentence, int32.
-        sizes_S, document_S: letters of each sentence, and number of its document, int32.
-    """
-
-    first: int
-    letters_L: np.ndarray
-    sentence_L: np.ndarray
-    sizes_S: np.ndarray
-    document_S: np.ndarray
+    first: int  # number of the first sentence among those of all documents
+    letters_L: np.ndarray  # code points of folded text, uint32
+    sentence_L: np.ndarray  # number in the batch of each letter's sentence, int32
+    sizes_S: np.ndarray  # letters of each sentence
+    document_S: np.ndarray  # number of its document, int32
 
     def stretches(self, reach: int) -> Iterator[slice]:
         """Slices of about ``BATCH_CHARS`` letters that overlap by ``reach``, the longest window."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from corpus.pii.detect import Span
@@ -25,6 +26,9 @@ every sentence of the document."""
 
 _LETTER = re.compile(r"[^\W_]")
 MAY_CONTAIN_PII = re.compile(r"[\d@]|[A-Za-z][.:]")
+
+FindSpans = Callable[[Sequence[str]], list[list[Span]]]
+"""Finds the personal data of texts that are read together."""
 
 
 class _Cover(NamedTuple):
@@ -167,6 +171,26 @@ def _merge(covers: Iterable[_Cover]) -> list[_Cover]:
         else:
             merged.append(cover)
     return merged
+
+
+def drop_texts(texts: Sequence[str], find: FindSpans) -> tuple[list[str | None], list[list[Span]]]:
+    """Drop texts with personal data until the detector finds none; late rounds drop all texts that may contain any.
+
+    Returns:
+        the texts, None for dropped ones, and why each was dropped.
+    """
+    spans: list[list[Span]] = [[] for _ in texts]
+    kept = dict(enumerate(texts))
+    for round_ in count():
+        found = find(list(kept.values()))
+        if not any(found):
+            break
+        for n, here in zip(list(kept), found, strict=True):
+            spans[n] = here
+            is_suspect = round_ == MASK_VALUES_FROM and MAY_CONTAIN_PII.search(texts[n])
+            if here or is_suspect or round_ > MASK_VALUES_FROM:
+                del kept[n]
+    return [kept.get(n) for n in range(len(texts))], spans
 
 
 def cover_spans(text: str, spans: Sequence[Span], mode: str) -> str:

@@ -27,21 +27,7 @@ from corpus.pii.folded_text import Folded, widen
 from corpus.pii.formats.table import TABLE
 from corpus.pii.formats.url import trim_url
 from corpus.pii.labels import Labels
-from corpus.pii.types import (
-    BY_LABEL,
-    CERTAIN,
-    LABEL_BONUS,
-    LIKELY,
-    NOBODY,
-    NUMBER_CLUSTER,
-    NUMBERS,
-    PII_TYPES,
-    SCORES,
-    WEAK,
-    Format,
-    PiiType,
-    Scope,
-)
+from corpus.pii.types import BY_LABEL, CERTAIN, LIKELY, NOBODY, NUMBERS, PII_TYPES, WEAK, Format, PiiType, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +62,9 @@ class Candidate:
 
 
 _LABELS = Labels(TABLE)
+LABEL_BONUS = 2
+SCORES = (0.4, 0.5, 0.65, 0.8, 0.9, 0.9, 0.95)
+"""Confidence of a span of each strength, 0..1, without label and check digit."""
 MAX_CLUSTER_DIGITS = 32
 MAX_LIST_GAP = 24
 _BETWEEN = re.compile(r"(?:[^0-9A-Za-z가-힣<>]|<[^<>]{1,12}>|[<>])+")
@@ -162,6 +151,8 @@ def _add_names(by_rules: list[Span], names: Sequence[NameSpan]) -> list[Span]:
 
 
 def _find_by_rules(text: str, types: Collection[str] | None, label: str) -> list[Span]:
+    if types is not None and not types:
+        return []
     by_rules = types is not None and PERSON.name in types
     first = _CLUE_BUT_POINTS.search(text)
     if not (by_rules or first or _CLUE_AT_POINT.search(text)):
@@ -277,8 +268,8 @@ def _around_clues(text: str, clues: Sequence[re.Match[str]]) -> Iterator[Candida
         for scope in _SCOPES_AT.get(clue[0], ()):
             if here < done.get(scope, 0) or not (match := scope.clue.match(text, here)):
                 continue
-            if scope is NUMBERS:
-                cluster = NUMBER_CLUSTER.match(text, here)
+            if scope.cluster:
+                cluster = scope.cluster.match(text, here)
                 assert cluster, "a cluster may be empty"
                 done[scope] = cluster.end()
                 yield from _numbers(text, cluster, context)

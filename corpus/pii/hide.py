@@ -30,14 +30,7 @@ import numpy as np
 
 from corpus.config import CorpusConfig, NamesConfig
 from corpus.documents.errors import BadInput
-from corpus.pii.cover import (
-    MASK_SENTENCES_FROM,
-    MASK_VALUES_FROM,
-    MAX_ROUNDS,
-    MAY_CONTAIN_PII,
-    CoveredTexts,
-    cover_spans,
-)
+from corpus.pii.cover import MAX_ROUNDS, CoveredTexts, FindSpans, cover_spans, drop_texts
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.extra.person_by_model import NameTagger, load_tagger
 from corpus.pii.key import load_or_create_secret, random_secret, read_key, seeded_secret
@@ -55,26 +48,17 @@ _SAMPLE_MODES: tuple[Literal["tag"], Literal["mask"]] = ("tag", "mask")
 Mode = Literal["replace", "mask", "tag", "drop"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-FindSpans = Callable[[Sequence[str]], list[list[Span]]]
 IsReplacement = Callable[[str], bool]
 
 
 class HiddenDocument(NamedTuple):
-    """The sentences of a document without personal data; ``DocumentHider`` adds digest and fingerprints.
+    """The sentences of a document without personal data; ``DocumentHider`` adds digest and fingerprints."""
 
-    Attributes:
-        sentences: None where mode ``drop`` dropped the sentence.
-        spans: what was hidden in each sentence, as spans of the original.
-        remaining: what the detector still finds in each sentence: our replacements (mode ``replace`` only).
-        digest: of the remaining sentences, as the detector last saw them.
-        replacements: fingerprints of the replacements in them.
-    """
-
-    sentences: list[str | None]
-    spans: list[list[Span]]
-    remaining: Sequence[Sequence[Span]] = ()
-    digest: int = 0
-    replacements: Sequence[int] = ()
+    sentences: list[str | None]  # None where mode ``drop`` dropped the sentence
+    spans: list[list[Span]]  # what was hidden in each sentence, as spans of the original
+    remaining: Sequence[Sequence[Span]] = ()  # what the detector still finds: our replacements (mode ``replace``)
+    digest: int = 0  # of the remaining sentences, as the detector last saw them
+    replacements: Sequence[int] = ()  # fingerprints of the replacements in them
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +123,8 @@ class PiiHider:
 
     def _hide(self, texts: Sequence[str], document_id: str, find: FindSpans) -> HiddenDocument:
         if self.mode == "drop":
-            return _drop(texts, document_id, find)
+            kept, spans = drop_texts(texts, find)
+            return HiddenDocument(kept, spans, [[] for _ in texts])
         found = find(texts)
         if not any(found):
             return HiddenDocument(list(texts), found, found)
@@ -150,22 +135,6 @@ class PiiHider:
             if document.are_replacements(found):
                 return HiddenDocument([*document.rewritten], document.hidden_spans(), found)
         raise _cannot_hide_error(document_id, found)
-
-
-def _drop(texts: Sequence[str], document_id: str, find: FindSpans) -> HiddenDocument:
-    """Drop texts with personal data until the detector finds none; late rounds drop all texts that may contain any."""
-    spans: list[list[Span]] = [[] for _ in texts]
-    kept = dict(enumerate(texts))
-    for round_ in range(MASK_SENTENCES_FROM):
-        found = find(list(kept.values()))
-        if not any(found):
-            return HiddenDocument([kept.get(n) for n in range(len(texts))], spans, [[] for _ in texts])
-        for n, here in zip(list(kept), found, strict=True):
-            spans[n] = here
-            is_suspect = round_ == MASK_VALUES_FROM and MAY_CONTAIN_PII.search(texts[n])
-            if here or is_suspect or round_ > MASK_VALUES_FROM:
-                del kept[n]
-    raise _cannot_hide_error(document_id, found)
 
 
 def _sentences_with_blanks(text: str) -> list[str]:
@@ -192,17 +161,15 @@ class DocumentHider:
     """Hides the personal data of the documents of one unit, and records fingerprints of the original values.
 
     Args:
-        hider: None keeps personal data.
         salt: secret key of the fingerprints.
     """
 
-    def __init__(self, hider: PiiHider | None, salt: bytes = b"") -> None:
-        self.hider, self._salt = hider, salt
+    def __init__(self, hider: PiiHider, salt: bytes = b"") -> None:
+        self.hider, self.types, self._salt = hider, hider.types, salt
         self._originals: set[int] = set()
         self._public_files: dict[str, str] = {}
         self._public_sources: dict[str, str] = {}
-        if hider:
-            self._tagger, self._masker = (replace(hider, mode=mode, secret=b"", key=None) for mode in _SAMPLE_MODES)
+        self._tagger, self._masker = (replace(hider, mode=mode, secret=b"", key=None) for mode in _SAMPLE_MODES)
 
     # --- documents
 
@@ -211,14 +178,12 @@ class DocumentHider:
 
         The name model reads all sentences in common batches first.
         """
-        if self.hider and self.hider.name_model:
+        if self.hider.name_model:
             self.hider.name_model.prepare(text for _, sentences in documents for text in sentences)
         return [self.hide_one(document_id, sentences) for document_id, sentences in documents]
 
     def hide_one(self, document_id: str, sentences: Sequence[str], replacements: Sequence[int] = ()) -> HiddenDocument:
         """The same for one document; values with fingerprints in ``replacements`` stay as they are."""
-        if not self.hider:
-            return HiddenDocument([*sentences], [[] for _ in sentences])
         known = self._has_fingerprint(replacements) if replacements else None
         hidden = self.hider.hide_in_sentences(sentences, document_id, known)
         self._record_originals(sentences, hidden.spans)
@@ -228,8 +193,6 @@ class DocumentHider:
 
     def hide_names(self, place: str, id_: str, source: str) -> tuple[str, str, str]:
         """Place (file, then @byte or #item), id and source of a document without personal data."""
-        if not self.hider:
-            return place, id_, source
         file, sign, number = re.fullmatch(r"(.*?)(?:([@#])([0-9]+))?", place, re.DOTALL).groups("")  # type: ignore[union-attr]
         public = f"{self.hide_in_file_name(file)}{sign}{number}"
         return public, public if id_ == place or self._has_pii(id_) else id_, self.hide_in_source(source)
@@ -238,8 +201,8 @@ class DocumentHider:
 
     def hide_in_name(self, name: str) -> str:
         """A file name or id without personal data, plus letters that keep it unique; they need the secret to guess."""
-        spans = find_pii(name, self.types) if self.hider else []
-        if not (spans and self.hider):
+        spans = find_pii(name, self.types)
+        if not spans:
             return name
         self._record_originals([name], [spans])
         code = hmac.digest(self.hider.key or self.hider.secret, name.encode(), "sha256")[:CODE_LETTERS]
@@ -258,7 +221,7 @@ class DocumentHider:
     def hide_in_source(self, source: str) -> str:
         """The name of a source; web addresses may stay."""
         if source not in self._public_sources:
-            spans = find_pii(source, self.types) if self.hider else []
+            spans = find_pii(source, self.types)
             is_private = any(span.type != "URL" for span in spans)
             self._public_sources[source] = cover_spans(source, spans, "tag") if is_private else source
         return self._public_sources[source]
@@ -275,8 +238,6 @@ class DocumentHider:
 
     def tag(self, text: str, context: str = "") -> str:
         """A sentence with ``[TEL]`` and the like in place of values; ``context`` is the sentence before it."""
-        if not self.hider:
-            return text
         hidden = self._tagger.hide_in_sentences([context, text], "")
         self._record_originals([context, text], hidden.spans)
         return hidden.sentences[1] or ""
@@ -286,8 +247,6 @@ class DocumentHider:
 
         All other values are tagged, before and after the cut, because half a number may be a number too.
         """
-        if not self.hider:
-            return text[:limit], []
         known = self._has_fingerprint(replacements)
         shown = self._tagger.hide_in_sentences([text], "", known).sentences[0] or ""
         if len(shown) > limit:  # a mask keeps the length
@@ -297,18 +256,13 @@ class DocumentHider:
     def cut_between_values(self, text: str, left: int, right: int) -> str:
         """``text[left:right]`` without personal data; values that cross an end of the range are tagged as a whole."""
         pieces, position = [], left
-        for span in self.hider.find(text) if self.hider else ():
+        for span in self.hider.find(text):
             if span.end > left and span.start < right:
                 pieces += [text[position : max(position, span.start)], f"[{span.type}]"]
                 position = span.end
         return self.tag(("".join(pieces) + text[position:right]).strip())
 
     # --- fingerprints
-
-    @property
-    def types(self) -> frozenset[str] | None:
-        """The types to hide; None for the 16 of Table 29."""
-        return self.hider.types if self.hider else None
 
     def fingerprint(self, value: str) -> int:
         """64 bits that differ between values and reveal nothing without the salt."""
@@ -343,7 +297,7 @@ def values_of(texts: Iterable[str | None], found: Iterable[Sequence[Span]]) -> I
 def load_document_hider(config: CorpusConfig, private: Path) -> DocumentHider:
     """The hider of a run; ``private`` is the folder with its secret."""
     if config.pii.mode == "keep":
-        return DocumentHider(None)
+        return DocumentHider(PiiHider("tag", b"", types=frozenset()))  # finds nothing
     secret = load_or_create_secret(private / SECRET_NAME)
     run_secret, salt = (hmac.digest(secret, purpose, "sha256") for purpose in (b"replacements", b"marks"))
     if config.pii.repeatable:

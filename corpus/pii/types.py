@@ -1,4 +1,4 @@
-"""The types of personal data: the 16 names of paper Table 29, six extra ones, and what defines a type.
+"""The types of personal data: the 16 names of paper Table 29, names of people, and what defines a type.
 
 A type has one or more formats (a pattern, a check, a strength), label words that announce it in Korean text, and a
 generator of replacements.
@@ -39,9 +39,6 @@ CLEAR, LIKELY, WEAK, BY_LABEL = 3, 2, 1, 0
 ``BY_LABEL`` formats count only with a matching label; a label of other numbers rules out weak and likely formats, and
 nothing rules out clear ones."""
 
-LABEL_BONUS = 2
-SCORES = (0.4, 0.5, 0.65, 0.8, 0.9, 0.9, 0.95)
-"""Confidence of a span of each strength, 0..1, without label and check digit."""
 CERTAIN = 6
 """Formats that win against all numbers, such as e-mail addresses and URLs."""
 
@@ -75,43 +72,36 @@ class Scope:
 
     A clue is one of the rare characters ``first``, followed by a match of ``rest``. One search finds the clues of all
     scopes. With ``run``, formats start at the start of the run of characters that ends at the clue; ``run`` matches it
-    backwards.
+    backwards. With ``cluster``, which matches from the clue on, the clues of one cluster are read once.
     """
 
-    def __init__(self, first: str, rest: str, before: int, after: int, run: str = "") -> None:
+    def __init__(self, first: str, rest: str, before: int, after: int, run: str = "", cluster: str = "") -> None:
         self.first, self.rest, self.before, self.after = first, rest, before, after
         whole = "(?<![0-9][0-9])" if first == "0-9" else ""  # not in the middle of a number
         self.clue = re.compile(f"[{first}]{whole}(?:{rest})")
-        self.run = re.compile(run) if run else None
+        self.run, self.cluster = (re.compile(pattern) if pattern else None for pattern in (run, cluster))
 
 
 _IN_NUMBERS = r"[0-9\-.·)(/ +_~:*]"
-NUMBERS = Scope("0-9", f"{_IN_NUMBERS}{{5,24}}?[0-9]", before=9, after=8)
+NUMBERS = Scope("0-9", f"{_IN_NUMBERS}{{5,24}}?[0-9]", before=9, after=8, cluster=f"(?:{_IN_NUMBERS}*[0-9])?")
 """Clusters of digits and separators, with a region or bracket before them and words such as 년 (year) after them."""
-NUMBER_CLUSTER = re.compile(f"(?:{_IN_NUMBERS}*[0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to write a type.
+    """One way to write a type, in folded text (``fold``). The group ``value`` is the span, else the whole match.
 
-    Attributes:
-        pattern: linear time, without ``\\b``, because particles are attached to values and Hangul is ``\\w``. The group
-            ``value`` is the span if it exists, else the whole match. It searches folded text (``fold``).
-        digits: minimum number of digits (scope ``NUMBERS``).
-        leads: possible first characters (scope ``NUMBERS``); any if empty.
-        needs: must also match in the searched text; for expensive patterns.
-        has_checksum: whether ``check`` verifies a check digit.
+    Patterns take linear time and have no ``\\b``, because particles are attached to values and Hangul is ``\\w``.
     """
 
     pattern: re.Pattern[str]
     strength: int
     check: Check = always
     scope: Scope = NUMBERS
-    digits: int = 8
-    leads: str = "0123456789"
-    needs: re.Pattern[str] | None = None
-    has_checksum: bool = False
+    digits: int = 8  # minimum number of digits (scope ``NUMBERS``)
+    leads: str = "0123456789"  # possible first characters (scope ``NUMBERS``); any if empty
+    needs: re.Pattern[str] | None = None  # must also match in the searched text; for expensive patterns
+    has_checksum: bool = False  # ``check`` verifies a check digit
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,14 @@ def parse_json(raw: bytes) -> Any:
     raise UnreadableRecord(reason)
 
 
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Parse a JSON object; raises as ``parse_json``."""
+    value = parse_json(raw)
+    if not isinstance(value, dict):
+        raise UnreadableRecord(NOT_AN_OBJECT)
+    return value
+
+
 def scan_lines(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
     """Lines without line ends, including empty ones."""
     parts: list[bytes] = []

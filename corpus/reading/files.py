@@ -28,6 +28,7 @@ from corpus.documents.section import warn_once
 CONTAINERS = {".txt": "text", ".jsonl": "lines", ".ndjson": "lines", ".parquet": "parquet"}
 PACKINGS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".xz": b"\xfd7zXZ\0", ".bz2": b"BZh"}
 """Suffixes of compressed files, and their first bytes."""
+TEXT_FILE = "text file (.parquet, or .txt, .jsonl, .ndjson, which may be compressed: .gz, .zst, .xz, .bz2)"
 OTHER, FOLDERS, RESULTS = "other", "folder(s)", "in results of malmoi runs"
 HOW_TO_READ = {
     **dict.fromkeys((".csv", ".tsv", ".xlsx"), "save as .jsonl or .parquet; corpus.text_field names its column"),
@@ -73,10 +74,11 @@ def is_text_file(path: Path) -> bool:
     return kind in CONTAINERS and not (kind == ".parquet" and packing)
 
 
-def find_texts(patterns: Sequence[str]) -> list[Path]:
+def find_texts(
+    patterns: Sequence[str], accepts: Callable[[Path], bool] = is_text_file, expected: str = TEXT_FILE
+) -> list[Path]:
     """Text files in the order of the patterns; folders and globs are sorted, each file appears once."""
-    expected = "text file (.parquet, or .txt, .jsonl, .ndjson, which may be compressed: .gz, .zst, .xz, .bz2)"
-    return find_files(patterns, is_text_file, expected, HOW_TO_READ)
+    return find_files(patterns, accepts, expected, HOW_TO_READ)
 
 
 def find_files(

@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,17 +27,7 @@ from corpus.documents.encoding import AUTO, CP949, UTF8, UTF16, blocks_to_utf8, 
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
 from corpus.reading.containers import SCANNERS, Item, Window
-from corpus.reading.files import (
-    CONTAINERS,
-    HOW_TO_READ,
-    DamagedFile,
-    file_format,
-    find_files,
-    find_texts,
-    is_local,
-    name_files,
-    read_blocks,
-)
+from corpus.reading.files import CONTAINERS, DamagedFile, file_format, find_texts, is_local, name_files, read_blocks
 from corpus.reading.formats import ADAPTERS
 from corpus.reading.hub import PREFIX, HubSet, count_shards, dataset_state, parse_hub_name
 from corpus.reading.parquet import open_parquet
@@ -129,7 +120,7 @@ def _finder(name: str, source: str) -> Callable[[Sequence[str]], list[Path]]:
 
     kinds = ", ".join(suffix or "no suffix" for suffix in adapter.suffixes)
     expected = f"file of the format {name} ({kinds}, packed or not)"
-    return lambda patterns: find_files(patterns, accepts, expected, HOW_TO_READ)
+    return partial(find_texts, accepts=accepts, expected=expected)
 
 
 def input_state(item: Input) -> str:

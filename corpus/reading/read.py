@@ -22,15 +22,7 @@ from corpus.documents.encoding import UTF8
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls, escape_json
 from corpus.documents.section import warn_once
-from corpus.reading.containers import (
-    EXCERPT_BYTES,
-    INVALID_UTF8,
-    NOT_AN_OBJECT,
-    TOO_LONG,
-    Item,
-    UnreadableRecord,
-    parse_json,
-)
+from corpus.reading.containers import EXCERPT_BYTES, INVALID_UTF8, TOO_LONG, Item, UnreadableRecord, parse_object
 from corpus.reading.files import DamagedFile
 from corpus.reading.formats import ADAPTERS, SkippedRecord
 from corpus.reading.hub import HubSet, read_shard
@@ -111,8 +103,7 @@ def _explain_keys(item: Input, rejected: Sequence[RejectedRecord]) -> str:
     chars: Counter[str] = Counter()
     for record in rejected:
         with suppress(UnreadableRecord):  # a block of markup
-            if not isinstance(fields := parse_json(record.raw), dict):
-                continue
+            fields = parse_object(record.raw)
             chars.update({key: len(value) if isinstance(value, str) else 0 for key, value in fields.items()})
             if is_field and fields.get(item.text_field, "") is None:
                 return ""  # a record without text
@@ -161,12 +152,6 @@ def _read_rows(unit: Unit) -> Iterator[Record | RejectedRecord | SkippedRecord]:
         yield RejectedRecord(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
 
 
-def _object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UnreadableRecord(NOT_AN_OBJECT)
-    return value
-
-
 def _parse_doc(item: Item) -> dict[str, Any]:
     head, _, text = item.raw.decode("utf-8").partition("\n")
     return dict(DOC_ATTRIBUTE.findall(head)) | {"text": text}
@@ -177,8 +162,8 @@ def _decode(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 PARSERS: dict[str, Callable[[Item], dict[str, Any]]] = {
-    "lines": lambda item: _object(parse_json(item.raw)),
-    "array": lambda item: _object(item.value),
+    "lines": lambda item: parse_object(item.raw),
+    "array": lambda item: item.value,
     "text": lambda item: {"text": item.raw.decode("utf-8")},
     "docs": _parse_doc,
 }

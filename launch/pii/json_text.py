@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corpus.documents.encoding import UNDECODED
-from corpus.reading.containers import NOT_AN_OBJECT, UnreadableRecord, parse_json
+from corpus.reading.containers import UnreadableRecord, parse_json, parse_object
 from launch.pii.streams import UNDECODABLE, Line, ReportProblem
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, RecordWork, Work, escape_key, paths_below
 
@@ -110,10 +110,7 @@ def check_record(raw: str) -> dict[str, Any]:
     """The parsed record; ``UnreadableRecord`` if it is not decodable, no JSON, nested too deeply, or no object."""
     if UNDECODED.search(raw):
         raise UnreadableRecord(UNDECODABLE)
-    value = parse_json(raw.encode("utf-8"))
-    if not isinstance(value, dict):
-        raise UnreadableRecord(NOT_AN_OBJECT)
-    return value
+    return parse_object(raw.encode("utf-8"))
 
 
 def change_record(raw: str, walker: Walker, work: Work, position: int) -> str:

@@ -18,10 +18,9 @@ import pytest
 from corpus.config import CorpusConfig
 from corpus.decontamination.benchmarks import find_benchmarks
 from corpus.decontamination.index import build_index
-from corpus.noise.remove import remove_noise, rules_except
-from corpus.noise.rules import NOISE_RULES
+from corpus.noise.remove import NOISE_RULES, remove_noise, rules_except
 from corpus.pii.detect import find_pii
-from corpus.pii.formats.check_digits import business_check_digit, luhn_check_digit
+from corpus.pii.formats.account_brn_card import business_check_digit, luhn_check_digit
 from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed
 from corpus.pii.formats.table import BY_NAME
 from corpus.pii.hide import PiiHider

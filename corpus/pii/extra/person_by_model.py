@@ -27,6 +27,7 @@ from corpus.sentences.split import split_sentences
 
 if TYPE_CHECKING:
     import torch
+    from tokenizers import Encoding
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 BEGIN, INSIDE = "B-PS", "I-PS"
@@ -52,16 +53,6 @@ class NameSpan(NamedTuple):
     score: float
 
 
-class _Window(NamedTuple):
-    """Tokens ``start`` to ``end`` of a sentence, read at once; the results of ``first`` to ``last`` are used."""
-
-    sentence: int
-    start: int
-    end: int
-    first: int
-    last: int
-
-
 class NameTagger:
     """A model that tags names, with a cache of its results for recent sentences.
 
@@ -75,10 +66,11 @@ class NameTagger:
     ) -> None:
         self._model, self._columns, self._threshold = model, columns, threshold
         self._backend = tokenizer.backend_tokenizer
-        self._backend.no_truncation()
         self._backend.no_padding()
         self._ends = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
         self._size = min(WINDOW_TOKENS, max_model_tokens(model.config, tokenizer.model_max_length)) - 2
+        self._margin = min(MARGIN_TOKENS, self._size // 4)
+        self._backend.enable_truncation(self._size, stride=2 * self._margin)  # cuts into overlapping windows
         self._known: dict[str, list[NameSpan]] = {}
         self._has_batches = self._agrees_with_itself()
 
@@ -111,27 +103,34 @@ class NameTagger:
 
     def _read(self, sentences: Sequence[str]) -> list[list[NameSpan]]:
         encodings = self._backend.encode_batch(list(sentences), add_special_tokens=False)
-        windows = [w for number, found in enumerate(encodings) for w in _windows(number, len(found.ids), self._size)]
-        windows.sort(key=lambda window: window.end - window.start)
-        begin, inside = ([np.zeros(len(found.ids), np.float32) for found in encodings] for _ in range(2))
-        for batch in self._batches(windows):
-            rows = [encodings[window.sentence].ids[window.start : window.end] for window in batch]
-            for window, columns_L2 in zip(batch, self._run(rows), strict=True):
-                first, last = window.first - window.start, window.last - window.start
-                begin[window.sentence][window.first : window.last] = columns_L2[first:last, 0]
-                inside[window.sentence][window.first : window.last] = columns_L2[first:last, 1]
-        read = zip(sentences, encodings, begin, inside, strict=True)
-        return [_join(text, found.offsets, b_L, i_L, self._threshold) for text, found, b_L, i_L in read]
+        windows = [[whole, *whole.overflowing] for whole in encodings]
+        rows = [window.ids for of_sentence in windows for window in of_sentence]
+        shares_L2: dict[int, np.ndarray] = {}
+        for batch in self._batches(list(map(len, rows))):
+            shares_L2 |= zip(batch, self._run([rows[n] for n in batch]), strict=True)
+        in_order = (shares_L2[n] for n in range(len(rows)))
+        return [self._join_windows(*read, in_order) for read in zip(sentences, windows, strict=True)]
 
-    def _batches(self, windows: Sequence[_Window]) -> Iterator[Sequence[_Window]]:
-        start = 0
-        while start < len(windows):
-            length = _padded(windows[start].end - windows[start].start + 2)
+    def _batches(self, lengths: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Numbers of rows that are read together, the shortest first, given the lengths of all rows."""
+        order, start = sorted(range(len(lengths)), key=lengths.__getitem__), 0
+        while start < len(order):
+            length = _padded(lengths[order[start]] + 2)
             most = max(1, BATCH_TOKENS // length) if self._has_batches else 1
-            end = bisect_left(windows, length + 1, start, key=lambda w: _padded(w.end - w.start + 2))
+            end = bisect_left(order, length + 1, start, key=lambda n: _padded(lengths[n] + 2))
             end = min(end, start + most)
-            yield windows[start:end]
+            yield order[start:end]
             start = end
+
+    def _join_windows(self, text: str, windows: Sequence[Encoding], shares: Iterator[np.ndarray]) -> list[NameSpan]:
+        """The names of a sentence; results near a cut come from the neighboring window."""
+        offsets, parts_L2 = list[tuple[int, int]](), list[np.ndarray]()
+        for number, (window, share_L2) in enumerate(zip(windows, shares, strict=False), 1):
+            end = len(window.ids) - (self._margin if number < len(windows) else 0)
+            used = slice(self._margin if number > 1 else 0, end)
+            offsets += window.offsets[used]
+            parts_L2.append(share_L2[used])
+        return _join(text, offsets, np.concatenate(parts_L2), self._threshold)
 
     def _run(self, rows: Sequence[Sequence[int]]) -> np.ndarray:
         """Probabilities of B-PS and I-PS, float32 ``[rows, tokens, 2]``, of rows padded to one length.
@@ -185,25 +184,12 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
             yield start, sentence
 
 
-def _windows(sentence: int, count: int, size: int) -> Iterator[_Window]:
-    """Overlapping windows of at most ``size`` tokens; results near a cut come from the neighboring window."""
-    margin = min(MARGIN_TOKENS, size // 4)
-    start = 0
-    while True:
-        end = min(start + size, count)
-        yield _Window(sentence, start, end, start + margin if start else 0, end - margin if end < count else count)
-        if end == count:
-            return
-        start = end - 2 * margin
-
-
-def _join(
-    text: str, offsets: Sequence[tuple[int, int]], begin_L: np.ndarray, inside_L: np.ndarray, threshold: float
-) -> list[NameSpan]:
+def _join(text: str, offsets: Sequence[tuple[int, int]], shares_L2: np.ndarray, threshold: float) -> list[NameSpan]:
     """Join tokens to names: runs of likely tokens of which at least one reaches the threshold.
 
     After a space, B-PS starts another name; inside a word it does not, so no half of a name remains.
     """
+    begin_L, inside_L = shares_L2.T
     share_L = begin_L + inside_L
     names: list[NameSpan] = []
     previous = -2

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.check_digits import business_check_digit, luhn_check_digit
 from corpus.pii.formats.shapes import digits_of, draw_digits, looks_typed, refill
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType
@@ -50,6 +49,12 @@ def _is_account(match: re.Match[str], label: str | None) -> bool:
 BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?- ?|\.)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
 BUSINESS_ODD = re.compile(rf"{START}[0-9]{{3}}(?P<sep>[-._~/· ])[0-9]{{2}}(?P=sep)?[0-9]{{5}}{END}")
 BUSINESS_BARE = re.compile(rf"{BARE_START}[0-9]{{10}}{BARE_END}")
+_BUSINESS_WEIGHTS = (1, 3, 7, 1, 3, 7, 1, 3, 5)
+
+
+def business_check_digit(first_nine: str) -> int:
+    total = sum(weight * int(digit) for weight, digit in zip(_BUSINESS_WEIGHTS, first_nine, strict=True))
+    return (10 - (total + int(first_nine[8]) * 5 // 10) % 10) % 10
 
 
 def _is_business(match: re.Match[str], label: str | None) -> bool:
@@ -77,6 +82,14 @@ CARD_SIXTEEN = re.compile(
 )
 CARD_FIFTEEN = re.compile(rf"{START}3[47][0-9]{{2}}(?P<sep> ?- ?| |[._~/·])[0-9]{{6}}(?P=sep)[0-9]{{5}}{END}")
 CARD_BARE = re.compile(rf"{BARE_START}(?:[2-69][0-9]{{15}}|3[47][0-9]{{13}}){BARE_END}")
+
+
+def luhn_check_digit(without_last: str) -> int:
+    """The check digit that completes a card number (ISO/IEC 7812-1)."""
+    doubled = "0246813579"  # digit sum of twice the digit
+    backwards = without_last[::-1]
+    total = sum(int(doubled[int(digit)]) for digit in backwards[0::2]) + sum(map(int, backwards[1::2]))
+    return -total % 10
 
 
 def _is_card(match: re.Match[str], label: str | None) -> bool:

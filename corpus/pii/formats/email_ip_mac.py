@@ -51,8 +51,8 @@ _CHAPTER = re.compile(" ?(?:(?:이[전상하] )?(?:버전|버젼)|판|편|장|�
 # 26.7.7.7:8080, the lines of web servers
 _PORT = re.compile(r":(?!00(?![0-9]))[0-9]{2,5}(?![0-9])| - - \[| port [0-9]|\]:[0-9]")
 _VERSION_WORD = re.compile(
-    r"(?:버전|버젼|(?<!호)판|로또|음력|(?<![가-힣])제|웨일|드라이버|프로그램|노트 -|빌드|펌웨어|릴리스|업데이트|패치"
-    r"|[A-Za-z]/|(?<![a-z])(?:version|ver\.?|build|firmware|release|v|ios|android|chrome))"
+    r"(?:버전|버젼|(?<!호)판|로또|음력|(?<![가-힣])제|웨일|드라이버|프로그램|노트 -|빌드|펌웨어|릴리스|업데이트"
+    r"|패치|[A-Za-z]/|(?<![a-z])(?:version|ver\.?|build|firmware|release|v|ios|android|chrome))"
     r"[은는이가을를]?[ :：=]?$",
     re.I,
 )

@@ -1,7 +1,7 @@
 """RRN and FRN: registration numbers of residents and foreigners, YYMMDD-CNNNNNN.
 
-Numbers issued since October 2020 have no check digit, so only the birth date is checked. Replacements use the region
-digits 97 to 99, which no office has.
+Numbers issued since October 2020 end in random digits, so only the birth date is checked; the old check digit is used
+for replacements and against serial numbers. Replacements use the region digits 97 to 99, which no office has.
 """
 
 from __future__ import annotations
@@ -9,12 +9,18 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.check_digits import resident_check_digit
 from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill
 from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
 from corpus.pii.types import BY_LABEL, CLEAR, COMPANY, LIKELY, OTHER, WEAK, Format, PiiType
 
+_WEIGHTS = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
 _SERIAL_WORD = re.compile(r"(?:#|번호|(?i:no|id|lot|[sp]/n)\.?)(?:[은는:]| ?[:：=])? ?$")
+
+
+def resident_check_digit(first_twelve: str, base: int = 11) -> int:
+    """The pre-2020 check digit; ``base`` is 11 for residents, 13 for foreigners."""
+    total = sum(weight * int(digit) for weight, digit in zip(_WEIGHTS, first_twelve, strict=True))
+    return (base - total % 11) % 10
 
 
 def _registration(century_digits: str, separator: str) -> re.Pattern[str]:

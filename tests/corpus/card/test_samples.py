@@ -57,7 +57,7 @@ def test_a_label_in_the_previous_sentence_counts(tmp_path: Path) -> None:
 
 
 def test_a_run_that_keeps_personal_data_shows_it(tmp_path: Path) -> None:
-    shown = UnitSamples(0, DocumentHider(None))
+    shown = UnitSamples(0, DocumentHider(PiiHider(types=frozenset())))
     shown.drop("is_too_short", RECORD, PHONE)
     shown.change("hashtag", RECORD, f"#봄 {PHONE}", f" {PHONE}")
     assert rows_of(shown, tmp_path, DROPPED_NAME)[0]["text"] == PHONE

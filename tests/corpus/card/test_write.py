@@ -153,13 +153,13 @@ def test_settings_lose_folders_credentials_and_secrets() -> None:
     settings = {
         "inputs": ["/data/hong/raw/*.jsonl", "s3://user:word@bucket/raw?sig=1", "news/*.txt", "C:\\raw\\a.txt"],
         "pii": {"key_file": "/home/hong/secret.bin", "keyed": True, "api_token": "abc"},
-        "text_key": "body",
+        "text_field": "body",
         "seed": 42,
     }
     assert publishable(settings) == {
         "inputs": ["*.jsonl", "s3://bucket/raw", "news/*.txt", "a.txt"],
         "pii": {"key_file": "(not shown)", "keyed": True, "api_token": "(not shown)"},
-        "text_key": "body",
+        "text_field": "body",
         "seed": 42,
     }
 

@@ -22,7 +22,7 @@ from corpus.decontamination.benchmarks import BenchmarkText, find_benchmarks, re
 from corpus.decontamination.index import ContaminationIndex
 from corpus.decontamination.match_rule import MatchRule
 from corpus.decontamination.report import BenchmarkItems, _build_index
-from corpus.pii.hide import DocumentHider
+from corpus.pii.hide import DocumentHider, PiiHider
 from corpus.reading.files import read_blocks
 from corpus.reading.read import Record
 from corpus.sentences.folding import fold
@@ -98,7 +98,7 @@ def klue_index(shared: Shared, tmp_path_factory: pytest.TempPathFactory) -> Klue
     """Takes ten seconds."""
     folder, rule = tmp_path_factory.mktemp("index"), MatchRule()
     texts = read_benchmarks(find_benchmarks([str(shared("data/klue"))]), rule)
-    _build_index(rule, texts, folder, DocumentHider(None))
+    _build_index(rule, texts, folder, DocumentHider(PiiHider(types=frozenset())))
     return KlueIndex(folder, texts)
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
-from corpus.pii.formats.check_digits import business_check_digit, luhn_check_digit, resident_check_digit
+from corpus.pii.formats.account_brn_card import business_check_digit, luhn_check_digit
+from corpus.pii.formats.rrn_frn import resident_check_digit
 from corpus.pii.formats.shapes import is_birth_date, looks_typed
 from corpus.pii.formats.table import BY_NAME, TABLE
 from corpus.pii.labels import Labels

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.documents.errors import BadInput
-from corpus.noise.remove import NOISE_RULES, remove_noise, rules_except
-from corpus.noise.rules import LINE_HEAD, ODD_CHARACTER
+from corpus.noise.remove import LINE_HEAD, NOISE_RULES, ODD_CHARACTER, remove_noise, rules_except
 
 # what outlets put around the one sentence of an article; all invented
 ARTICLES = """
