@@ -199,11 +199,11 @@ class _Stage:
         if self.config.toxicity.enabled:
             compared = compared._replace(toxic=self._scores())
         if self.config.quality.enabled:
-            excluded = partial(_is_out, folders=self.folders, compared=compared)
-            compared = compared._replace(lines=self._repeats(LINES, find_boilerplate, excluded=excluded))
+            reasons = partial(reasons_of_documents, compared=compared)
+            compared = compared._replace(lines=self._repeats(LINES, find_boilerplate, reasons=reasons))
         if rules.sentences:
-            excluded = partial(_is_out, folders=self.folders, compared=compared)
-            compared = compared._replace(sentences=self._repeats(SENTENCES, excluded=excluded))
+            reasons = partial(reasons_of_documents, compared=compared)
+            compared = compared._replace(sentences=self._repeats(SENTENCES, reasons=reasons))
         return self.map(partial(write_drops, compared=compared), list(enumerate(self.folders)), "decide drops")
 
     def _repeats(self, name: str, find: Callable[..., Any] = find_repeats, **options: Any) -> list[Path]:
@@ -270,10 +270,6 @@ def _warn_of_strict_rules(counts: SourceCounts) -> None:
         log.warning("%s; see dropped/samples.parquet and the settings of the rule", line)
     if len(lines) > MAX_STRICT:
         log.warning("%d more rules dropped more than half of a source; see statistics.json", len(lines) - MAX_STRICT)
-
-
-def _is_out(folder: Path, *, folders: Sequence[Path], compared: Comparisons) -> Any:
-    return reasons_of_documents(folders.index(folder), folder, compared) != 0
 
 
 def _open_work_folder(config: CorpusConfig, inputs: CorpusInputs, out: Path) -> Path:

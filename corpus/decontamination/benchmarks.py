@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.decontamination.match_rule import RULE, MatchRule
+from corpus.decontamination.match_rule import RULE
 from corpus.documents.errors import BadInput
 from corpus.reading.files import file_format, find_files, name_files, read_blocks
 from corpus.reading.inputs import AUTO, Input, Unit
@@ -119,7 +119,7 @@ def find_benchmarks(patterns: Sequence[str]) -> list[Path]:
     return find_files(patterns, accepts, "benchmark file (a KLUE v1.1 file, or a .txt or .jsonl file named directly)")
 
 
-def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) -> list[BenchmarkText]:
+def read_benchmark(path: Path, name: str | None = None) -> list[BenchmarkText]:
     """All sentences of a benchmark file in order; ``null`` fields are skipped.
 
     Neighboring sentences that are too short are joined; reviews of NSMC often consist of two such sentences.
@@ -138,31 +138,29 @@ def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) 
         if isinstance(error, BadInput):
             raise
         raise BadInput(f"{path}: not in the layout of this KLUE file ({error!r}); download it again") from error
-    if texts := list(_sentences(task, found, rule)):
+    if texts := list(_sentences(task, found)):
         return texts
     raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")
 
 
-def read_benchmarks(
-    paths: Sequence[Path], rule: MatchRule = RULE, custom: CustomTexts | None = None
-) -> list[BenchmarkText]:
+def read_benchmarks(paths: Sequence[Path], custom: CustomTexts | None = None) -> list[BenchmarkText]:
     """The sentences of all files, and of texts of ``custom`` tasks."""
     named = zip(paths, name_files(paths), strict=True)
-    texts = [text for path, name in named for text in read_benchmark(path, name, rule)]
+    texts = [text for path, name in named for text in read_benchmark(path, name)]
     for task, rows in (custom or {}).items():
-        texts += _sentences(task, ((guid, "text", text) for guid, text in rows), rule)
+        texts += _sentences(task, ((guid, "text", text) for guid, text in rows))
     return texts
 
 
-def _sentences(task: str, fields: Iterable[tuple[str, str, Any]], rule: MatchRule) -> Iterator[BenchmarkText]:
+def _sentences(task: str, fields: Iterable[tuple[str, str, Any]]) -> Iterator[BenchmarkText]:
     for guid, field, text in fields:
         if isinstance(text, str):
-            for sentence in [text] if task in UNSPLIT_TASKS else _join_short(split_sentences(text), rule):
+            for sentence in [text] if task in UNSPLIT_TASKS else _join_short(split_sentences(text)):
                 yield BenchmarkText(task, f"{guid}#{field}", sentence)
 
 
-def _join_short(sentences: list[str], rule: MatchRule) -> Iterator[str]:
-    for is_long, group in groupby(sentences, lambda sentence: rule.is_long_enough(sentence, fold(sentence))):
+def _join_short(sentences: list[str]) -> Iterator[str]:
+    for is_long, group in groupby(sentences, lambda sentence: RULE.is_long_enough(sentence, fold(sentence))):
         texts = list(group)
         yield from texts if is_long else [" ".join(texts)]
 

@@ -38,21 +38,16 @@ WORD = re.compile(r"[^\W_]\S*")
 class MatchRule:
     """When a corpus sentence contains a benchmark sentence.
 
-    Attributes:
-        threshold: minimum share of the BM25 weight within one sentence.
-        window: length of the window, as a multiple of the benchmark sentence.
-        threshold_across, window_across: the same for matches that cross a sentence boundary.
-        ngram: characters per token. Trigrams are robust to changed spacing (measured).
-        min_item_chars, min_item_words: benchmark sentences with fewer letters and digits, fewer words, or half as few
-            different tokens are ignored, because sentences such as 추천합니다. occur everywhere. The report lists them.
-            For the same reason, a match weighs at least as much as the tokens of 12 letters on average.
+    Benchmark sentences with fewer letters and digits than ``min_item_chars``, fewer words, or half as few different
+    tokens are ignored, because sentences such as 추천합니다. occur everywhere. The report lists them. For the same
+    reason, a match weighs at least as much as the tokens of 12 letters on average.
     """
 
-    threshold: float = 0.6
-    window: float = 2.0
-    threshold_across: float = 0.7
+    threshold: float = 0.6  # minimum share of the BM25 weight within one sentence
+    window: float = 2.0  # length of the window, as a multiple of the benchmark sentence
+    threshold_across: float = 0.7  # the same for matches that cross a sentence boundary
     window_across: float = 1.25
-    ngram: int = 3
+    ngram: int = 3  # characters per token; trigrams are robust to changed spacing (measured)
     min_item_chars: int = 12
     min_item_words: int = 2
 

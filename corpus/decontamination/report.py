@@ -49,7 +49,7 @@ def prepare_index(
     if folder.is_dir():
         return folder
     with atomic_dir(folder) as scratch:
-        texts = read_benchmarks(benchmarks, MatchRule(config.threshold), custom)
+        texts = read_benchmarks(benchmarks, custom)
         log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks) + len(custom))
         _build_index(MatchRule(config.threshold), texts, scratch, hider)
     return folder

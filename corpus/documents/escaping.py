@@ -16,9 +16,8 @@ from collections.abc import Callable
 ESCAPED_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 UNUSUAL = re.compile("[^ -~ㄱ-ㅎ가-힣一-鿿]")  # only these are looked up, for speed
 MARKDOWN = re.compile(r"[\\`*_\[\]|~#$]")
-LEADING = re.compile(
-    r"^( ?\d{1,9})([.)])(?= |$)|^( ?)([-+=])(?=[-+=]*(?: |$))"
-)  # a list item, or the underline of a heading
+# a list item, or the underline of a heading
+LEADING = re.compile(r"^( ?\d{1,9})([.)])(?= |$)|^( ?)([-+=])(?=[-+=]*(?: |$))")
 FENCE = re.compile("`{3,}")
 
 

@@ -39,17 +39,11 @@ def problem_text(problem: ErrorDetails) -> str:
 
 
 class Section(BaseModel, frozen=True, extra="forbid"):
-    """A frozen section of a recipe; unknown keys are errors.
+    """A frozen section of a recipe; unknown keys are errors. Old keys work for one release and log one line."""
 
-    Attributes:
-        renamed: old key to new key of this section. The old key works for one release and logs one line.
-        renamed_values: new key to a map from old value to new value, treated alike.
-        removed: key to what to do instead, or why it was removed.
-    """
-
-    renamed: ClassVar[Mapping[str, str]] = {}
-    renamed_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    removed: ClassVar[Mapping[str, str]] = {}
+    renamed: ClassVar[Mapping[str, str]] = {}  # old key to new key of this section
+    renamed_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # new key to a map from old value to new value
+    removed: ClassVar[Mapping[str, str]] = {}  # key to what to do instead, or why it was removed
 
     @model_validator(mode="before")
     @classmethod
@@ -63,7 +57,12 @@ class Section(BaseModel, frozen=True, extra="forbid"):
             current = cls.current_key(key)
             if current in translated or (current != key and current in values):
                 raise ValueError(f"{key} is the old name of {current}; keep only {current}")
-            translated[current] = cls.current_value(current, value)
+            old_values = cls.renamed_values.get(current, {})
+            if isinstance(value, str) and value in old_values:
+                new = old_values[value]
+                warn_once(f"{current}: {value} was renamed to {new}; the old value works until the next release")
+                value = new
+            translated[current] = value
         return translated
 
     @classmethod
@@ -72,15 +71,6 @@ class Section(BaseModel, frozen=True, extra="forbid"):
         if key in cls.renamed:
             warn_once(f"{key}: renamed to {cls.renamed[key]}; the old name works until the next release")
         return cls.renamed.get(key, key)
-
-    @classmethod
-    def current_value(cls, key: str, value: Any) -> Any:
-        """The current spelling of a value of ``key``; logs one line if ``value`` is an old spelling."""
-        known = cls.renamed_values.get(key, {})
-        if not isinstance(value, str) or value not in known:
-            return value
-        warn_once(f"{key}: {value} was renamed to {known[value]}; the old value works until the next release")
-        return known[value]
 
 
 @cache

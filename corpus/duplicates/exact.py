@@ -22,6 +22,8 @@ RANGE_PRINTS = 8 << 20  # about 350 MB while a range is compared
 MAY_REPEAT = 0
 MIN_REPEAT_CHARS = 20  # shorter sentences may repeat: greetings, interjections
 REPEATS_NAME = "repeats.npy"
+Reasons = Callable[[int, Path], np.ndarray]
+"""Gives why each sentence of a unit, named by number and folder, was already dropped; 0 for those to compare."""
 
 
 def fingerprint(content: bytes | memoryview) -> int:
@@ -78,10 +80,10 @@ def split_ranges(folders: Sequence[Path], name: str) -> list[PrintRange]:
 
 
 def find_repeats(
-    part: PrintRange, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None = None
+    part: PrintRange, scratch: Path, *, folders: Sequence[Path], reasons: Reasons | None = None
 ) -> dict[str, Any]:
-    """Write the places in a range that repeat an earlier one, by unit; ``excluded`` gives places to ignore."""
-    print_N, place_N, unit_N = read_range(part, folders, excluded)
+    """Write the places in a range that repeat an earlier one, by unit."""
+    print_N, place_N, unit_N = read_range(part, folders, reasons)
     order = np.argsort(print_N, kind="stable")  # stable: the first one in input order is kept
     is_repeat = np.zeros(len(order), bool)
     is_repeat[1:] = print_N[order[1:]] == print_N[order[:-1]]
@@ -89,7 +91,7 @@ def find_repeats(
 
 
 def read_range(
-    part: PrintRange, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None
+    part: PrintRange, folders: Sequence[Path], reasons: Reasons | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The fingerprints of a range in all units, their places, and the numbers of their units."""
     prints, places, units = [], [], []
@@ -100,7 +102,7 @@ def read_range(
             for bound in (part.low, part.high)
         )
         place = np.array(_load(folder, part.name, "places")[first:last])
-        is_compared = ~excluded(folder)[place] if excluded and len(place) else np.ones(len(place), bool)
+        is_compared = reasons(number, folder)[place] == 0 if reasons and len(place) else np.ones(len(place), bool)
         prints.append(sorted_N[first:last][is_compared])
         places.append(place[is_compared])
         units.append(np.full(int(is_compared.sum()), number, np.uint32))

@@ -63,21 +63,13 @@ class HiddenDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PiiHider:
-    """How a run hides personal data.
-
-    Args:
-        secret: replacements are derived from it (see ``Pseudonymizer``); default: a new random secret.
-        key: with a key, equal values get equal replacements in all documents and runs. Not part of the ``repr``.
-        types: names of the types to hide; default: the 16 types of Table 29.
-        name_model: also finds names of people (type PERSON).
-        keep: as in ``Pseudonymizer``.
-    """
+    """How a run hides personal data; ``secret``, ``key`` and ``keep`` are as in ``Pseudonymizer``."""
 
     mode: Mode = "replace"
     secret: bytes = field(default_factory=random_secret, repr=False)
     key: bytes | None = field(default=None, repr=False)
-    types: frozenset[str] | None = None
-    name_model: NameTagger | None = field(default=None, repr=False)
+    types: frozenset[str] | None = None  # names of the types to hide; default: the 16 types of Table 29
+    name_model: NameTagger | None = field(default=None, repr=False)  # also finds names of people (type PERSON)
     keep: Keep = "form"
 
     def find(self, text: str, label: str = "") -> list[Span]:

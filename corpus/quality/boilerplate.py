@@ -7,24 +7,22 @@ compared over all units, as for duplicates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from corpus.duplicates.exact import PrintRange, read_range, write_repeats
+from corpus.duplicates.exact import PrintRange, Reasons, read_range, write_repeats
 from corpus.unit_files import LENGTHS_NAME
 
 BOILERPLATE = "is_boilerplate"
 MAX_DOCUMENTS = 50
 
 
-def find_boilerplate(
-    part: PrintRange, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray]
-) -> dict[str, Any]:
+def find_boilerplate(part: PrintRange, scratch: Path, *, folders: Sequence[Path], reasons: Reasons) -> dict[str, Any]:
     """Write the places of boilerplate in a range, by unit."""
-    print_N, place_N, unit_N = read_range(part, folders, excluded)
+    print_N, place_N, unit_N = read_range(part, folders, reasons)
     document_N = np.zeros(len(place_N), np.int64)
     for unit in np.unique(unit_N).tolist():
         ends = np.cumsum(np.load(folders[unit] / LENGTHS_NAME), dtype=np.int64)

@@ -79,10 +79,6 @@ class Input(NamedTuple):
         kind = file_format(self.path).kind
         return CONTAINERS[kind] if self.format == AUTO or kind == ".parquet" else ADAPTERS[self.format].container
 
-    @property
-    def is_packed(self) -> bool:
-        return not isinstance(self.path, HubSet) and bool(file_format(self.path).packing)
-
 
 def find_inputs(
     patterns: Sequence[str], sources: Mapping[str, SourceConfig], text_field: str, encoding: str = AUTO
@@ -186,7 +182,8 @@ def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool
             yield from (Unit(item, shard, shard + 1) for shard in range(count_shards(item.path)))
             continue
         size = item.file.stat().st_size
-        is_sequential = item.is_packed or item.container == "array" or item.encoding.startswith(UTF16)
+        is_packed = bool(file_format(item.file).packing)
+        is_sequential = is_packed or item.container == "array" or item.encoding.startswith(UTF16)
         if whole_files or size <= (SMALL_BYTES if is_sequential else unit_bytes):
             yield Unit(item, size=size)
         elif is_sequential:

@@ -240,11 +240,8 @@ def _rows_of(rows: Rows) -> Iterator[dict[str, Any] | str]:
     columns = dict(zip(rows.table.schema.names, map(as_bytes, rows.table.columns), strict=True))
     for place in range(rows.table.num_rows):
         try:
-            yield (
-                TOO_LONG
-                if place in rows.too_long
-                else {name: cell_value(column, place) for name, column in columns.items()}
-            )
+            is_short = place not in rows.too_long
+            yield {name: cell_value(column, place) for name, column in columns.items()} if is_short else TOO_LONG
         except UnicodeDecodeError:  # in a nested column
             yield INVALID_UTF8
 

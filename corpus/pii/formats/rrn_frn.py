@@ -40,9 +40,8 @@ def _registration_formats(century_digits: str) -> tuple[Format, ...]:
 
 
 def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
-    return (
-        label != COMPANY and is_birth_date(digits_of(match["date"]), match["century"]) and not _is_serial(match, label)
-    )
+    is_date = is_birth_date(digits_of(match["date"]), match["century"])
+    return is_date and label != COMPANY and not _is_serial(match, label)
 
 
 def _is_serial(match: re.Match[str], label: str | None) -> bool:

@@ -97,7 +97,7 @@ class KlueIndex(NamedTuple):
 def klue_index(shared: Shared, tmp_path_factory: pytest.TempPathFactory) -> KlueIndex:
     """Takes ten seconds."""
     folder, rule = tmp_path_factory.mktemp("index"), MatchRule()
-    texts = read_benchmarks(find_benchmarks([str(shared("data/klue"))]), rule)
+    texts = read_benchmarks(find_benchmarks([str(shared("data/klue"))]))
     _build_index(rule, texts, folder, DocumentHider(PiiHider(types=frozenset())))
     return KlueIndex(folder, texts)
 
