@@ -33,6 +33,8 @@ from corpus.quality.toxicity import TOXIC_NAME
 from corpus.unit_files import DOCUMENTS_NAME, LENGTHS_NAME
 
 SHARD_NAME = "shard.parquet"
+SHARD_DOCUMENTS = 10_000
+MAX_SHARDS = 10_000  # files in a folder that the Hub recommends; above 100 million documents, shards are larger
 POWERS = [str(1 << power) for power in range(40)]
 REASONS = ("", "duplicate_document", "toxic", BOILERPLATE, "duplicate_sentence", HAS_PII)
 KEPT, DUPLICATE_DOCUMENT, TOXIC, IN_MANY, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
@@ -96,13 +98,12 @@ class UnitRows(NamedTuple):
     end: int
 
 
-def plan_shards(
-    units: Sequence[Path], drops: Sequence[Path], counts: Sequence[dict[str, Any]], size: int
-) -> list[list[UnitRows]]:
-    """The rows of each shard: ``size`` kept documents and the dropped ones before them.
+def plan_shards(units: Sequence[Path], drops: Sequence[Path], counts: Sequence[dict[str, Any]]) -> list[list[UnitRows]]:
+    """The rows of each shard: an equal number of kept documents and the dropped ones before them.
 
     ``counts`` are the results of ``write_drops``.
     """
+    size = max(SHARD_DOCUMENTS, -(-sum(found["kept"] for found in counts) // MAX_SHARDS))
     shards: list[list[UnitRows]] = [[]]
     missing = size  # documents that the last shard can still take
     for unit, of_unit, found in zip(units, drops, counts, strict=True):

@@ -25,9 +25,7 @@ Paths = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=st
 class SourceConfig(Section):
     """Raw text of one source in its original layout; all its documents get the name of the source."""
 
-    removed: ClassVar = {
-        "encoding": "set corpus.encoding, or leave it at auto, which detects the encoding of each file"
-    }
+    removed: ClassVar = {"encoding": "set corpus.encoding, or leave it at auto, which detects that of each file"}
 
     inputs: Paths = Field(min_length=1, description="Files, folders, globs, fsspec URLs or hub:NAME data sets.")
     format: str = Field("auto", description="auto, or modu, cc100, namuwiki, news, petitions, wikipedia.")
@@ -144,6 +142,7 @@ class CorpusConfig(Section):
         "min_chars": "set corpus.min_sentence_chars for the sources that need a minimum",
         "max_han_kana": "the limit is 10 as in the paper (corpus/quality/han_kana.py)",
         "samples_per_rule": "50 samples per rule are kept",
+        "shard_documents": "shards have 10,000 documents, or more if there would be over 10,000 shards",
         "splitter": "sentences are split by our rules (corpus/sentences/split.py)",
     }
 
@@ -181,5 +180,4 @@ class CorpusConfig(Section):
 
     card: CardConfig = Field(CardConfig(), description="The data card, README.md.")
 
-    shard_documents: int = Field(10_000, gt=0, description="Documents per shard.")
     seed: int = Field(42, ge=0, description="Seed of the samples, and of replacements with pii.repeatable.")

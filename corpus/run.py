@@ -228,7 +228,7 @@ class _Stage:
                     f"all {self.documents_read()} documents were dropped (sentences by rule: {dropped}); relax the "
                     "corpus settings"
                 )
-        shards = plan_shards(self.folders, drops, kept, self.config.shard_documents)
+        shards = plan_shards(self.folders, drops, kept)
         work = partial(write_shard_of, config=self.config, private=self.work, names=self.sources)
         self.shards, counted = self.map(work, shards, "assemble")
         for counts in counted:

@@ -24,13 +24,13 @@ from launch.recipe import Recipe
 from tests.source_graph import PACKAGES, ROOT, WHEEL, cycles, imports, source_files
 
 MAX_LINES = {
-    "corpus": 11_640,  # above the guide of 11,500: the formats of personal data, and words that look like them
+    "corpus": 11_500,
     "tokenizer": 3_000,
     "pretrain": 8_000,
     "finetune": 21_000,
     "launch": 10_136,  # above the guide of 10,000: init, serve, embed, benchmark, and clusters as they are
     "benchmarks": 5_000,
-    "wheel": 53_860,
+    "wheel": 54_045,
 }
 MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 200, 230, 46
 MAX_DOCS_WORDS, MAX_PAGE_WORDS, MAX_README_LINES = 29_450, 1_800, 120

@@ -37,9 +37,7 @@ def shard_paths(folder: Path) -> list[Path]:
     """The shards of a corpus in order; ``BadInput`` if there are none."""
     paths = sorted(folder.glob("shard-*.parquet"))
     if not paths:
-        raise BadInput(
-            f"{folder}: no document shards (shard-00000.parquet …) in this folder; run `malmoi corpus` first"
-        )
+        raise BadInput(f"{folder}: no document shards (shard-00000.parquet …) here; run `malmoi corpus` first")
     return paths
 
 

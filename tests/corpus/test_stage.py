@@ -184,7 +184,8 @@ def test_bytes_do_not_depend_on_workers_or_batches(
 ) -> None:
     quiz = tmp_path / "quiz.txt"
     quiz.write_text("오래된 도서관 앞에서 아이들이 책을 기다렸다.", "utf-8")
-    settings = {"benchmarks": [quiz], "shard_documents": 100, "pii": {"repeatable": True}}
+    monkeypatch.setattr("corpus.assemble.SHARD_DOCUMENTS", 100)
+    settings: dict[str, Any] = {"benchmarks": [quiz], "pii": {"repeatable": True}}
     settings["quality"] = {"enabled": True}
     clean(*many_files, out="one", **settings)
     clean(*many_files, out="two", workers=2, **settings)
@@ -197,6 +198,7 @@ def test_bytes_do_not_depend_on_workers_or_batches(
 PROGRAM = """
 import json, os, signal, sys
 from pathlib import Path
+from corpus import assemble
 from corpus.reading import inputs
 from corpus.config import CorpusConfig
 from corpus.reading.inputs import find_inputs
@@ -221,9 +223,9 @@ def clean(out, texts, secret):
     os.replace = replace_or_die
     if secret is not None:
         key.random_secret = secret.encode
-    inputs.UNIT_BYTES = 2_000
+    inputs.UNIT_BYTES, assemble.SHARD_DOCUMENTS = 2_000, 40
     quality = {"enabled": secret is None}
-    config = CorpusConfig(inputs=texts, shard_documents=40, pii={"repeatable": secret is None}, quality=quality)
+    config = CorpusConfig(inputs=texts, pii={"repeatable": secret is None}, quality=quality)
     run(config, CorpusInputs(find_inputs(texts, {}, "text"), []), Path(out), workers=1)
 
 codes = []

@@ -226,11 +226,12 @@ def write_inputs(folder: Path) -> list[str]:
     return [str(folder)]
 
 
-def test_the_whole_stage(tmp_path: Path) -> None:
+def test_the_whole_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corpus.assemble.SHARD_DOCUMENTS", 100)
     inputs = write_inputs(tmp_path / "raw")
     (tmp_path / "benchmark.txt").write_text("\n".join(split_sentences(" ".join(varied_texts()[5:30]))), "utf-8")
     settings: dict[str, Any] = {
-        "quality": {"enabled": True}, "pii": {"repeatable": True, "extra": ["PERSON"]}, "shard_documents": 100,
+        "quality": {"enabled": True}, "pii": {"repeatable": True, "extra": ["PERSON"]},
         "min_sentence_chars": {"reviews": 20}, "max_bad_share": 0.1,
     }  # fmt: skip
     config, out = (

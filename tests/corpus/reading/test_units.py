@@ -75,9 +75,8 @@ def sources(tmp_path: Path) -> dict[str, Any]:
 def test_bytes_do_not_depend_on_units_workers_ranges_or_batches(
     tmp_path: Path, clean: Clean, files: list[Path], sources: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings: dict[str, Any] = {
-        "shard_documents": 25, "sources": sources, "pii": {"repeatable": True},
-    }  # fmt: skip
+    settings: dict[str, Any] = {"sources": sources, "pii": {"repeatable": True}}
+    monkeypatch.setattr("corpus.assemble.SHARD_DOCUMENTS", 25)
     clean(*files, out="whole", **settings)
     assert len(shard_paths(tmp_path / "whole" / "documents")) > 2
     monkeypatch.setattr(inputs, "UNIT_BYTES", 1_500)

@@ -107,7 +107,7 @@ def serve(number, scratch, *, folder, deadly=None):
 def copy(unit, scratch):
     return shout(Path(unit).read_text("utf-8"), scratch)
 """
-CORPUS = CorpusConfig(min_sentence_chars={}, shard_documents=20, max_bad_share=0.1, pii=PiiConfig(repeatable=True))
+CORPUS = CorpusConfig(min_sentence_chars={}, max_bad_share=0.1, pii=PiiConfig(repeatable=True))
 WORDS = ["가람", "나무", "다리", "라면", "마을", "바다", "사슴"]
 
 
@@ -162,6 +162,7 @@ def contents(folder: Path, pattern: str = "unit-*") -> dict[str, bytes]:
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusInputs:
     """Three files in a dozen units: repeated documents, invented personal data, a benchmark sentence, a broken line."""
     monkeypatch.setattr("corpus.reading.inputs.UNIT_BYTES", 2_000)
+    monkeypatch.setattr("corpus.assemble.SHARD_DOCUMENTS", 20)
     benchmark = "다람쥐 마을의 도서관은 겨울에도 열두 시간 동안 문을 연다."
     lines = [
         json.dumps(

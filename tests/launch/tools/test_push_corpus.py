@@ -35,11 +35,13 @@ def make_corpus(run: Path, **settings: Any) -> Path:
     texts = [f"{n}번째 글이다. 문의는 {PHONE}로 하세요. <b>오늘</b>은 {n}시에 비가 온다." for n in range(25)]
     lines = [json.dumps({"id": f"글 {n}", "source": "편지", "text": text}) for n, text in enumerate([*texts, texts[0]])]
     (run / "letters.jsonl").write_text("\n".join([*lines, "{broken"]), "utf-8")
-    config = CorpusConfig(inputs=[str(run / "letters.jsonl")], shard_documents=10, **settings)
+    config = CorpusConfig(inputs=[str(run / "letters.jsonl")], **settings)
     folder = run / "corpus"
     folder.mkdir()
     inputs = CorpusInputs(find_inputs(config.inputs, {}, "text"), [])
-    counts = clean(config, inputs, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("corpus.assemble.SHARD_DOCUMENTS", 10)
+        counts = clean(config, inputs, folder)
     finish(folder, Head("corpus", config.model_dump(mode="json"), {}), counts, 1.0, 1)
     for name in (".work-0/unit-00000/part.parquet", "toxicity/scores-00000.parquet", ".cache/x.parquet"):
         (folder / name).parent.mkdir(parents=True)
