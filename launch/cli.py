@@ -190,12 +190,12 @@ def recipes(
         return print_json(load_recipe(name).model_dump(mode="json", exclude_unset=True))
     if name is not None:
         return typer.echo(locate_recipe(name).read_text("utf-8"), nl=False)
-    found = {shipped: load_recipe(shipped) for shipped in _recipe_names()}
+    by_name = {shipped: load_recipe(shipped) for shipped in _recipe_names()}
     if as_json:
         facts = {"about", "cost", "needs"}
-        return print_json({"recipes": [{"name": n, **r.model_dump(include=facts)} for n, r in found.items()]})
+        return print_json({"recipes": [{"name": n, **r.model_dump(include=facts)} for n, r in by_name.items()]})
     table = Table(Column("recipe", no_wrap=True), Column("purpose", overflow="fold"), "cost", "needs")
-    for shipped, recipe in found.items():
+    for shipped, recipe in by_name.items():
         table.add_row(shipped, recipe.about, recipe.cost, ", ".join(NEEDS[need] for need in recipe.needs) or "–")
     PlainConsole().print(table)
 

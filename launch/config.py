@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from corpus.documents.section import Section
 
 # one line each: they become lines of a batch script
-Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
+OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 OptionValue = Literal[True] | Annotated[str, Field(pattern=r"^[\w.,:=/@+&|*()\[\]!%-]*$")]
 OWN_OPTIONS = frozenset({"array", "dependency", "job-name", "nodes", "ntasks", "ntasks-per-node", "output", "wrap"})
@@ -36,7 +36,9 @@ class SlurmConfig(Section):
     removed: ClassVar[Mapping[str, str]] = {k: f"set launch.slurm.options={{{k}: …}}" for k in ("partition", "qos")}
 
     hours: float = Field(24.0, gt=0, description="Time limit of one task, in hours.")
-    setup: Line = Field("", description="Shell command on each node before Python starts, such as `module load gcc`.")
+    setup: OneLine = Field(
+        "", description="Shell command on each node before Python starts, such as `module load gcc`."
+    )
     options: Options = Field({}, description="Other options of sbatch: {partition: cpu, account: nlp}.")
     stages: dict[Literal["corpus", "tokenizer", "pack", "finetune"], Options] = Field(
         {}, description="Options of single stages, which replace those above: {finetune: {gres: 'gpu:a100:1'}}."

@@ -71,18 +71,18 @@ def _fingerprint(path: Path, size: int, *_: int) -> str:
 
 def fingerprints(paths: Iterable[Path]) -> dict[str, Callable[[], str]]:
     """For every file, including those of folders: the function that computes its fingerprint, by path."""
-    found = (sorted(filter(Path.is_file, path.rglob("*"))) if path.is_dir() else [path] for path in paths)
-    return {file.as_posix(): partial(fingerprint, file) for file in chain.from_iterable(found)}
+    file_lists = (sorted(filter(Path.is_file, path.rglob("*"))) if path.is_dir() else [path] for path in paths)
+    return {file.as_posix(): partial(fingerprint, file) for file in chain.from_iterable(file_lists)}
 
 
 def is_complete(folder: Path, head: Head) -> bool:
     """Whether ``folder`` holds the finished result of ``head``; ``LaunchError`` if it belongs to something else."""
-    found = read_head(folder)
-    if found is None:
+    saved_head = read_head(folder)
+    if saved_head is None:
         check_foreign_files(folder)
         return False
-    if found["key"] != head.key:
-        raise LaunchError(explain_difference(folder, found, head))
+    if saved_head["key"] != head.key:
+        raise LaunchError(explain_difference(folder, saved_head, head))
     return (folder / MANIFEST_NAME).is_file()
 
 
@@ -98,9 +98,9 @@ def has_no_result(folder: Path) -> bool:
     return {path.name for path in folder.iterdir()} <= {STARTED_NAME, "quarantine"}
 
 
-def explain_difference(folder: Path, found: Mapping[str, Any], head: Head) -> str:
+def explain_difference(folder: Path, saved_head: Mapping[str, Any], head: Head) -> str:
     """The error message about a folder that was made with another head, with the differences."""
-    parts = ({key: one[key] for key in ("settings", "inputs") if key in one} for one in (found, head.as_json()))
+    parts = ({key: one[key] for key in ("settings", "inputs") if key in one} for one in (saved_head, head.as_json()))
     old, new = ({k: json.dumps(v, ensure_ascii=False) for k, v in flatten(part, ".").items()} for part in parts)
     pairs = {key: (old.get(key, "absent"), new.get(key, "absent")) for key in sorted(old.keys() | new.keys())}
     lines = [f"  {key}: was {was}, is now {now}" for key, (was, now) in pairs.items() if was != now]

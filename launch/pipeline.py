@@ -297,11 +297,11 @@ def stages_of(verb: str, recipe: Recipe) -> list[Stage]:
 
 def require_stage(run: Path, name: str) -> Mapping[str, Any]:
     """The manifest of an earlier stage; ``LaunchError`` with the verb to run if it is not complete."""
-    found = manifest.read_manifest(run / name)
-    if found is None:
+    stage_manifest = manifest.read_manifest(run / name)
+    if stage_manifest is None:
         verb = next(verb for verb, names in VERBS.items() if name in names)
         raise LaunchError(f"{run / name}: not complete; run `malmoi {verb}` with the same recipe first")
-    return found
+    return stage_manifest
 
 
 def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:
@@ -318,13 +318,13 @@ def is_done(stage: Stage, recipe: Recipe, run: Path) -> bool:
     """Whether the stage is complete and nothing is to be added to its folder."""
     if not stage.is_additive:
         return (run / stage.name / manifest.MANIFEST_NAME).is_file()
-    found = manifest.read_manifest(run / stage.name)
-    return found is not None and expected_head(stage, recipe, run, found).key == found["key"]
+    stage_manifest = manifest.read_manifest(run / stage.name)
+    return stage_manifest is not None and expected_head(stage, recipe, run, stage_manifest).key == stage_manifest["key"]
 
 
-def expected_head(stage: Stage, recipe: Recipe, run: Path, found: Mapping[str, Any]) -> Head:
+def expected_head(stage: Stage, recipe: Recipe, run: Path, saved_head: Mapping[str, Any]) -> Head:
     """The head under this recipe, with the recorded fingerprints of the user's files."""
-    inputs = dict(found.get("inputs", {}))
+    inputs = dict(saved_head.get("inputs", {}))
     for name in stage.depends_on(recipe):
         if earlier := manifest.read_manifest(run / name):
             inputs[name] = earlier["key"]
@@ -336,12 +336,12 @@ def can_continue(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
 
     LaunchError: later stages were made from its present state.
     """
-    found = manifest.read_head(run / stage.name)
-    if found is None or found["key"] == head.key:
+    saved_head = manifest.read_head(folder := run / stage.name)
+    if saved_head is None or saved_head["key"] == head.key:
         return False
-    if stage.is_additive or manifest.has_no_result(run / stage.name):
+    if stage.is_additive or manifest.has_no_result(folder):
         return True
-    if found.get("inputs") != head.inputs or not stage.can_extend(recipe, run / stage.name, found.get("settings", {})):
+    if saved_head.get("inputs") != head.inputs or not stage.can_extend(recipe, folder, saved_head.get("settings", {})):
         return False
     dependent = {stage.name}
     for later in STAGES:

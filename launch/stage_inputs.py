@@ -33,16 +33,16 @@ def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
 
 def corpus_inputs(recipe: Recipe) -> Fingerprints:
     """Raw text, benchmark files, the model for names, and the key of keyed replacements (never written down)."""
-    found: Fingerprints = {}
+    inputs: Fingerprints = {}
     for item in raw_inputs(recipe):
         path = item.path
-        found |= fingerprints([path]) if isinstance(path, Path) else {str(path): partial(input_state, item)}
+        inputs |= fingerprints([path]) if isinstance(path, Path) else {str(path): partial(input_state, item)}
     key = read_key(recipe.corpus.pii.key_file, recipe.corpus.pii.key_variable)
-    found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
+    inputs |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
     if (model := recipe.corpus.pii.names.model) is not None:
-        found |= fingerprints([model])
+        inputs |= fingerprints([model])
     custom = fingerprints(custom_files(recipe, "dev", "test")) if recipe.corpus.benchmarks is None else {}
-    return found | klue_fingerprints(benchmark_names(recipe)) | custom
+    return inputs | klue_fingerprints(benchmark_names(recipe)) | custom
 
 
 def finetune_inputs(recipe: Recipe) -> Fingerprints:
@@ -82,20 +82,17 @@ def custom_files(recipe: Recipe, *splits: str) -> list[Path]:
 
 
 def custom_texts(recipe: Recipe) -> dict[str, list[tuple[str, str]]]:
-    """Dev and test texts of custom tasks with their ids, for decontamination; they may contain personal data.
-
-    None if the recipe names its benchmarks.
-    """
+    """Ids and dev and test texts of custom tasks; may hold personal data. {} if the recipe names its benchmarks."""
     if recipe.corpus.benchmarks is not None:
         return {}
-    found = {}
+    texts = {}
     for name in (task for task in recipe.finetune.tasks if task in recipe.finetune.custom):
         task = task_of(name, recipe.finetune)
         for split in ("dev", "test"):
             if path := task.files.of(split):
                 values = ((one.guid, text) for one in task.read(Path(path)) for text in one.inputs.values())
-                found[f"{name}_{split}"] = list(dict.fromkeys(pair for pair in values if isinstance(pair[1], str)))
-    return found
+                texts[f"{name}_{split}"] = list(dict.fromkeys(pair for pair in values if isinstance(pair[1], str)))
+    return texts
 
 
 def benchmark_names(recipe: Recipe) -> list[str]:
@@ -111,17 +108,17 @@ def klue_folder(name: str, recipe: Recipe, run: Path) -> Path:
 
 def klue_fingerprints(names: Sequence[str | None]) -> Fingerprints:
     """Digests of KLUE files, or the commit of a Hub data set."""
-    found: Fingerprints = {}
+    digests: Fingerprints = {}
     for name in names:
         if name is None or name == SAMPLE:
             continue
         if Path(name).exists():
-            found |= fingerprints([Path(name)])
+            digests |= fingerprints([Path(name)])
         elif (copy := find_copy(name)) is not None:
-            found[str(copy)] = partial(dataset_state, HubSet(copy.name, None, copy.revision, "train"))
+            digests[str(copy)] = partial(dataset_state, HubSet(copy.name, None, copy.revision, "train"))
         else:
             raise LaunchError(f"{name}: no such file or folder; correct finetune.data or corpus.benchmarks")
-    return found
+    return digests
 
 
 def extension_inputs(recipe: Recipe) -> Fingerprints:

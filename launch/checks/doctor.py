@@ -42,8 +42,8 @@ def examine(as_json: bool = False) -> bool:
     console = PlainConsole(quiet=as_json)
     checks = []
     for check in _checks():
-        mark, color = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}[check.is_ok]
-        console.print(mark, style=color, end=" ")
+        symbol, color = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}[check.is_ok]
+        console.print(symbol, style=color, end=" ")
         console.print(f"{check.name:<13} {check.finding}", soft_wrap=True)
         checks.append(check._replace(repair="") if check.is_ok else check)
     is_ok = all(check.is_ok is not False for check in checks)

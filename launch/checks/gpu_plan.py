@@ -61,8 +61,8 @@ class GpuPlan(NamedTuple):
                 for size in range(1, share + 1)
                 if share % size == 0
             }
-            most = max((size for size, found in needed.items() if sum(found) <= usable), default=0)
-            yield name, most, needed[most or 1]
+            max_sequences = max((size for size, memory in needed.items() if sum(memory) <= usable), default=0)
+            yield name, max_sequences, needed[max_sequences or 1]
 
 
 def plan_on_gpus(recipe: Recipe, gpus: str) -> GpuPlan:
@@ -104,10 +104,10 @@ def show_gpu_plan(plan: GpuPlan) -> None:
         f"{' and '.join(map(duration, plan.seconds))} ({speeds} M tokens per second)"
     )
     rows = []
-    for engine, most, needed in plan.memory():
-        sequence = (needed.activations + needed.scores) / max(most, 1)
+    for engine, max_sequences, needed in plan.memory():
+        sequence = (needed.activations + needed.scores) / max(max_sequences, 1)
         sizes = (needed.weights, needed.gradients, needed.moments, needed.buffers, sequence)
-        rows.append([engine, *(f"{size / GIB:.2f}" for size in sizes), f"{most:,}" if most else "no"])
+        rows.append([engine, *(f"{size / GIB:.2f}" for size in sizes), f"{max_sequences:,}" if max_sequences else "no"])
     heads = ("engine", "weights", "gradients", "moments", "buffers", "a sequence", "fit")
     note = f"fit: most sequences at once; in a step, each GPU has {config.global_batch // plan.devices:,}"
     print_table(number_table("Memory of each GPU, GiB", heads, rows, note), console)

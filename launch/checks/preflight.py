@@ -98,9 +98,9 @@ def format_problems(name: str, problems: Sequence[str]) -> str:
 def _run_check(check: Check) -> Iterator[str]:
     """The sentences that a check yields, and the message of a user error that it raises."""
     try:
-        found = check()
-        if isinstance(found, Iterator):
-            yield from found
+        problems = check()
+        if isinstance(problems, Iterator):
+            yield from problems
     except Exception as error:
         if not is_user_error(error):
             raise
@@ -133,17 +133,17 @@ def _check_folders(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
     """Stage folders that hold files of something else, or results of other settings or changed inputs."""
     for stage in stages:
         folder = run / stage.name
-        found = manifest.read_head(folder)
-        if found is None:
+        saved_head = manifest.read_head(folder)
+        if saved_head is None:
             yield from _run_check(partial(manifest.check_foreign_files, folder))
             continue
-        head = expected_head(stage, recipe, run, found)
+        head = expected_head(stage, recipe, run, saved_head)
         with suppress(LaunchError, ValueError, OSError, KeyError):  # missing inputs are reported by other checks
             own = {name: head.inputs[name] for name in stage.depends_on(recipe)}
             current = {name: compute() for name, compute in stage.user_inputs(recipe).items()}
             head = Head(head.stage, head.settings, own | current)
-        if head.key != found["key"] and not can_continue(stage, recipe, run, head):
-            yield manifest.explain_difference(folder, found, head)
+        if head.key != saved_head["key"] and not can_continue(stage, recipe, run, head):
+            yield manifest.explain_difference(folder, saved_head, head)
 
 
 def _finetune_checks(recipe: Recipe, run: Path) -> list[Check]:

@@ -40,7 +40,7 @@ def slurm_files(launch: Launch, *, one_job: bool = False) -> dict[str, str]:
 
 
 def _directives(launch: Launch, job: str, task: Task) -> list[str]:
-    minutes, given = math.ceil(task.hours * 60), launch.site.slurm | task.options
+    minutes, options = math.ceil(task.hours * 60), launch.site.slurm | task.options
     is_array = job != ALL and isinstance(task, FinetuneTask)
     defaults: dict[str, object] = {
         "job-name": f"{launch.recipe.name}-{job}",
@@ -55,9 +55,9 @@ def _directives(launch: Launch, job: str, task: Task) -> list[str]:
         "time": time_limit(task.hours),
         "signal": f"USR1@{min(SIGNAL_SECONDS, minutes * 60 // 3)}",
     }
-    _check_gpus(launch, task, given)
+    _check_gpus(launch, task, options)
     known = {name: value for name, value in defaults.items() if value != ""}
-    return [*directives(known | given), "--requeue"]
+    return [*directives(known | options), "--requeue"]
 
 
 def _check_gpus(launch: Launch, task: Task, options: Mapping[str, object]) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from corpus.documents.section import Section
-from launch.config import Line, Options
+from launch.config import OneLine, Options
 from launch.errors import LaunchError
 from launch.recipe import read_mapping, validated
 
@@ -74,7 +74,7 @@ class FinetuneTask(Task, frozen=True, extra="forbid"):
 class Container(Section):
     """An image with malmoi, used instead of the environment of the command; Apptainer runs it on Slurm and hosts."""
 
-    image: Line = Field("", description="File or address of the image; empty: no container.")
+    image: OneLine = Field("", description="File or address of the image; empty: no container.")
     mounts: list[File] = Field([], description="Folders to mount in addition to shared, local and the run's folder.")
 
 
@@ -151,7 +151,7 @@ class Site(Section):
     port: int | None = Field(None, ge=1024, le=65_535, description="Rendezvous port; null: from the job number.")
     sources: list[File] = Field([], description="Files that the shell sources first: /etc/profile.d/modules.sh.")
     modules: list[Module] = Field([], description="Arguments of `module load`.")
-    environment: dict[Variable, Line] = Field({}, description="Environment variables on every node.")
+    environment: dict[Variable, OneLine] = Field({}, description="Environment variables on every node.")
     container: Container = Container()
     launcher: Literal["torchrun", "deepspeed"] = Field("torchrun", description="Launcher of the pretraining processes.")
     prepare: Task = Field(Task(), description="Tasks of corpus, tokenizer, pack and report.")

@@ -54,8 +54,8 @@ ADVICE = {
 
 def find_run(name: str, runs: Path) -> Path:
     """The folder of a run by its name below ``runs``, or its path; ``LaunchError`` if that is no run."""
-    found = [path for path in (runs / name, Path(name)) if path.exists()]
-    folder = next(filter(is_run, found), next(iter(found), None))
+    folders = [path for path in (runs / name, Path(name)) if path.exists()]
+    folder = next(filter(is_run, folders), next(iter(folders), None))
     if folder is None:
         known = ", ".join(path.name for path in runs_in(runs)) or "none"
         raise LaunchError(f"{name}: no such run, neither here nor in {runs} (runs there: {known}); name its folder")

@@ -63,10 +63,10 @@ EXAMPLES = (
     "서울시는 다음 달부터 청년 주택 공급을 크게 늘리기로 했다.",
     "어제 [MASK]에서 열린 경기에서 손흥민이 두 골을 넣었다.",
 )
-MARKS = {"combine_adjacent": False, "show_legend": True}
+HIGHLIGHT = {"combine_adjacent": False, "show_legend": True}
 COMPONENTS: dict[str, tuple[str, dict[str, Any]]] = {  # kind of a view: class of gradio, settings
-    "marks": ("HighlightedText", MARKS),
-    "tokens": ("HighlightedText", {**MARKS, "show_inline_category": False}),
+    "spans": ("HighlightedText", HIGHLIGHT),
+    "tokens": ("HighlightedText", {**HIGHLIGHT, "show_inline_category": False}),
     "labels": ("Label", {}),
     "lines": ("Textbox", {"lines": 2, "max_lines": 40, "interactive": False}),
 }
@@ -95,9 +95,9 @@ def show_page(
 
     Example:  malmoi demo runs/smoke
     """
-    found = find_models(models)
+    kinds = find_models(models)
     require("demo", ("gradio", "torch", "transformers"))
-    views = load_views(found, LaunchConfig(language=language).resolve_language())
+    views = load_views(kinds, LaunchConfig(language=language).resolve_language())
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # files are removed then, too
     with TemporaryDirectory(prefix="malmoi-demo-") as folder:
         os.environ["GRADIO_TEMP_DIR"] = folder  # read when gradio is imported
@@ -157,22 +157,22 @@ def build(views: Sequence[View]) -> Any:
             component, settings = COMPONENTS[view.kind]
             shown.append(getattr(gr, component)(label=view.title, elem_classes="view", **settings))
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-        update = partial(show, views)
+        update = partial(update_views, views)
         page.load(update, box, shown, **quiet)
         # not `input`, which fires on keys only: Hangul is composed and sentences are pasted without any
         box.change(update, box, shown, trigger_mode="always_last", **quiet)
     return page
 
 
-def load_views(found: Mapping[Path, Kind], language: str) -> list[View]:
+def load_views(kinds: Mapping[Path, Kind], language: str) -> list[View]:
     """Load all models on the CPU. Views: personal data, predictions, tokens (once for tokenizers with equal rules)."""
     from finetune.encoder.loading import load_tokenizer
     from finetune.inference.predict import predict_texts
     from finetune.saved_models.load import load_model
 
     words = {key: pair[language == "ko"] for key, pair in WORDS.items()}
-    views, tokens, known = [View(words["pii"], "marks", personal_data)], [], set()
-    for path, kind in found.items():
+    views, tokens, known = [View(words["pii"], "spans", personal_data)], [], set()
+    for path, kind in kinds.items():
         name = str(path)
         log.info("loading %s (%s)", name, kind)
         if kind == "saved":
@@ -180,7 +180,7 @@ def load_views(found: Mapping[Path, Kind], language: str) -> list[View]:
             tokenizer, task = saved.tokenizer, saved.task.name
             if reads_a_sentence(saved):
                 [example] = predict_texts(saved, [EXAMPLES[1]])
-                shape = "marks" if "entities" in example else "labels" if "likeliest" in example else "lines"
+                shape = "spans" if "entities" in example else "labels" if "likeliest" in example else "lines"
                 views.append(View(f"{task}: {name}", shape, partial(predict, saved, shape)))
             else:
                 log.info("%s: only its tokenizer is shown; %s needs more than a sentence (malmoi predict)", name, task)
@@ -201,7 +201,7 @@ def personal_data(text: str) -> list[tuple[str, str | None]]:
     from corpus.pii.detect import find_pii
     from corpus.pii.types import ALL_TYPES
 
-    return mark(text, [(span.start, span.end, span.type) for span in find_pii(text, ALL_TYPES)])
+    return highlight(text, [(span.start, span.end, span.type) for span in find_pii(text, ALL_TYPES)])
 
 
 def fill(model: Any, tokenizer: Any, words: Mapping[str, str], text: str) -> str:
@@ -216,12 +216,12 @@ def predict(saved: SavedModel, kind: str, text: str) -> Any:
     from finetune.inference.predict import format_lines, predict_texts
 
     [result] = predict_texts(saved, [text])
-    if kind == "marks":
-        return mark(result["text"], [(one["start"], one["end"], one["type"]) for one in result["entities"]])
+    if kind == "spans":
+        return highlight(result["text"], [(one["start"], one["end"], one["type"]) for one in result["entities"]])
     return result["likeliest"] if kind == "labels" else "\n".join(format_lines(saved.task.inference, result))
 
 
-def mark(text: str, spans: Sequence[tuple[int, int, str]]) -> list[tuple[str, str | None]]:
+def highlight(text: str, spans: Sequence[tuple[int, int, str]]) -> list[tuple[str, str | None]]:
     """The text in parts, each with the type of its span or None; spans are sorted and do not overlap."""
     parts: list[tuple[str, str | None]] = []
     end = 0
@@ -231,7 +231,7 @@ def mark(text: str, spans: Sequence[tuple[int, int, str]]) -> list[tuple[str, st
     return [(part, kind) for part, kind in [*parts, (text[end:], None)] if part]
 
 
-def show(views: Sequence[View], typed: str) -> list[Any]:
+def update_views(views: Sequence[View], typed: str) -> list[Any]:
     """The value of each view, or what is wrong; None for all if no text is typed."""
     # browsers may send single surrogates, which no encoding can write
     text = unicodedata.normalize("NFC", typed.encode("utf-8", "replace").decode("utf-8")).strip()[:MAX_CHARACTERS]

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corpus.documents.encoding import UNDECODED
-from corpus.reading.containers import UnreadableRecord, parse_json, parse_object
-from launch.pii.streams import UNDECODABLE, Line, ReportProblem
+from corpus.reading.containers import NOT_AN_OBJECT, UnreadableRecord, parse_json
+from launch.pii.streams import UNDECODABLE, ReportProblem, TextLine
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, RecordWork, Work, escape_key, paths_below
 
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|"', re.S)
@@ -126,12 +126,12 @@ def change_record(raw: str, walker: Walker, work: Work, position: int) -> str:
     if isinstance(work, Hiding):
         return changed
     if "spans" in record:
-        return literal(parse_json(changed.encode("utf-8")) | {"spans": strings.found()}, default=str)
+        return literal(parse_json(changed.encode("utf-8")) | {"spans": strings.format_spans()}, default=str)
     head = " ".join(line.strip() for line in changed.strip().removesuffix("}").split("\n")).rstrip()
-    return f'{head}{"" if head.endswith("{") else ", "}"spans": {literal(strings.found())}}}'
+    return f'{head}{"" if head.endswith("{") else ", "}"spans": {literal(strings.format_spans())}}}'
 
 
-def change_lines(lines: Iterable[Line], paths: Paths, work: Work, report: ReportProblem) -> Iterator[str]:
+def change_lines(lines: Iterable[TextLine], paths: Paths, work: Work, report: ReportProblem) -> Iterator[str]:
     """JSON lines with one record each; empty lines are kept."""
     position = 0
     for line in lines:

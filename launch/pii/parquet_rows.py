@@ -51,7 +51,7 @@ def find_in_parquet(source: Path, paths: Paths, work: Finding, report: ReportPro
         columns, numbers = _choose(schema, paths), count()
         for rows in all_rows:
             for _, row, spans in _changed_rows(rows, numbers, schema.names, columns, work, report):
-                yield literal(row | {"spans": spans.found()}, default=_as_text) + "\n"
+                yield literal(row | {"spans": spans.format_spans()}, default=_as_text) + "\n"
 
 
 @contextmanager

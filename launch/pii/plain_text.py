@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from corpus.reading.containers import UnreadableRecord
 from launch.pii.json_text import check_record, literal
-from launch.pii.streams import Line, ReportProblem
+from launch.pii.streams import ReportProblem, TextLine
 from launch.pii.work import Finding, Hiding, SpanRow, Work, nfc
 
 BLOCK_LINES, BLOCK_CHARS = 500, 64 << 10
@@ -28,7 +28,7 @@ _CELL_END = re.compile(r"[,;|\t]")
 class Block(NamedTuple):
     """Consecutive lines, and the header of their table if it is in an earlier block."""
 
-    lines: list[Line]
+    lines: list[TextLine]
     head: str
 
     @property
@@ -37,15 +37,15 @@ class Block(NamedTuple):
         return "\n".join([*([self.head] if self.head else []), *(nfc(line.text) for line in self.lines)])
 
 
-def change_blocks(lines: Iterable[Line], work: Work, report: ReportProblem, *, refuses_json: bool) -> Iterator[str]:
+def change_blocks(lines: Iterable[TextLine], work: Work, report: ReportProblem, *, refuses_json: bool) -> Iterator[str]:
     """The text without personal data, or a JSON line per line; raises as ``blocks_of``."""
     for block in blocks_of(lines, report, refuses_json):
         yield find_in_block(block, work) if isinstance(work, Finding) else hide_in_block(block, work)
 
 
-def blocks_of(lines: Iterable[Line], report: ReportProblem, refuses_json: bool) -> Iterator[Block]:
+def blocks_of(lines: Iterable[TextLine], report: ReportProblem, refuses_json: bool) -> Iterator[Block]:
     """The readable lines in blocks; blank lines end a block. ``UnreadableRecord`` for an object if ``refuses_json``."""
-    held: list[Line] = []
+    held: list[TextLine] = []
     size, head = 0, ""
     for line in lines:
         if line.problem:
@@ -105,14 +105,14 @@ def spans_by_line(lines: list[str], work: Finding) -> Iterator[tuple[int, SpanRo
         for number in range(bisect_right(starts, span.start) - 1, bisect_left(starts, span.end)):
             first, last = max(span.start - starts[number], 0), min(span.end - starts[number], len(lines[number]))
             if first < last:
-                yield number, work.shown(replace(span, start=first, end=last))
+                yield number, work.format_span(replace(span, start=first, end=last))
 
 
 def find_in_block(block: Block, work: Finding) -> str:
     """A JSON line per line: ``{"text": …, "spans": [[start, end, TYPE], …]}``."""
     lines = block.text.split("\n")
-    found: list[list[SpanRow]] = [[] for _ in lines]
+    line_spans: list[list[SpanRow]] = [[] for _ in lines]
     for number, span in spans_by_line(lines, work):
-        found[number].append(span)
-    rows = list(zip(lines, found, strict=True))[1 if block.head else 0 :]
+        line_spans[number].append(span)
+    rows = list(zip(lines, line_spans, strict=True))[1 if block.head else 0 :]
     return "".join(literal({"text": text, "spans": spans}) + "\n" for text, spans in rows)

@@ -180,12 +180,12 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
         jobs = [Job(path, to / _output_name(Path(path.name), finds) if to and to.is_dir() else to)]
     else:
         expected = f"file to read ({', '.join(KINDS)}, compressed or not)"
-        found = find_files([source], lambda file: file_format(file).kind in KINDS, expected)
+        files = find_files([source], lambda file: file_format(file).kind in KINDS, expected)
         if to is None or to.is_file():
-            raise BadInput(f"{source} matches {len(found)} files; give a folder for the output")
+            raise BadInput(f"{source} matches {len(files)} files; give a folder for the output")
         fixed = takewhile(lambda part: not glob.has_magic(part), Path(source).parts[:-1])
         root = path if path.is_dir() else Path(*fixed)
-        jobs = [Job(file, to / _output_name(file.relative_to(root), finds)) for file in found]
+        jobs = [Job(file, to / _output_name(file.relative_to(root), finds)) for file in files]
     inputs = {job.source.resolve() for job in jobs if job.source}
     if path.is_dir():
         others = sorted(str(file) for file in path.rglob("*") if file.is_file() and file.resolve() not in inputs)

@@ -156,7 +156,7 @@ def open_output(path: Path | None) -> Iterator[IO[bytes]]:
             yield out
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line; ``problem``: too long (``text`` is then its start) or not decodable."""
 
     number: int
@@ -176,7 +176,7 @@ def peek(texts: Iterator[str]) -> tuple[str, Iterator[str]]:
     return "".join(read), chain(read, texts)
 
 
-def line_blocks(blocks: Iterable[str]) -> Iterator[list[Line]]:
+def line_blocks(blocks: Iterable[str]) -> Iterator[list[TextLine]]:
     """The lines of a text in blocks: those that each block completes."""
     number, size = 1, 0
     parts: list[str] = []
@@ -195,9 +195,9 @@ def line_blocks(blocks: Iterable[str]) -> Iterator[list[Line]]:
         yield [_line(number, "".join(parts), "", size)]
 
 
-def _line(number: int, text: str, end: str, size: int) -> Line:
+def _line(number: int, text: str, end: str, size: int) -> TextLine:
     if size > containers.RECORD_BYTES:
-        return Line(number, text[: containers.EXCERPT_BYTES], end, containers.TOO_LONG)
+        return TextLine(number, text[: containers.EXCERPT_BYTES], end, containers.TOO_LONG)
     if end and text.endswith("\r"):
         text, end = text[:-1], "\r\n"
-    return Line(number, text, end, UNDECODABLE if UNDECODED.search(text) else "")
+    return TextLine(number, text, end, UNDECODABLE if UNDECODED.search(text) else "")

@@ -69,9 +69,9 @@ def choose_delimiter(head: str, is_tsv: bool) -> str:
 
 def rows_of(blocks: Iterable[str], delimiter: str) -> Iterator[Row]:
     """The rows of a table in blocks; joined, they are the table. ``UnreadableRecord`` for too long rows."""
-    mark = re.escape(delimiter)
-    plain = rf"[^{mark}\r\n]*+"
-    pattern = re.compile(rf'(?:"((?:[^"]++|"")*+)("?)({plain})|(?!")({plain}))({mark}|\r\n|\n|\r|\Z)')
+    escaped = re.escape(delimiter)
+    plain = rf"[^{escaped}\r\n]*+"
+    pattern = re.compile(rf'(?:"((?:[^"]++|"")*+)("?)({plain})|(?!")({plain}))({escaped}|\r\n|\n|\r|\Z)')
     held, missing, line = [], 1, 1
     for block in chain(blocks, (None,)):
         if block is not None:

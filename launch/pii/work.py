@@ -49,7 +49,7 @@ class Finding:
     def find(self, text: str, label: str = "") -> list[Span]:
         return find_pii(text, self.types, label, self.name_model)
 
-    def shown(self, span: Span) -> SpanRow:
+    def format_span(self, span: Span) -> SpanRow:
         """``[start, end, TYPE]``, or an object with score and reasons."""
         if not self.explains:
             return [span.start, span.end, span.type]
@@ -134,10 +134,10 @@ class RecordWork:
         text = nfc(text)
         spans = [replace(part.span, start=0, end=len(text))] if part else self.work.find(text, label)
         if spans:
-            self.spans.setdefault(pointer, []).extend(map(self.work.shown, spans))  # keys may repeat
+            self.spans.setdefault(pointer, []).extend(map(self.work.format_span, spans))  # keys may repeat
         return text
 
-    def found(self) -> Any:
+    def format_spans(self) -> Any:
         """The spans by JSON pointer, or as one list."""
         is_flat = isinstance(self.work, Finding) and self.work.is_flat
         return [span for spans in self.spans.values() for span in spans] if is_flat else self.spans

@@ -83,7 +83,7 @@ def scores_section(results: records.Results) -> Section:
     ]
     left_out = Text(f"The scores of all {count(len(scores))} results are in results.csv in this folder.")
     counting = {result["task"]: result["counting_by"] for result in scores if result.get("counting_by")}
-    counted = "; ".join(f"{task}: {what}" for task, what in counting.items())
+    baselines = "; ".join(f"{task}: {what}" for task, what in counting.items())
     return Section("Scores", [
         *_warnings(scores),
         *([Text(results.stale_note, "warning")] if results.stale else []),
@@ -92,7 +92,7 @@ def scores_section(results: records.Results) -> Section:
         *([Text(f"All results: {shared}.")] if shared else []),
         *(single if len(scores) <= MAX_RESULTS else [left_out]),
         Text(f"{NOTES['scores']} {NOTES['paper']}" if is_official else NOTES["scores"], "note"),
-        *([Text(f"Counting baselines: {counted}.", "note")] if counted else []),
+        *([Text(f"Counting baselines: {baselines}.", "note")] if baselines else []),
         _scored_files(scores),
     ])  # fmt: skip
 
@@ -283,6 +283,6 @@ def _answer_cells(result: Mapping[str, Any]) -> list[str]:
         return ["–", "–", f"{duration(result['seconds'])}\ntraining" if result.get("seconds") else "–", "–"]
     tokens = result["tokens"]
     parsed = f"{result['parse_rate']:.1f} %" if result["method"] == "generation" else "–"
-    counted = f"{count(tokens['in'])}\n{count(tokens['out'])}" if tokens["told_for"] else "–"
+    token_counts = f"{count(tokens['in'])}\n{count(tokens['out'])}" if tokens["told_for"] else "–"
     price = "–" if result.get("price") is None else f"{result['price']:,.4f}"
-    return [parsed, counted, duration(result["seconds"]), price]
+    return [parsed, token_counts, duration(result["seconds"]), price]

@@ -154,7 +154,7 @@ def _curves(training: list[dict[str, Any]], measured: list[dict[str, Any]]) -> P
         if not name or key not in training[0]:
             continue
         curves = [
-            Line([line["step"] for line in lines], [factor * line[key] for line in lines], style)
+            Curve([line["step"] for line in lines], [factor * line[key] for line in lines], style)
             for lines, style in ((training, "first"), (held_out, "second"))
         ]
         charts.append((name, line_chart(curves, "optimizer step", name, from_zero=factor == 100)))
@@ -180,7 +180,7 @@ def _held_out(held_out: dict[str, Any]) -> Table:
     return Table(heads, rows, numbers=range(1, len(heads)), title="Held-out text, by source")
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """Values at ascending places; ``style``: class of the stylesheet. Few values of the class "second" get dots."""
 
     places: Sequence[float]
@@ -188,7 +188,7 @@ class Line(NamedTuple):
     style: str = "first"
 
 
-def line_chart(lines: Sequence[Line], x_label: str, y_label: str, *, from_zero: bool = False) -> str:
+def line_chart(lines: Sequence[Curve], x_label: str, y_label: str, *, from_zero: bool = False) -> str:
     """Lines over one pair of axes with their labels.
 
     Args:

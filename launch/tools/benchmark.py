@@ -112,14 +112,14 @@ def _facts(benchmark: dict[str, Any]) -> Iterator[str]:
 
 
 def _baselines(benchmark: dict[str, Any]) -> Iterator[Table]:
-    if not (found := benchmark["baselines"]):
+    if not (baselines := benchmark["baselines"]):
         return
-    kinds = {"constant": "best constant", **({"counting": "counting"} if found["counting"] else {})}
-    cells = [[found[name].get(metric) for name in kinds] for metric in found["constant"]]
+    kinds = {"constant": "best constant", **({"counting": "counting"} if baselines["counting"] else {})}
+    cells = [[baselines[name].get(metric) for name in kinds] for metric in baselines["constant"]]
     shown = [["–" if value is None else f"{value:.2f}" for value in pair] for pair in cells]
-    rows = [[metric, *pair] for metric, pair in zip(found["constant"], shown, strict=True)]
-    note = f"counting: {found['counting_by']}, trained on {found['trained on']}" if found["counting"] else ""
-    yield number_table(f"Baselines on {found['scored']}", ["metric", *kinds.values()], rows, note)
+    rows = [[metric, *pair] for metric, pair in zip(baselines["constant"], shown, strict=True)]
+    note = f"counting: {baselines['counting_by']}, trained on {baselines['trained on']}" if "counting" in kinds else ""
+    yield number_table(f"Baselines on {baselines['scored']}", ["metric", *kinds.values()], rows, note)
 
 
 def render_page(result: dict[str, Any]) -> str:
@@ -156,8 +156,8 @@ def _section(benchmark: dict[str, Any]) -> Any:
     for table in _baselines(benchmark):
         blocks += [table, *([Text(f"{table.note}.", "note")] if table.note else [])]
     for count in benchmark["counts"]:
-        found = [finding for finding in benchmark["findings"] if finding["check"] == count["check"]]
-        rows = [[f["message"], f"{f['split']} {f['guid']}" + f" as {f['other']}" * bool(f["other"])] for f in found]
+        findings = [finding for finding in benchmark["findings"] if finding["check"] == count["check"]]
+        rows = [[f["message"], f"{f['split']} {f['guid']}" + f" as {f['other']}" * bool(f["other"])] for f in findings]
         more = f", the first {SHOWN}" if len(rows) > SHOWN else ""
         title = f"{count['check']} ({count['level']}): {len(rows):,}{more}"
         blocks.append(Table(["problem", "item"], rows[:SHOWN], title=title, folded=True, is_text=True))

@@ -50,11 +50,11 @@ def compare_results(
     tested = compare(pairs, data or next(filter(Path.is_dir, embedded), None))
     notes = _notes_on(pairs, tested)
     if as_json:
-        return print_json({"notes": notes, "tests": [found.as_json() for found in tested]})
+        return print_json({"notes": notes, "tests": [test.as_json() for test in tested]})
     for note in notes:
         PlainConsole().print(f"NOTE: {note}", soft_wrap=True)
-    for names in dict.fromkeys(found.names for found in tested):
-        chosen = [found for found in tested if found.names == names]
+    for names in dict.fromkeys(test.names for test in tested):
+        chosen = [test for test in tested if test.names == names]
         places = zip(names, (run, other or run), strict=True)
         one, another = (name if name == place else f"{name} of {place}" for name, place in places)
         print_table(table_of(chosen, f"a: {one}, b: {another}"))
@@ -68,7 +68,7 @@ def _notes_on(pairs: Sequence[Pair], tested: Sequence[Tested]) -> list[str]:
         for task, name in dict.fromkeys((one.task, one.name) for pair in pairs for one in pair if one.is_selected)
     ]
     klue = {one.task for pair in pairs for one in pair if not one.first.get("own")}  # embeddings have no groups
-    if "klue-mrc" in klue and any(found.task == "klue-mrc" and found.groups == found.n for found in tested):
+    if "klue-mrc" in klue and any(test.task == "klue-mrc" and test.groups == test.n for test in tested):
         notes.append("klue-mrc: questions are resampled one by one; add --data FOLDER to group them by passage")
     return notes
 
@@ -83,12 +83,12 @@ def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
         return [trained_of_file(place, tasks[0])]
     if not place.is_dir():
         raise LaunchError(f"{name}: no such run, folder or file (also not {place}); give a run that was fine-tuned")
-    found = find_trained(place)
-    known = {one.task for one in found}
+    trained = find_trained(place)
+    known = {one.task for one in trained}
     wanted = {full_name(name, known) for name in tasks} or known
     if not wanted & known:
         raise LaunchError(f"{place}: no results of {', '.join(sorted(wanted))}")
-    return [one for one in found if one.task in wanted]
+    return [one for one in trained if one.task in wanted]
 
 
 def ensemble(

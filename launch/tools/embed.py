@@ -95,9 +95,9 @@ def search(
     else:
         from finetune.embed.retrieval import READ_AGAIN, Reranker
 
-        model, found = Reranker(reranker, device), Index(folder, device).search(query, max(count, READ_AGAIN))
-        scores = model.score([(query, hit.text) for hit in found]).tolist()
-        again = [hit._replace(score=score) for hit, score in zip(found, scores, strict=True)]
+        model, candidates = Reranker(reranker, device), Index(folder, device).search(query, max(count, READ_AGAIN))
+        scores = model.score([(query, hit.text) for hit in candidates]).tolist()
+        again = [hit._replace(score=score) for hit, score in zip(candidates, scores, strict=True)]
         hits = sorted(again, key=lambda hit: -hit.score)[:count]
     for hit in hits:
         text = " ".join(hit.text.split())

@@ -120,8 +120,8 @@ def find_texts_and_keys(text: str, folder: Path) -> tuple[dict[str, Any], int]:
         field = {"text_field": key} if (key := next(iter(by_key), "text")) != "text" else {}
         return {"inputs": [_relative(Path(text), folder)], **field}, size
     sources = {
-        UNSAFE_IN_NAMES.sub("-", key): {"inputs": [_relative(p, folder) for p in found], "text_field": key}
-        for key, found in by_key.items()
+        UNSAFE_IN_NAMES.sub("-", key): {"inputs": [_relative(p, folder) for p in files], "text_field": key}
+        for key, files in by_key.items()
     }
     return {"inputs": [_relative(path, folder) for path in plain], "sources": sources}, size
 

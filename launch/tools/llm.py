@@ -117,14 +117,14 @@ def run_kr_eval(
         raise LaunchError(f"{', '.join(map(str, questions or files))}: expected {expected}")
     bench = load_judged(questions[0] if questions else None, judge, connections) if judge else None
     results = run_files(tasks, client, out, shots=shots, samples=samples, max_tokens=max_tokens)
-    show(kr_eval_table(results))
+    print_result_table(kr_eval_table(results))
     for result in results:
         if result["unanswered"]:
             typer.echo(f"NOTE: {result['task']}: {result['unanswered']} questions have no answer and count as wrong")
     if bench is not None:
         from finetune.generative.horangi import compute_total, total_table
 
-        show(total_table(compute_total(results, judge_and_show(*bench, client, out / "mt-bench"))))
+        print_result_table(total_table(compute_total(results, judge_and_show(*bench, client, out / "mt-bench"))))
 
 
 @llm_app.command("mt-bench", rich_help_panel=TOOLS)
@@ -175,7 +175,7 @@ def judge_and_show(bench: Bench, judges: list[Client], client: Client, out: Path
 
     scores = run_bench(bench, client, judges, out)
     for table in mt_bench_tables(scores):
-        show(table)
+        print_result_table(table)
     return scores
 
 
@@ -190,7 +190,7 @@ def total(
     """
     from finetune.generative.horangi import total_of, total_table
 
-    show(total_table(total_of(understanding, conversation)))
+    print_result_table(total_table(total_of(understanding, conversation)))
 
 
 @export_app.command("lm-eval")
@@ -231,7 +231,7 @@ def export_kr_eval(
 
     names = TASK_NAMES if tasks == ["all"] else dict.fromkeys(full_name(task) for task in tasks)
     exported = {name: exports.export_kr_eval(name, data, out, samples=samples, seed=SEED) for name in names}
-    show(exports.kr_eval_export_table(exported, out))
+    print_result_table(exports.kr_eval_export_table(exported, out))
 
 
 @llm_app.command("prepare", rich_help_panel=TOOLS)
@@ -253,7 +253,7 @@ def prepare(
     """
     from finetune.generative.exports import kr_eval_export_table, prepare_kr_eval
 
-    show(kr_eval_export_table({name: prepare_kr_eval(name, files, train or (), out, samples, seed)}, out))
+    print_result_table(kr_eval_export_table({name: prepare_kr_eval(name, files, train or (), out, samples, seed)}, out))
 
 
 def make_client(model: str, *settings: Any, **more: Any) -> Client:
@@ -265,7 +265,7 @@ def make_client(model: str, *settings: Any, **more: Any) -> Client:
     return Client(model, *settings, **more)
 
 
-def show(table: ResultTable) -> None:
+def print_result_table(table: ResultTable) -> None:
     """Print a table."""
     numbers = range(table.first_number, len(table.heads))
     print_table(Table(table.heads, table.rows, numbers, title=table.title, note=table.note))

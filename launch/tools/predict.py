@@ -27,7 +27,7 @@ from corpus.reading.files import file_format
 from launch.tools.score import TaskName
 
 if TYPE_CHECKING:
-    from launch.pii.streams import Line
+    from launch.pii.streams import TextLine
 
 Form = Literal["plain", "records", "official"]
 LINES_AT_ONCE = 4_096
@@ -63,20 +63,20 @@ def predict(
     from finetune.inference.predict import check_task
     from finetune.saved_models.load import load_model
 
-    kept = load_model(model, device)
-    check_task(kept, task, model)
-    predict_file(kept, path, None if target == "-" else Path(target), as_json)
+    saved_model = load_model(model, device)
+    check_task(saved_model, task, model)
+    predict_file(saved_model, path, None if target == "-" else Path(target), as_json)
 
 
-def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: bool) -> None:
+def predict_file(model: Any, path: Path | None, target: Path | None, as_json: bool) -> None:
     """Predict all of a file, or of standard input, and write the results; how many there were goes to the user."""
     from finetune.inference.predict import format_lines
     from launch.pii.streams import open_output, print_note
 
-    inference, counts = kept.task.inference, Counter[str]()
+    inference, counts = model.task.inference, Counter[str]()
     as_json = as_json or (target is not None and file_format(target).kind in (".jsonl", ".ndjson"))
     with open_output(target) as out:
-        for results in results_of(kept, path):
+        for results in results_of(model, path):
             for result in results:
                 counts["results"] += 1
                 counts["blank"] += result["prediction"] is None
@@ -93,7 +93,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
         print_note(f"{target or 'standard output'}: {counts['results']:,} results{blank}")
 
 
-def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
+def results_of(model: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
     """Results in order, as many lines at a time as have come, at most ``LINES_AT_ONCE``; an official file at once."""
     from corpus.documents.encoding import AUTO, decode_blocks
     from finetune.inference.predict import predict_official, predict_table, predict_texts
@@ -101,16 +101,16 @@ def results_of(kept: Any, path: Path | None) -> Iterator[list[dict[str, Any]]]:
 
     name, (head, blocks) = _name(path), peek(decode_blocks(source_blocks(path), AUTO))
     head, is_tsv = head.lstrip(), path is not None and file_format(path).kind == ".tsv"
-    form, is_custom = form_of(head, kept.task.files.suffix), kept.task.custom is not None
-    if form == "official" or (path is not None and is_table(head, kept.task.custom, path)):
-        with official_file(path, blocks, kept.task.files.suffix) as file:
-            yield predict_official(kept, file) if form == "official" or is_custom else predict_table(kept, file)
+    form, is_custom = form_of(head, model.task.files.suffix), model.task.custom is not None
+    if form == "official" or (path is not None and is_table(head, model.task.custom, path)):
+        with official_file(path, blocks, model.task.files.suffix) as file:
+            yield predict_official(model, file) if form == "official" or is_custom else predict_table(model, file)
         return
     for block in line_blocks(blocks):
         for begin in range(0, len(block), LINES_AT_ONCE):
             lines = block[begin : begin + LINES_AT_ONCE]
-            given = [given_of(line, form, f"{name}, line {line.number}", is_tsv) for line in lines]
-            results = predict_texts(kept, given, place=f"{name}, line", first=lines[0].number)
+            inputs = [parse_line(line, form, f"{name}, line {line.number}", is_tsv) for line in lines]
+            results = predict_texts(model, inputs, place=f"{name}, line", first=lines[0].number)
             yield [{"line": line.number, **result} for line, result in zip(lines, results, strict=True)]
 
 
@@ -131,8 +131,8 @@ def is_table(head: str, own: Mapping[str, Any] | None, path: Path) -> bool:
     """Whether a file is a table by its name, or a TSV whose first line names a column; ``own``: of a custom task."""
     from finetune.data.custom_files import COLUMNS
 
-    given = [(own or {}).get(key) for key in ("text", "question", "tokens")]
-    named = {name for value in given if value for name in ([value] if isinstance(value, str) else value)} or COLUMNS
+    columns = [(own or {}).get(key) for key in ("text", "question", "tokens")]
+    named = {name for value in columns if value for name in ([value] if isinstance(value, str) else value)} or COLUMNS
     cells, kind = head.partition("\n")[0].rstrip("\r").split("\t"), file_format(path).kind
     return kind in OWN_TABLES[: 1 if own is None else None] or (kind == ".tsv" and not {*cells}.isdisjoint(named))
 
@@ -160,29 +160,29 @@ def official_file(path: Path | None, blocks: Iterable[str], suffix: str) -> Iter
             raise BadInput(str(error).replace(str(copy), _name(path))) from None
 
 
-def given_of(given: Line, form: Form, where: str, is_tsv: bool = False) -> Any:
+def parse_line(line: TextLine, form: Form, where: str, is_tsv: bool = False) -> Any:
     """What a line gives to the task: itself, its columns in a TSV, or its record. A task with one text keeps tabs."""
     from launch.pii.streams import UNDECODABLE, explain_problem
 
-    line = given.text
-    if given.problem == UNDECODABLE:
+    text = line.text
+    if line.problem == UNDECODABLE:
         raise BadInput(f"{where}: not UTF-8; convert the file to UTF-8 first")
-    if given.problem:
-        raise BadInput(f"{where}: {explain_problem(given.problem)}")
-    if not line.strip():
-        return line
-    is_record = line.lstrip().startswith("{")
+    if line.problem:
+        raise BadInput(f"{where}: {explain_problem(line.problem)}")
+    if not text.strip():
+        return text
+    is_record = text.lstrip().startswith("{")
     if form == "records":
         try:
-            record = parse_json(line) if is_record else None
+            record = parse_json(text) if is_record else None
         except ValueError as error:
             raise BadInput(f"{where}: not JSON ({error}); a line holds one object") from None
         if not isinstance(record, dict):
             raise BadInput(f"{where}: not an object of JSON, as the first line is; do not mix forms in one file")
         return record
-    if is_record and _parsed(line):
+    if is_record and _parsed(text):
         raise BadInput(f"{where}: an object of JSON, but the first line is plain text; do not mix forms in one file")
-    return line.split("\t") if is_tsv else line
+    return text.split("\t") if is_tsv else text
 
 
 def _name(path: Path | None) -> str:

@@ -119,9 +119,9 @@ def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Tab
     rows = []
     for name, s in scores:
         figures = ("f1", "keeps_all", "crossing")
-        f1, kept, crossing = (_with_interval(getattr(s, name), s.intervals.get(name)) for name in figures)
+        f1, all_kept, crossing = (_with_interval(getattr(s, name), s.intervals.get(name)) for name in figures)
         precision, recall, within = (number(value, 3) for value in (s.precision, s.recall, s.f1_within_words))
-        rows.append([name, precision, recall, f1, within, kept, crossing])
+        rows.append([name, precision, recall, f1, within, all_kept, crossing])
     first = scores[0][1]
     left_out = share(first.skipped, first.eojeols + first.skipped)
     title += f" ({count(first.boundaries)} in {count(first.eojeols)} words; {left_out} of the words left out)"

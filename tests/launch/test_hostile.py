@@ -23,7 +23,7 @@ from corpus.documents.escaping import ESCAPED_CATEGORIES
 from launch.console import PlainConsole, PlainFormatter, set_up_console
 from launch.report.blocks import Pictures, Section, Table, Text
 from launch.report.run import render
-from launch.report.stages import Line, corpus_section, line_chart
+from launch.report.stages import Curve, corpus_section, line_chart
 from tests.command import run_command
 
 TEXT = (
@@ -127,7 +127,7 @@ def test_no_block_of_the_report_lets_text_through(ran: tuple[Path, subprocess.Co
     nasty = TEXT + "\n# oh\n```\n- x"
     blocks = [
         Text(nasty), Text(nasty, "warning"), Text(nasty, "heading"), Text(nasty, "code"),
-        Pictures([(nasty, line_chart([Line([1], [1])], nasty, nasty))]),
+        Pictures([(nasty, line_chart([Curve([1], [1])], nasty, nasty))]),
         Table([nasty, "n"], [[nasty, "1"]], title=nasty), Table(["a"], [["b"]], title=nasty, folded=True),
     ]  # fmt: skip
     page = page_of(Section(nasty, blocks), corpus_section(ran[0].parent))

@@ -20,7 +20,7 @@ from launch.report.blocks import NOTES, Block, Section, Table, Text
 from launch.report.results import Results, read_results, read_scores
 from launch.report.run import render, result_sections
 from launch.report.scores import verdict
-from launch.report.stages import Line, line_chart, ticks
+from launch.report.stages import Curve, line_chart, ticks
 
 
 def result(
@@ -297,11 +297,11 @@ def test_every_head_and_note_has_a_korean_translation(text: str) -> None:
 
 
 def test_equal_numbers_give_equal_charts() -> None:
-    lines = [Line([1, 2], [9.0, 8.0]), Line([2], [8.5], "second")]
+    lines = [Curve([1, 2], [9.0, 8.0]), Curve([2], [8.5], "second")]
     chart = line_chart(lines, "step", "loss <nats>")
     assert chart == line_chart(lines, "step", "loss <nats>")
     assert chart.startswith("<svg") and "loss &lt;nats&gt;" in chart and chart.count("<circle") == 1
-    assert line_chart([Line([1], [0.0])], "", "one value").count("<circle") == 1
+    assert line_chart([Curve([1], [0.0])], "", "one value").count("<circle") == 1
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))

@@ -14,7 +14,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.run import FinetuneInputs, run
-from launch.demo.page import View, fill_masks, find_models, load_masked_lm, load_views, show, tokenize
+from launch.demo.page import View, fill_masks, find_models, load_masked_lm, load_views, tokenize, update_views
 from launch.errors import LaunchError
 from launch.sample.unpack import unpack
 from tests.launch.demo.conftest import build_filler
@@ -47,7 +47,7 @@ def test_other_folders_are_one_sentence(name: str, tmp_path: Path) -> None:
 
 def test_equal_tokenizers_are_shown_once(filler: Path, tokenizer_folder: Callable[[str], Path]) -> None:
     views = load_views(find_models([filler, tokenizer_folder("copy")]), "en")
-    assert [view.kind for view in views] == ["marks", "lines", "tokens"]
+    assert [view.kind for view in views] == ["spans", "lines", "tokens"]
 
 
 def test_a_model_without_a_masked_lm_head_shows_tokens_only(
@@ -59,7 +59,7 @@ def test_a_model_without_a_masked_lm_head_shows_tokens_only(
     for architectures in (["BertModel"], None, ["ElectraForPreTraining"]):
         (folder / "config.json").write_text(json.dumps(config | {"architectures": architectures}))
         with caplog.at_level(logging.INFO):
-            assert [view.kind for view in load_views(find_models([folder]), "en")] == ["marks", "tokens"]
+            assert [view.kind for view in load_views(find_models([folder]), "en")] == ["spans", "tokens"]
     assert "no masked-LM head" in caplog.text
 
 
@@ -109,10 +109,10 @@ def test_saved_models_show_their_predictions(run_folder: Path, caplog: pytest.Lo
     with caplog.at_level(logging.INFO):
         views = load_views(find_models([run_folder]), "en")
     tasks = {view.title.partition(":")[0]: view for view in views}
-    assert [tasks[name].kind for name in ("klue-dp", "klue-ner", "ynat")] == ["lines", "marks", "labels"]
+    assert [tasks[name].kind for name in ("klue-dp", "klue-ner", "ynat")] == ["lines", "spans", "labels"]
     assert "klue-sts" not in tasks and "klue-sts needs more than a sentence" in caplog.text
     text = "한빛도서관이 새 강좌를 연다 <b>"
-    shown = dict(zip((view.title.partition(":")[0] for view in views), show(views, text), strict=True))
+    shown = dict(zip((view.title.partition(":")[0] for view in views), update_views(views, text), strict=True))
     assert "한빛도서관이" in shown["klue-dp"] and "<b>" in shown["klue-dp"]
     assert "".join(part for part, _ in shown["klue-ner"]) == text
     assert max(shown["ynat"].values()) <= 1.0
@@ -122,7 +122,7 @@ def test_a_text_that_a_task_rejects_is_reported_in_its_view() -> None:
     def reject(text: str) -> None:
         raise BadInput("too long")
 
-    values = show([View(kind, kind, reject) for kind in ("lines", "labels", "marks")], "가")
+    values = update_views([View(kind, kind, reject) for kind in ("lines", "labels", "spans")], "가")
     assert values == ["too long", {"too long": 0.0}, [("too long", None)]]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.demo.page import EXAMPLES, HOST, MAX_BYTES, MAX_CHARACTERS, View, show
+from launch.demo.page import EXAMPLES, HOST, MAX_BYTES, MAX_CHARACTERS, View, update_views
 from tests.command import run_command
 from tests.launch.demo.browser import Page, browse, find_browser
 
@@ -25,16 +25,16 @@ EVIL = "<script>window.hit=1</script><img src=x onerror=window.hit=1> ${window.h
 
 
 def test_a_sentence_shows_personal_data_fillings_and_tokens(views: list[View]) -> None:
-    pii, filled, tokens = show(views, EXAMPLES[0])
+    pii, filled, tokens = update_views(views, EXAMPLES[0])
     assert ("010-0123-4567", "TEL") in pii and "".join(part for part, _ in pii) == EXAMPLES[0]
     assert filled.count("%") == 5 and ("[MASK]", "special") in tokens
-    assert show(views, "서울에 간다.")[1] == "Write [MASK] in place of a word."
+    assert update_views(views, "서울에 간다.")[1] == "Write [MASK] in place of a word."
 
 
 def test_odd_text_does_not_break_the_page(views: list[View]) -> None:
-    assert "서울" in show(views, "\u1109\u1165\u110b\u116e\u11af \ud83d \x00")[0][0][0]
-    assert show(views, " \n") == [None] * 3
-    assert sum(len(part) for part, _ in show(views, "가" * 900)[0]) == MAX_CHARACTERS
+    assert "서울" in update_views(views, "\u1109\u1165\u110b\u116e\u11af \ud83d \x00")[0][0][0]
+    assert update_views(views, " \n") == [None] * 3
+    assert sum(len(part) for part, _ in update_views(views, "가" * 900)[0]) == MAX_CHARACTERS
 
 
 def test_a_folder_without_models_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
