@@ -257,8 +257,8 @@ def jobs_left(recipe: Recipe, run: Path, rate: float, has_gpus: bool) -> Jobs:
     for job in reversed(jobs.values()):
         known = [result for _, result in results if (result["task"], result.get("model")) == (job.task, job.model)]
         same = [r for r in known if has_settings_of(r, job) and r.get("encoder") == digest(job.encoder)]
-        measured = [float(result["seconds"]) for result in same or known if "seconds" in result]
-        seconds = fmean(measured) if measured else _seconds_by_size(job, recipe, rate)
+        durations = [float(result["seconds"]) for result in same or known if "seconds" in result]
+        seconds = fmean(durations) if durations else _seconds_by_size(job, recipe, rate)
         planned_jobs.append(Planned(job, any(result.get("seed") == job.seed for result in same), seconds))
     launch, slots = recipe.launch, recipe.workers  # slots: jobs that are trained at the same time
     if launch.engine != "local":
@@ -342,8 +342,8 @@ def show_plan(
     for line in _sizes(stages, recipe, machine):
         console.print(line)
     settings = recipe.model_dump(mode="json", exclude_unset=True)
-    shown = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False, default_flow_style=None)
-    console.print(f"\nSettings of this recipe (all others are the paper's values):\n{shown.rstrip()}")
+    yaml_text = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False, default_flow_style=None)
+    console.print(f"\nSettings of this recipe (all others are the paper's values):\n{yaml_text.rstrip()}")
 
 
 def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[str]:

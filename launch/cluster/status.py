@@ -150,7 +150,7 @@ def read_training(folder: Path, steps: int | None) -> dict[str, Any]:
     """Progress, health and last checkpoint of a pretrain folder as JSON; ``steps``: planned steps, if known."""
     lines = [line for line in read_lines(folder / METRICS_NAME) if number_of(line, "step") is not None]
     intervals = [line for line in lines if number_of(line, "loss") is not None]
-    measured = [line for line in lines if isinstance(line.get("held_out"), dict)]
+    held_out_lines = [line for line in lines if isinstance(line.get("held_out"), dict)]
     step = max((int(line["step"]) for line in lines), default=0)
     state: dict[str, Any] = {"step": step, "steps": steps}
     seconds = _seconds_per_step(intervals)
@@ -160,9 +160,9 @@ def read_training(folder: Path, steps: int | None) -> dict[str, Any]:
         last = intervals[-1]
         figures = {key: value for key in last if (value := number_of(last, key)) is not None}
         state["last_line"] = figures | {"seconds_ago": age_of(folder / METRICS_NAME)}
-    if measured:
-        scores = {key: value for key, value in measured[-1]["held_out"].items() if isinstance(value, float | int)}
-        state["held_out"] = {"step": measured[-1]["step"], **scores}
+    if held_out_lines:
+        scores = {key: value for key, value in held_out_lines[-1]["held_out"].items() if isinstance(value, float | int)}
+        state["held_out"] = {"step": held_out_lines[-1]["step"], **scores}
     state["checkpoint"] = last_checkpoint(folder / "checkpoints")
     hangs = sorted(folder.glob("hang-*/hang.json"))  # pretrain.metrics.watchdog, which needs torch
     return state | {"hang": read_record(hangs[-1]) if hangs else None}

@@ -121,14 +121,14 @@ def start(views: Sequence[View], port: int) -> Any:
     from launch.local_server import LOOPBACK, MAX_CONNECTIONS, ImpatientProtocol, RequestLimits
 
     page = build(views)
-    looks = gr.themes.Base(font=FONTS, font_mono=["D2Coding", "NanumGothicCoding", "monospace"])
+    theme = gr.themes.Base(font=FONTS, font_mono=["D2Coding", "NanumGothicCoding", "monospace"])
     limits = Middleware(RequestLimits, hosts=LOOPBACK, max_bytes=MAX_BYTES, refused=("/upload",))
     middleware = [limits, Middleware(BaseHTTPMiddleware, dispatch=add_policy)]
     try:
         page.launch(
             server_name=HOST, server_port=port, share=False, inbrowser=False, quiet=True, prevent_thread_lock=True,
             footer_links=[], run_history=False, ssr_mode=False, pwa=False, mcp_server=False, enable_monitoring=False,
-            theme=looks, app_kwargs={"middleware": middleware},
+            theme=theme, app_kwargs={"middleware": middleware},
         )  # fmt: skip
     except OSError:
         raise LaunchError(f"port {port} on {HOST} cannot be used; choose another with --port") from None
@@ -152,15 +152,15 @@ def build(views: Sequence[View]) -> Any:
         gr.Markdown("# 말모이")
         box = gr.Textbox(EXAMPLES[0], show_label=False, lines=2, max_length=MAX_CHARACTERS, elem_id="sentence")
         gr.Examples([[example] for example in EXAMPLES], box)
-        shown = []
+        components = []
         for view in views:
             component, settings = COMPONENTS[view.kind]
-            shown.append(getattr(gr, component)(label=view.title, elem_classes="view", **settings))
+            components.append(getattr(gr, component)(label=view.title, elem_classes="view", **settings))
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         update = partial(update_views, views)
-        page.load(update, box, shown, **quiet)
+        page.load(update, box, components, **quiet)
         # not `input`, which fires on keys only: Hangul is composed and sentences are pasted without any
-        box.change(update, box, shown, trigger_mode="always_last", **quiet)
+        box.change(update, box, components, trigger_mode="always_last", **quiet)
     return page
 
 

@@ -201,10 +201,10 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
 
 def check_kind(job: Job, kind: str) -> None:
     """``BadInput`` if the name of the output says another kind than that of the input."""
-    named = KINDS.get(file_format(job.target).kind) if job.target else None
+    output_kind = KINDS.get(file_format(job.target).kind) if job.target else None
     alike = job.source and job.target and file_format(job.source).kind == file_format(job.target).kind
-    one_object = job.source is None and (kind, named) == ("jsonl", "json")  # one line may be a JSON document
-    if named and named != kind and not alike and not one_object:
+    one_object = job.source is None and (kind, output_kind) == ("jsonl", "json")  # one line may be a JSON document
+    if output_kind and output_kind != kind and not alike and not one_object:
         suffixes = " or ".join(suffix for suffix, its in KINDS.items() if its == kind)
         raise BadInput(f"{job.target}: {job.name} is read as {kind}; name the output {suffixes}, or set --format")
 

@@ -144,11 +144,11 @@ def _speed(lines: Sequence[dict[str, Any]]) -> str:
     return f"; {', '.join(parts)}"
 
 
-def _curves(training: list[dict[str, Any]], measured: list[dict[str, Any]]) -> Pictures:
+def _curves(training: list[dict[str, Any]], held_out_lines: list[dict[str, Any]]) -> Pictures:
     # if the loss is a sum of two, each has its own key; held-out losses are always separate
     only = "mlm_loss" if "masked_accuracy" in training[0] else "causal_loss"
     training = [{only: line["loss"], **line} for line in training]
-    held_out = [{"step": line["step"], **line["held_out"]} for line in measured]
+    held_out = [{"step": line["step"], **line["held_out"]} for line in held_out_lines]
     charts = []
     for key, (_, factor, _, name) in HELD_OUT_COLUMNS.items():
         if not name or key not in training[0]:

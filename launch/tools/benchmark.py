@@ -116,8 +116,8 @@ def _baselines(benchmark: dict[str, Any]) -> Iterator[Table]:
         return
     kinds = {"constant": "best constant", **({"counting": "counting"} if baselines["counting"] else {})}
     cells = [[baselines[name].get(metric) for name in kinds] for metric in baselines["constant"]]
-    shown = [["–" if value is None else f"{value:.2f}" for value in pair] for pair in cells]
-    rows = [[metric, *pair] for metric, pair in zip(baselines["constant"], shown, strict=True)]
+    formatted = [["–" if value is None else f"{value:.2f}" for value in pair] for pair in cells]
+    rows = [[metric, *pair] for metric, pair in zip(baselines["constant"], formatted, strict=True)]
     note = f"counting: {baselines['counting_by']}, trained on {baselines['trained on']}" if "counting" in kinds else ""
     yield number_table(f"Baselines on {baselines['scored']}", ["metric", *kinds.values()], rows, note)
 

@@ -101,8 +101,8 @@ def search(
         hits = sorted(again, key=lambda hit: -hit.score)[:count]
     for hit in hits:
         text = " ".join(hit.text.split())
-        shown = text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
-        plain = f"{hit.score:.3f}  {escape_controls(hit.id)}  {escape_controls(shown)}"
+        excerpt = text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
+        plain = f"{hit.score:.3f}  {escape_controls(hit.id)}  {escape_controls(excerpt)}"
         typer.echo(json.dumps(hit._asdict(), ensure_ascii=False) if as_json else plain)
     if not hits and not as_json:
         typer.echo("nothing found")

@@ -57,8 +57,8 @@ def init(
         model = model or _ask("Encoder to start from, a folder or a name on the Hub", "--model", "klue/roberta-base")
     require("init", ("torch", "transformers"))
     values = make_recipe(text, task, model or "klue/roberta-base", recipe.parent)
-    shown = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, default_flow_style=None, width=110)
-    recipe.write_text(f"# Written by `malmoi init`; the other settings have their defaults.\n{shown}", "utf-8")
+    yaml_text = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, default_flow_style=None, width=110)
+    recipe.write_text(f"# Written by `malmoi init`; the other settings have their defaults.\n{yaml_text}", "utf-8")
     verb = "run" if text else "finetune"
     typer.echo(f"{recipe}: written; check the columns of the task below. Then: malmoi {verb} {recipe}\n")
     from launch.conduct import conduct

@@ -132,9 +132,9 @@ def is_table(head: str, own: Mapping[str, Any] | None, path: Path) -> bool:
     from finetune.data.custom_files import COLUMNS
 
     columns = [(own or {}).get(key) for key in ("text", "question", "tokens")]
-    named = {name for value in columns if value for name in ([value] if isinstance(value, str) else value)} or COLUMNS
+    names = {name for value in columns if value for name in ([value] if isinstance(value, str) else value)} or COLUMNS
     cells, kind = head.partition("\n")[0].rstrip("\r").split("\t"), file_format(path).kind
-    return kind in OWN_TABLES[: 1 if own is None else None] or (kind == ".tsv" and not {*cells}.isdisjoint(named))
+    return kind in OWN_TABLES[: 1 if own is None else None] or (kind == ".tsv" and not {*cells}.isdisjoint(names))
 
 
 def _parsed(line: str) -> dict[str, Any]:

@@ -56,8 +56,8 @@ def measure_tokenizers(
     """
     from tokenizer.measuring.compare import compare, name_files
 
-    named = {name: _read_texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
-    comparisons = compare([tokenizer, *(others or [])], named, gold or [])
+    texts_by_name = {name: _read_texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
+    comparisons = compare([tokenizer, *(others or [])], texts_by_name, gold or [])
     if as_json:
         return print_json({"tokenizers": [asdict(comparison) for comparison in comparisons]})
     print_comparison(comparisons, PlainConsole())
@@ -104,13 +104,13 @@ def _by_text(comparisons: Sequence[Comparison]) -> Table:
     for place in range(len(comparisons[0].texts)):
         largest = max((c.texts[place] for c in comparisons), key=lambda on: on.fit.eojeols)
         head = f"{largest.text} ({count(largest.fit.eojeols)})"
-        measured = []
+        by_tokenizer = []
         for c in comparisons:
             on = c.texts[place]
             f1 = _with_interval(on.silver.f1, on.silver.intervals.get("f1"))
             name = f"  {c.name}" if len(comparisons) > 1 else head
-            measured.append([name, *(cell(on) for cell in FIT_BY_TEXT.values()), f1])
-        rows += [[head, *[""] * 6], *measured] if len(comparisons) > 1 else measured
+            by_tokenizer.append([name, *(cell(on) for cell in FIT_BY_TEXT.values()), f1])
+        rows += [[head, *[""] * 6], *by_tokenizer] if len(comparisons) > 1 else by_tokenizer
     heads = ("text (words)", *FIT_BY_TEXT, "F1 by\nmecab-ko")
     return number_table("By text", heads, rows)
 
