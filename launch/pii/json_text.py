@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corpus.documents.encoding import UNDECODED
-from corpus.reading.containers import NOT_AN_OBJECT, UnreadableRecord, parse_json
+from corpus.reading.containers import UnreadableRecord, parse_json, parse_object
 from launch.pii.streams import UNDECODABLE, ReportProblem, TextLine
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, RecordWork, Work, escape_key, paths_below
 
