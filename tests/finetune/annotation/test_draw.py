@@ -16,7 +16,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
 from finetune.annotation import draw as drawing
 from finetune.annotation.config import Benchmark
-from finetune.annotation.draw import UNFINISHED, Models, draw, problem_of, relation_pairs
+from finetune.annotation.draw import UNFINISHED, Models, draw, passages, problem_of, relation_pairs
 from finetune.annotation.folder import ITEMS, Item, read_items
 from finetune.config import FinetuneConfig
 from finetune.run import FinetuneInputs, run
@@ -169,6 +169,12 @@ def test_passages_are_whole_sentences_of_the_right_length(tmp_path: Path) -> Non
     assert len(items) == 8
     assert all(512 < len(item.text) < 2048 and item.text.endswith(".") for item in items)
     assert all(item.texts["question"] == "" for item in items)
+
+
+def test_passages_of_a_document_are_numbered_from_one() -> None:
+    document = Document("d", "wiki", ("가" * 6, "나" * 6, "다" * 6, "라" * 3))
+    assert list(passages(document, 3, 14)) == [(1, f"{'가' * 6} {'나' * 6}"), (2, f"{'다' * 6} {'라' * 3}")]
+    assert [number for number, _ in passages(document, 2, 8)] == [1, 2, 3, 4]
 
 
 def test_relation_pairs_come_from_the_triples_or_at_random(tmp_path: Path) -> None:

@@ -247,6 +247,13 @@ def test_a_folder_of_malmoi_benchmark_is_one_benchmark(tmp_path: Path) -> None:
     assert not {finding["check"] for finding in result["benchmarks"][0]["findings"]} & {"duplicate", "overlap"}
 
 
+def test_files_of_one_split_are_numbered(tmp_path: Path) -> None:
+    for name in ("mine-train", "train-mine", "mine-dev"):
+        (tmp_path / f"{name}.csv").write_text(f"text,label\n{name} 문장,1\n", "utf-8")
+    datasets, _ = read_datasets([tmp_path])
+    assert sorted(file.split for dataset in datasets for file in dataset.files) == ["dev", "train", "train 2"]
+
+
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     for path in (
         tmp_path / "none.json",

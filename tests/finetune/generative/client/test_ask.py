@@ -92,6 +92,14 @@ def test_a_damaged_cache_file_is_asked_again(point, cache):
     assert len(server.requests) == 4
 
 
+def test_thoughts_have_a_budget_of_their_own(point):
+    with serving(echo) as server:
+        point(server)
+        ask(questions(1), replace(QUICK, thinking_tokens=100))
+    body = server.bodies[0]
+    assert body.get("max_tokens", body.get("max_completion_tokens")) == 132
+
+
 def test_other_settings_messages_or_servers_are_other_questions(point):
     with serving(echo) as server, serving(echo) as other:
         point(server)
