@@ -137,10 +137,10 @@ class CustomTask(CustomColumns, frozen=True, extra="forbid"):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_dev(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("dev") is None:
+    def _has_dev(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and fields.get("dev") is None:
             raise ValueError("no dev; if there is one file, name it as dev, without train, and set finetune.split_dev")
-        return given
+        return fields
 
     train: str | None = Field(
         None, description="Training file. Default: a part of dev, if finetune.split_dev names the task."

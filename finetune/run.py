@@ -79,9 +79,9 @@ def finish_trainings(
     recipes = {job: deciding(job.task, job.config, ready.precision, ready.files) for job in jobs}
     with named(jobs, recipes, out) as jobs:
         share = Share(jobs, ready.files, ready.precision, inputs.data, out, inputs.hide)
-        found = {job: result for job in share.jobs if (result := share.find(job)) is not None}
-        left = [job for job in share.jobs if job not in found]
-        for job, result in found.items():
+        finished = {job: result for job in share.jobs if (result := share.find(job)) is not None}
+        left = [job for job in share.jobs if job not in finished]
+        for job, result in finished.items():
             log.info("%s", describe(result))
             keep_best(job.folder(out), config)
         for job in left:
@@ -90,12 +90,12 @@ def finish_trainings(
             results, failed = finish_on_cluster(left, share, cluster, config.price_per_hour)
         else:
             results, failed = finish_jobs(
-                left, len(found), share.work, out, config, device=ready.device, workers=workers
+                left, len(finished), share.work, out, config, device=ready.device, workers=workers
             )
         if failed:
             raise BadInput(failures(failed, len(jobs)))
     make_ensembles(plan_recipe(config, jobs, out), out)
-    return [*found.values(), *results]
+    return [*finished.values(), *results]
 
 
 class Prepared(NamedTuple):
@@ -109,8 +109,8 @@ class Prepared(NamedTuple):
 def prepare(config: FinetuneConfig, inputs: FinetuneInputs, *, on_cluster: bool = False) -> Prepared:
     """Make all ``checks`` and choose device and precision; the reason is logged. ``BadInput`` if each task of a cluster
     would have to choose."""
-    found = {name: make() for name, make in checks(config, inputs.data, inputs.models).items()}
-    files = {task: found[task] for task in config.tasks}
+    checked = {name: make() for name, make in checks(config, inputs.data, inputs.models).items()}
+    files = {task: checked[task] for task in config.tasks}
     device = find_device(config.device, "finetune.device")
     if on_cluster and config.precision != "auto":
         return Prepared(files, device, config.precision)
@@ -164,13 +164,13 @@ def _check_task(name: str, config: FinetuneConfig, data: Path, encoders: Sequenc
 
 
 def finish_jobs(
-    jobs: Sequence[Job], found: int, work: Work, out: Path, config: FinetuneConfig, *, device: torch.device,
+    jobs: Sequence[Job], finished: int, work: Work, out: Path, config: FinetuneConfig, *, device: torch.device,
     workers: int,
 ) -> tuple[list[dict[str, Any]], list[Outcome]]:  # fmt: skip
-    """Results and failures; ``found``: number of jobs finished before. An error that stops everything is raised."""
+    """Results and failures; ``finished``: number of jobs finished before. An error that stops everything is raised."""
     results, failed = [], []
     slots = slots_of(device, min(workers, len(jobs)))
-    progress = Progress(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
+    progress = Progress(jobs, finished, len(slots), out / LOG_NAME, config.price_per_hour)
     with one_thread() if not slots else nullcontext():
         for outcome in finish(jobs, work, out, progress.began, slots):
             progress.ended(outcome)

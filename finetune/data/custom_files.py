@@ -311,11 +311,11 @@ def read_words(path: Path) -> list[Words]:
     if not sentences:
         raise BadInput(f"{path}: {NO_WORD}")
     layout = find_layout(path, sentences)
-    found: list[Words] = []
+    all_words: list[Words] = []
     name, now = "", Words("", 0, "", [], [])
     for number, (line, cells) in enumerate(lines, start=1):
         if not line.strip():
-            found += [now] if now.words else []
+            all_words += [now] if now.words else []
             name, now = "" if now.words else name, Words("", 0, "", [], [])
         elif line.startswith("#") and not layout.is_row(cells):
             name = line.lstrip("#").split("\t")[0].strip() if line.startswith("##") else name
@@ -326,6 +326,6 @@ def read_words(path: Path) -> list[Words]:
                 now = Words(f"{path}, line {number}", number, normalize("NFC", name), [], [])
             now.words.append(normalize("NFC", cells[layout.word]))
             now.tags.append("" if layout.tag is None else normalize("NFC", cells[layout.tag].strip()))
-    if not found:
+    if not all_words:
         raise BadInput(f"{path}: {NO_WORD}")
-    return found
+    return all_words

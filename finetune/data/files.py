@@ -65,10 +65,10 @@ def find_file(folder: Path, name: str) -> Path | None:
         raise BadInput(f"{folder}: no such folder; expected a folder laid out like the KLUE repository")
     roots = [folder, *sorted(child for child in folder.iterdir() if child.is_dir())]
     pairs = [(root / name, root / (name + SUFFIX)) for root in roots]
-    found = [path for pair in pairs if (path := next(filter(Path.is_file, pair), None))]
-    if len(found) > 1:
-        raise BadInput(f"{folder}: two files named {name} ({found[0]} and {found[1]}); keep one of them")
-    return found[0] if found else None
+    paths = [path for pair in pairs if (path := next(filter(Path.is_file, pair), None))]
+    if len(paths) > 1:
+        raise BadInput(f"{folder}: two files named {name} ({paths[0]} and {paths[1]}); keep one of them")
+    return paths[0] if paths else None
 
 
 def remark_on_nfd(path: Path, labels: Iterable[Any]) -> None:
@@ -121,8 +121,8 @@ def version_of(path: Path, digest: str) -> str:
         source = json.loads((path.parent.parent / SOURCE_NAME).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return UNKNOWN
-    found = source.get("source") if isinstance(source, dict) else None
-    return found if isinstance(found, str) else UNKNOWN
+    origin = source.get("source") if isinstance(source, dict) else None
+    return origin if isinstance(origin, str) else UNKNOWN
 
 
 def read_json(path: Path) -> Any:
@@ -144,8 +144,8 @@ def validate(model: type[Model], value: Any, where: str) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
-        found = "" if first["type"] == "missing" or not place else f", found {first['input']!r:.60}"
-        raise BadInput(f"{where}: {place}{problem_text(first)}{found}") from None
+        actual = "" if first["type"] == "missing" or not place else f", found {first['input']!r:.60}"
+        raise BadInput(f"{where}: {place}{problem_text(first)}{actual}") from None
 
 
 def write_json_lines(path: Path, records: Iterable[Any], *, private: bool = False) -> None:

@@ -47,8 +47,8 @@ def find_copy(name_or_folder: str | Path) -> Copy | None:
     if folder.is_dir():
         is_clone = any(any((folder / short).glob("*.parquet")) for short in SHORT_NAMES)
         return Copy(text) if is_clone else None
-    if found := _NAME.fullmatch(text):
-        return Copy(found["name"], found["revision"])
+    if match := _NAME.fullmatch(text):
+        return Copy(match["name"], match["revision"])
     return Copy(KLUE) if text in ("klue", KLUE) else None
 
 
@@ -74,10 +74,10 @@ def materialize(name_or_folder: str | Path, cache: Path, tasks: Sequence[str]) -
 def _read_source(path: Path, copy: Copy) -> dict[str, Any]:
     source = {"source": f"Hub {copy}", "tasks": {}}
     try:
-        found = json.loads(path.read_text("utf-8"))
+        recorded = json.loads(path.read_text("utf-8"))
     except (FileNotFoundError, ValueError, RecursionError):
         return source
-    return found if isinstance(found, dict) and found.get("source") == source["source"] else source
+    return recorded if isinstance(recorded, dict) and recorded.get("source") == source["source"] else source
 
 
 def _write_task(copy: Copy, name: str, folder: Path) -> dict[str, Any]:

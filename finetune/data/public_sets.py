@@ -123,7 +123,7 @@ def _example(guid: str, record: Record, name: str, rng: Random) -> Example:
         inputs = {"biased": letters.get(cell(entry.biased), ""), "unknown": letters.get(entry.unknown, "")}
     column = next((column for column in entry.gold if column.casefold() in cells), next(iter(entry.gold)))
     gold = _gold(cell(column), letters or entry.gold[column], f"{record.where}: {column}")
-    text = COLUMN.sub(lambda found: cell(found[1]), entry.input)
+    text = COLUMN.sub(lambda match: cell(match[1]), entry.input)
     for sign, other in entry.replace.items():
         text = text.replace(sign, other)
     return Example(guid, gold, inputs | {"input": text})

@@ -61,19 +61,19 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig, *, needs_train: 
     else:
         training, scored = hold_out(scored, DEV_SPLIT_SHARE, SPLIT_SEED, task.group)
         split = f"{DEV_SPLIT_SHARE:.0%} of dev, by seed; there is no train file, the rest of dev trains"
-    kept = sample(scored, config.max_dev_examples, SPLIT_SEED)
-    if len(kept) < len(scored):
-        split += f"; {len(kept):,} of {len(scored):,} examples, by seed"
+    sampled = sample(scored, config.max_dev_examples, SPLIT_SEED)
+    if len(sampled) < len(scored):
+        split += f"; {len(sampled):,} of {len(scored):,} examples, by seed"
     training = sample(training, config.max_train_examples, SPLIT_SEED)
     if config.held_out_share:
         training, held = hold_out(training, config.held_out_share, SPLIT_SEED, task.group)
-        kept = sample(held, config.max_dev_examples, SPLIT_SEED)
-        some = f"; {len(kept):,} of {len(held):,} examples, by seed" if len(kept) < len(held) else ""
+        sampled = sample(held, config.max_dev_examples, SPLIT_SEED)
+        some = f"; {len(sampled):,} of {len(held):,} examples, by seed" if len(sampled) < len(held) else ""
         split = f"{config.held_out_share:.0%} of the training examples, by seed; the others train{some}"
-    if not kept or (needs_train and not training):
+    if not sampled or (needs_train and not training):
         raise BadInput(f"{dev}: too few examples of {task.name} to train and to score; give more")
-    is_official_dev = split == "dev" and len(kept) == task.published.dev_examples
-    return Data(training, kept, split, is_official_dev, files)
+    is_official_dev = split == "dev" and len(sampled) == task.published.dev_examples
+    return Data(training, sampled, split, is_official_dev, files)
 
 
 def _named(task: Task, folder: Path, split: str) -> str:

@@ -84,11 +84,11 @@ def check_offsets(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
     texts, backend, wrong = offset_sentences(), tokenizer.backend_tokenizer, []
     for text, encoding in zip(texts, backend.encode_batch(texts, add_special_tokens=False), strict=True):
         covered = {place for span in encoding.offsets for place in range(*span)}
-        found = [(w[0], "".join(text[n] for n in range(*w.span()) if n in covered)) for w in _WORD.finditer(text)]
+        pairs = [(w[0], "".join(text[n] for n in range(*w.span()) if n in covered)) for w in _WORD.finditer(text)]
         tokens = [(backend.decode([id_]).strip().removeprefix("##"), text[slice(*span)].strip())
                   for id_, span in zip(encoding.ids, encoding.offsets, strict=True)]  # fmt: skip
-        found += [pair for pair in tokens if all(map(_LETTERS.fullmatch, pair))]
-        wrong += [(text, *pair) for pair in found if pair[0].casefold() != pair[1].casefold()][:1]
+        pairs += [pair for pair in tokens if all(map(_LETTERS.fullmatch, pair))]
+        wrong += [(text, *pair) for pair in pairs if pair[0].casefold() != pair[1].casefold()][:1]
     if wrong:
         text, word, back = wrong[0]
         raise BadInput(
@@ -238,11 +238,11 @@ def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: An
     elif index := _index_on_hub(name):
         model_files.check_weight_index(index, name)
     with in_one_sentence(name, *_NO_WEIGHTS), model_files.quiet_transformers():
-        model, found = kind.from_pretrained(
+        model, loading_info = kind.from_pretrained(
             name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
             ignore_mismatched_sizes=True, **settings,
         )  # fmt: skip
-    _refuse_random_weights(name, model, found, is_whole)
+    _refuse_random_weights(name, model, loading_info, is_whole)
     return model
 
 
@@ -265,9 +265,9 @@ def _refuse_other_padding(name: str, config: PreTrainedConfig, tokenizer: PreTra
         )
 
 
-def _refuse_random_weights(name: str, model: Any, found: Mapping[str, Any], is_whole: bool) -> None:
+def _refuse_random_weights(name: str, model: Any, loading_info: Mapping[str, Any], is_whole: bool) -> None:
     """A head may be missing unless the model ``is_whole``; weights of the encoder may not."""
-    keys = [*found["missing_keys"], *(entry[0] for entry in found["mismatched_keys"])]
+    keys = [*loading_info["missing_keys"], *(entry[0] for entry in loading_info["mismatched_keys"])]
     inside = f"{model.base_model_prefix}." if model.base_model is not model else ""
     absent = [key for key in sorted(keys) if key.startswith(inside) and not any(part in key for part in _MADE_FRESH)]
     if absent := sorted(keys) if is_whole else absent:
@@ -354,8 +354,8 @@ class OnnxNetwork(nn.Module):
         """The one output; inputs that the graph does not have are left out, and missing segment ids are 0."""
         wanted = [value.name for value in self.session.get_inputs()]
         zeros_BL = torch.zeros_like(inputs["input_ids"])
-        (found,) = self.session.run(None, {name: inputs.get(name, zeros_BL).numpy() for name in wanted})
-        return torch.from_numpy(found)
+        (output,) = self.session.run(None, {name: inputs.get(name, zeros_BL).numpy() for name in wanted})
+        return torch.from_numpy(output)
 
     def forward(self, **inputs: Tensor) -> SimpleNamespace:
         """The one output as ``logits``."""

@@ -65,8 +65,8 @@ class Labeller(_Predicts):
         if self.kind == "choice":
             logits_BK = self._score(batch)
             return {"loss": functional.cross_entropy(logits_BK.float(), batch["labels"]), "logits": logits_BK}
-        found = self.run_net(batch)
-        return {"loss": found.loss, "logits": found.logits}
+        outputs = self.run_net(batch)
+        return {"loss": outputs.loss, "logits": outputs.logits}
 
     def _score(self, batch: dict[str, Tensor]) -> Tensor:
         if self.kind != "choice":

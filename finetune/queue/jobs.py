@@ -114,17 +114,17 @@ def iter_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def name_settings(
-    jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path, given: Iterable[NamedRecipe] = ()
+    jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path, of_others: Iterable[NamedRecipe] = ()
 ) -> tuple[list[Job], list[NamedRecipe]]:
     """The jobs in the folders of their settings, and the names of these settings.
 
-    Settings that have results, or a name ``given`` by another command, keep their name. ``BadInput`` if
+    Settings that have results, or a name by another command (``of_others``), keep their name. ``BadInput`` if
     ``finetune.settings`` uses a name that is taken.
     """
     known: dict[str, dict[str, Recipe]] = {}
     single = (result for _, result in iter_results(out) if "members" not in result)  # ensembles have no settings
     there = (NamedRecipe(result["task"], result["settings"], result["recipe"]) for result in single)
-    for task, name, recipe in chain(there, given):
+    for task, name, recipe in chain(there, of_others):
         known.setdefault(task, {}).setdefault(name, recipe)
     named: dict[Job, Job] = {}  # as it was to as it is called
     for job in jobs:
@@ -184,10 +184,10 @@ def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iter
     with hold_lock(own.with_suffix(".lock")):
         try:
             with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):
-                of_others = (NamedRecipe(*given) for path in _alive(out) for given in read_json(path))
-                found, given = name_settings(jobs, recipes, out, of_others)
-                atomic_write(own, json.dumps(given, ensure_ascii=False))
-            yield found
+                of_others = (NamedRecipe(*fields) for path in _alive(out) for fields in read_json(path))
+                named_jobs, names = name_settings(jobs, recipes, out, of_others)
+                atomic_write(own, json.dumps(names, ensure_ascii=False))
+            yield named_jobs
         finally:
             with hold_lock(out / f"{NAMES_PREFIX}.lock", waits=True):  # nobody is reading
                 _forget(own)
@@ -296,10 +296,10 @@ def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files:
     overridden. ``files``: by task."""
     own = files.get(task, {})
     changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION | WHOLE, exclude_defaults=True)
-    kept = {RECORDED_AS.get(k, k): _for_task(task, v) for k, v in changed.items() if _counts(k, task, own)}
+    settings = {RECORDED_AS.get(k, k): _for_task(task, v) for k, v in changed.items() if _counts(k, task, own)}
     override = config.overrides.get(task)
     parts: dict[str, Any] = {
-        **kept,
+        **settings,
         **config.model_dump(mode="json", include=WHOLE, exclude_none=True),
         **({"precision": precision} if precision != "fp32" else {}),
         "overrides": override.chosen() if override else {},
@@ -317,8 +317,8 @@ def _counts(key: str, task: str, files: Files) -> bool:
 def _for_task(task: str, value: Any) -> Any:
     """The task's part of a map by task, without file paths; for a list of tasks whether it is in the list, or None."""
     if isinstance(value, dict):
-        found = value.get(task)
-        return {key: v for key, v in found.items() if key not in SPLITS} if isinstance(found, dict) else found
+        part = value.get(task)
+        return {key: v for key, v in part.items() if key not in SPLITS} if isinstance(part, dict) else part
     return (task in value or None) if isinstance(value, list) else value
 
 
@@ -340,8 +340,8 @@ def digest(name: str) -> str:
     if not folder.is_dir():
         return name
     read = {".json", ".txt"} if name.startswith(FRESH) else {".json", ".safetensors", ".txt"}
-    found = sorted(p for p in folder.iterdir() if p.suffix in read and p.name not in ABOUT_RUNS)
-    return _digest(tuple((p, p.stat().st_size, p.stat().st_mtime_ns, p.stat().st_ino) for p in found))
+    paths = sorted(p for p in folder.iterdir() if p.suffix in read and p.name not in ABOUT_RUNS)
+    return _digest(tuple((p, p.stat().st_size, p.stat().st_mtime_ns, p.stat().st_ino) for p in paths))
 
 
 @lru_cache(maxsize=64)

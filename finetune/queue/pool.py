@@ -171,13 +171,13 @@ class _Worker:
     def outcome(self) -> Outcome | None:
         """What it sent; None if it died instead."""
         try:
-            found: Outcome = self.connection.recv()
+            outcome: Outcome = self.connection.recv()
         except (EOFError, OSError):
             self.is_dead = True
             self.end()
             return None
         self.job = None
-        return found
+        return outcome
 
     def end(self) -> None:
         self.process.kill()

@@ -27,15 +27,15 @@ class Progress:
     """The state of a queue; ``began`` and ``ended`` update it.
 
     Args:
-        found: number of jobs that were finished before.
+        finished: number of jobs that were finished before.
         slots: number of jobs that run at the same time.
         price: of one device per hour; None: no cost is shown.
     """
 
-    def __init__(self, jobs: Sequence[Job], found: int, slots: int, log_file: Path, price: float | None) -> None:
+    def __init__(self, jobs: Sequence[Job], finished: int, slots: int, log_file: Path, price: float | None) -> None:
         self._left = dict.fromkeys(jobs)
-        self._found, self._done, self._failed = found, 0, 0
-        self._total, self._slots, self._price, self._log_file = len(jobs) + found, max(slots, 1), price, log_file
+        self._finished, self._done, self._failed = finished, 0, 0
+        self._total, self._slots, self._price, self._log_file = len(jobs) + finished, max(slots, 1), price, log_file
         self._running: dict[Job, float] = {}
         self._seconds: dict[str, list[float]] = defaultdict(list)
         self._start = time.monotonic()
@@ -71,7 +71,7 @@ class Progress:
         return sum(max(seconds, 0.0) for seconds in left) / min(self._slots, max(len(left), 1))
 
     def _summary(self) -> str:
-        said = f"{self._found + self._done} of {self._total} done"
+        said = f"{self._finished + self._done} of {self._total} done"
         said += f", {self._failed} failed" if self._failed else ""
         left = self.seconds_left()
         if self._left and left is not None:

@@ -134,8 +134,8 @@ def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
         config = FinetuneConfig(tasks=(name,), **{key: settings[key] for key in OF_TASK})
     except ValidationError as error:
         wrong = error.errors()[0]
-        found = f"{wrong['loc'][0]} is {wrong['input']!r:.40} ({problem_text(wrong)})"
-        raise BadInput(f"{folder / MODEL_INFO_NAME}: {found}; {SAVE_AGAIN}") from None
+        problem = f"{wrong['loc'][0]} is {wrong['input']!r:.40} ({problem_text(wrong)})"
+        raise BadInput(f"{folder / MODEL_INFO_NAME}: {problem}; {SAVE_AGAIN}") from None
     task = task_of(name, config)
     return task.with_learned(settings["learned"] or {}) if task.learn else task
 

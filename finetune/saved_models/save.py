@@ -114,8 +114,8 @@ def keep_best(folder: Path, config: FinetuneConfig) -> None:
         }
         own = finished.get(folder)
         alike = {p: r for p, r in finished.items() if own and all(r.get(key) == own.get(key) for key in SAME)}
-        kept = [place for place in alike if (place / MODEL_NAME / MODEL_INFO_NAME).is_file()]
-        best = max(kept, key=lambda place: _rank(alike[place]), default=None)
+        saved = [place for place in alike if (place / MODEL_NAME / MODEL_INFO_NAME).is_file()]
+        best = max(saved, key=lambda place: _rank(alike[place]), default=None)
         for place in alike.keys() - {best}:
             _remove(place / MODEL_NAME)
         if best is None:

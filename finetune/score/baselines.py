@@ -47,8 +47,8 @@ def baselines(task: Task, training: Examples, scored: Examples) -> dict[str, Any
         name: max((s[name] for s in scores if not math.isnan(s[name])), default=0.0 if name in CORRELATIONS else None)
         for name in scores[0]
     }
-    counted = task.score(to_rows(scored, kind.counting(task, training, scored))) if training else {}
-    counting = {name: None if math.isnan(value) else value for name, value in counted.items()}
+    counting_scores = task.score(to_rows(scored, kind.counting(task, training, scored))) if training else {}
+    counting = {name: None if math.isnan(value) else value for name, value in counting_scores.items()}
     return {"constant": best, "counting": counting, "counting_by": kind.counts if training else ""}
 
 
@@ -235,8 +235,8 @@ def _commonest(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _predict_entities(task: Task, training: Examples, scored: Examples) -> list[Prediction]:
     """The entities of training sentences, wherever they occur."""
     spans = [(e.inputs["text"], find_entities(e.inputs["text"], e.gold)) for e in training]
-    known = _Gazetteer(_commonest((text[a:b], kind) for text, found in spans for kind, a, b in found))
-    places = [{(begin, end) for _, begin, end in found} for _, found in spans]
+    known = _Gazetteer(_commonest((text[a:b], kind) for text, entities in spans for kind, a, b in entities))
+    places = [{(begin, end) for _, begin, end in entities} for _, entities in spans]
     known = known.keep(
         (part, (begin, end) in own)
         for (text, _), own in zip(spans, places, strict=True)
@@ -291,9 +291,9 @@ def _predict_answer(task: Task, training: Examples, scored: Examples) -> list[Pr
         rarest = max(words, key=lambda word: sum(map(idf, bigrams(word))) / (len(word) + 1))
         return rarest.strip(".,!?'\"()"), value / (sum(map(idf, question)) or 1.0)
 
-    found = [answer(example) for example in seen]
-    bars = [-math.inf, *np.quantile([lead for _, lead in found], np.linspace(0.1, 0.9, 9)).tolist(), math.inf]
-    guesses = {bar: [Prediction(text if lead >= bar else "") for text, lead in found] for bar in bars}
+    answers = [answer(example) for example in seen]
+    bars = [-math.inf, *np.quantile([lead for _, lead in answers], np.linspace(0.1, 0.9, 9)).tolist(), math.inf]
+    guesses = {bar: [Prediction(text if lead >= bar else "") for text, lead in answers] for bar in bars}
     best = max(bars, key=lambda bar: task.score(to_rows(seen, guesses[bar]))[task.select_by])
     return [Prediction(text if lead >= best else "") for text, lead in map(answer, scored)]
 

@@ -46,10 +46,10 @@ def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[DrawnRows]) -> 
     prepare = FAST.get(task.name) if task.custom is None else None
     slow = _picked([np.arange(len(rows))], lambda rows_of: task.score([rows[i] for i in rows_of.tolist()]))
     score_drawn = prepare(rows) if prepare is not None else slow
-    remaining, found = iter(resamples), Scores()
+    remaining, all_scores = iter(resamples), Scores()
     while drawn := list(islice(remaining, DRAWN_AT_ONCE)):
-        found += score_drawn(drawn)
-    return {name: np.array([scores[name] for scores in found]) for name in (found[0] if found else ())}
+        all_scores += score_drawn(drawn)
+    return {name: np.array([scores[name] for scores in all_scores]) for name in (all_scores[0] if all_scores else ())}
 
 
 def _picked(values: Sequence[Array], score: Callable[..., dict[str, float]]) -> ScoreDrawn:
@@ -87,8 +87,8 @@ def _ynat(rows: Sequence[Row]) -> ScoreDrawn:
     counts_NK = counts_NK.astype(np.float64)
 
     def score(rows_of: DrawnRows, sums_K: Array) -> dict[str, float]:
-        found, first = np.unique(gold_N[rows_of], return_index=True)
-        order = dict.fromkeys([*found[np.argsort(first)].tolist(), *range(len(names))])  # as the classes come up
+        classes, first = np.unique(gold_N[rows_of], return_index=True)
+        order = dict.fromkeys([*classes[np.argsort(first)].tolist(), *range(len(names))])  # as the classes come up
         sides_C = sums_K.reshape(3, -1).T.tolist()
         return {"macro_f1": macro_f1([ClassCount(*sides_C[c]) for c in order if any(sides_C[c])])}
 

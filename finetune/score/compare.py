@@ -67,18 +67,18 @@ def find_trained(folder: Path) -> list[Trained]:
     ``BadInput`` if there are none, or the seeds of one model were not trained alike.
     """
     home = folder / "finetune" if (folder / "finetune").is_dir() else folder
-    found: dict[tuple[str, str], list[tuple[Path, dict[str, Any]]]] = {}
+    by_model: dict[tuple[str, str], list[tuple[Path, dict[str, Any]]]] = {}
     for path in sorted(home.rglob(SCORES_NAME)):
         result = read_json(path)
         if not isinstance(result, dict) or not {"task", "model", "seed", "protocol", "split"} <= result.keys():
             raise BadInput(f"{path}: not the scores.json of a result; delete {path.parent} and run again")
         name = ", ".join(filter(None, (result["model"], result.get("settings"))))
-        found.setdefault((result["task"], name), []).append((path.parent, result))
-    if not found:
+        by_model.setdefault((result["task"], name), []).append((path.parent, result))
+    if not by_model:
         raise BadInput(f"{folder}: no results (scores.json) in it; give the folder of a run that was fine-tuned")
     trained = [
         Trained(task, name, tuple(sorted(results, key=lambda item: int(item[1]["seed"]))))
-        for (task, name), results in found.items()
+        for (task, name), results in by_model.items()
     ]
     for one in trained:
         _refuse_mixed(one)
@@ -208,22 +208,22 @@ class Tested:
 
     def verdict(self) -> str:
         """The result in words."""
-        found = self.difference
-        if found is None or self.p_holm is None:
+        difference = self.difference
+        if difference is None or self.p_holm is None:
             return "undefined"
-        has_seeds = found.seed_variance is not None
+        has_seeds = difference.seed_variance is not None
         if self.is_real:
-            return f"real{'' if has_seeds else ' for these two trainings'}: {'ab'[found.value > 0]} is better"
-        if not found.value:
+            return f"real{'' if has_seeds else ' for these two trainings'}: {'ab'[difference.value > 0]} is better"
+        if not difference.value:
             return "not shown; no difference at all"
         if not has_seeds:
             return "not shown; train both with 3 or more seeds"
         if (needed := self.seeds_needed()) is not None:
             there = min(estimate.seeds for estimate in self.estimates)  # they might have been enough, by power
             return f"not shown; {max(needed, there + 1):,} seeds would be needed"
-        if (shown := found.seeds_to_show(ALPHA / self.family)) is not None:
+        if (shown := difference.seeds_to_show(ALPHA / self.family)) is not None:
             return f"not shown; {shown:,} seeds would show it if the difference stays the same"
-        times = found.examples_needed(ALPHA / self.family)
+        times = difference.examples_needed(ALPHA / self.family)
         if times <= 1:
             return "not shown; more than 1,000 seeds would be needed"
         if times >= MAX_TIMES:
@@ -233,15 +233,16 @@ class Tested:
     def as_json(self) -> dict[str, Any]:
         """The same as plain values."""
         sides = {
-            side: {"name": name, **found._asdict()}
-            for side, name, found in zip("ab", self.names, self.estimates, strict=True)
+            side: {"name": name, **estimate._asdict()}
+            for side, name, estimate in zip("ab", self.names, self.estimates, strict=True)
         }
-        found = self.difference
+        difference = self.difference
         return {
             "task": self.task, "metric": self.metric, "n": self.n, "groups": self.groups, **sides,
-            "difference": found and found.value, "interval": found and found.interval, "test": self.test,
-            "p": self.p, "p_examples": self.p_examples, "p_holm": self.p_holm, "tests_in_family": self.family,
-            "is_real": self.is_real, "seeds_needed": self.seeds_needed(), "verdict": self.verdict(),
+            "difference": difference and difference.value, "interval": difference and difference.interval,
+            "test": self.test, "p": self.p, "p_examples": self.p_examples, "p_holm": self.p_holm,
+            "tests_in_family": self.family, "is_real": self.is_real, "seeds_needed": self.seeds_needed(),
+            "verdict": self.verdict(),
         }  # fmt: skip
 
 
@@ -285,11 +286,11 @@ def compare(
 def _test(
     a: Trained, b: Trained, metric: str, rank: int, both: tuple[Sample, Sample], n: int, p_examples: float | None
 ) -> Tested:
-    found = differ(*both)
+    difference = differ(*both)
     p_examples = None if p_examples is None or math.isnan(p_examples) else p_examples
-    p = None if found is None else p_examples if found.test == EXAMPLES_ONLY else found.p
+    p = None if difference is None else p_examples if difference.test == EXAMPLES_ONLY else difference.p
     estimates = estimate(both[0], metric), estimate(both[1], metric)
-    return Tested(a.task, metric, rank, (a.name, b.name), estimates, n, both[0].groups, found, p, p_examples)
+    return Tested(a.task, metric, rank, (a.name, b.name), estimates, n, both[0].groups, difference, p, p_examples)
 
 
 def _adjust(tested: Sequence[Tested]) -> list[Tested]:
@@ -348,8 +349,8 @@ def choose(trained: Sequence[Trained], name: str | None) -> list[Trained]:
     if name is None:
         return list(trained)
     for names_of in (lambda one: one.name, lambda one: one.first["model"], lambda one: one.first.get("settings")):
-        if found := [one for one in trained if names_of(one) == name]:
-            return found
+        if matches := [one for one in trained if names_of(one) == name]:
+            return matches
     raise BadInput(f"no results of {name}; there are results of {_named(trained)}")
 
 

@@ -43,9 +43,8 @@ LONGEST_TEXT = 400  # characters
 def read_predictions(path: Path) -> dict[str, dict[str, Any]]:
     """Guid to a record with ``prediction``, from JSON lines or one JSON map; ``BadInput`` for anything else, or a
     repeated guid."""
-    found = _read_map(path)
-    if found is not None:
-        return {guid: {"prediction": value} for guid, value in found.items()}
+    if (values := _read_map(path)) is not None:
+        return {guid: {"prediction": value} for guid, value in values.items()}
     return {record["guid"]: record for record in read_lines(path, ("guid", "prediction"))}
 
 
@@ -83,34 +82,34 @@ def _read_map(path: Path) -> dict[str, Any] | None:
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object; ``ValueError`` if it repeats a key, of which only the last value would count."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"an object has {twice!r:.60} twice")
-    return found
+    return record
 
 
 def match(task: Task, examples: Sequence[Example], predictions: Path, source: Path) -> list[Prediction]:
     """The prediction of each example of the file ``source``; ``BadInput`` for a missing, unknown or repeated guid, or a
     prediction that does not have the task's form."""
-    found = read_predictions(predictions)
+    records = read_predictions(predictions)
     guids = dict.fromkeys(example.guid for example in examples)
     refuse_twice(source, [example.guid for example in examples])
-    if missing := [guid for guid in guids if guid not in found]:
+    if missing := [guid for guid in guids if guid not in records]:
         raise BadInput(f"{predictions}: no prediction for {some_of(missing)} of {source}; every example needs one")
-    if unknown := [guid for guid in found if guid not in guids]:
+    if unknown := [guid for guid in records if guid not in guids]:
         raise BadInput(f"{predictions}: {some_of(unknown)} not in {source}; are these predictions for another file?")
     for example in examples:
-        record = found[example.guid]
+        record = records[example.guid]
         prediction = Prediction(_spell(task, record["prediction"]), record.get("scores"))
         if (problem := task.inspection.validate(example, prediction)) is not None:
             raise BadInput(f"{predictions}, {example.guid}: {problem}")
-    pairs = [(example.gold, found[example.guid]["gold"]) for example in examples if "gold" in found[example.guid]]
-    if others := sum(gold is not None and gold != given for gold, given in pairs):
+    pairs = [(example.gold, records[example.guid]["gold"]) for example in examples if "gold" in records[example.guid]]
+    if others := sum(gold is not None and gold != recorded for gold, recorded in pairs):
         log.warning(
             "%s: %s of %s golds differ from %s; is it the file predicted?", predictions, others, len(pairs), source
         )
-    return [Prediction(found[guid]["prediction"], found[guid].get("scores")) for guid in guids]
+    return [Prediction(records[guid]["prediction"], records[guid].get("scores")) for guid in guids]
 
 
 def export_predictions(name: str, source: Path, predictions: Path, target: Path) -> int:
@@ -120,8 +119,8 @@ def export_predictions(name: str, source: Path, predictions: Path, target: Path)
     if target.resolve() in (source.resolve(), predictions.resolve()):
         raise BadInput(f"{target}: this is a file to read; give the file to write a name of its own")
     examples = task.read(source)
-    found = match(task, examples, predictions, source)
-    values = {e.guid: _spell(task, prediction.value) for e, prediction in zip(examples, found, strict=True)}
+    paired = match(task, examples, predictions, source)
+    values = {e.guid: _spell(task, prediction.value) for e, prediction in zip(examples, paired, strict=True)}
     task.write(source, values, target)
     return len(examples)
 
@@ -236,11 +235,11 @@ def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path
     """Each example with its prediction, in the order of the examples."""
     if any(example.gold is None for example in examples):
         raise BadInput(f"{gold}: it has no labels to score against; a test file can only be exported")
-    found = match(task, examples, predictions, gold)
-    with_scores = sum(prediction.scores is not None for prediction in found)
-    if 0 < with_scores < len(found):
-        raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(found):,} lines; give all of them or none")
-    return to_rows(examples, found)
+    paired = match(task, examples, predictions, gold)
+    with_scores = sum(prediction.scores is not None for prediction in paired)
+    if 0 < with_scores < len(paired):
+        raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(paired):,} lines; give all of them or none")
+    return to_rows(examples, paired)
 
 
 def _spell(task: Task, value: Any) -> Any:

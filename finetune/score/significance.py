@@ -161,8 +161,8 @@ class Difference:
     def _fewest_seeds(self, is_enough: Callable[[int], bool]) -> int | None:
         if self.seed_variance is None or not self.value:
             return None
-        found = bisect_left(range(MAX_SEEDS + 1), True, lo=2, key=is_enough)
-        return found if found <= MAX_SEEDS else None
+        seeds = bisect_left(range(MAX_SEEDS + 1), True, lo=2, key=is_enough)
+        return seeds if seeds <= MAX_SEEDS else None
 
     def examples_needed(self, alpha: float = ALPHA) -> float:
         """The factor by which the examples must grow for the same power with any number of seeds."""
@@ -297,8 +297,8 @@ def power(distance: float, df: float, bar: float) -> float:
     log_density = (df - 1) * np.log(root) - df * root**2 / 2
     weight = np.exp(log_density - log_density.max())
     weight[[0, -1]] /= 2  # trapezoids
-    found = [_above(b - distance) + _above(b + distance) for b in (bar * root).tolist()]
-    return float(np.average(found, weights=weight))
+    powers = [_above(b - distance) + _above(b + distance) for b in (bar * root).tolist()]
+    return float(np.average(powers, weights=weight))
 
 
 def _above(z: float) -> float:

@@ -46,8 +46,8 @@ def _text_under(column: str, record: Mapping[str, Any], is_only: bool, where: st
     names = (column, *ONE_TEXT) if is_only else (column,)
     key = next((name for name in names if name in record), column)
     if key not in record:
-        found = ", ".join(map(str, record)) or "nothing"
-        raise BadInput(f"{where}: no '{column}'; rows and JSON records have it as a text (found: {found:.80})")
+        keys = ", ".join(map(str, record)) or "nothing"
+        raise BadInput(f"{where}: no '{column}'; rows and JSON records have it as a text (found: {keys:.80})")
     if not isinstance(record[key], str):
         raise BadInput(f"{where}: '{key}' should be a text, found {record[key]!r:.60}")
     return str(record[key])
@@ -69,8 +69,8 @@ def text_inference(columns: Sequence[str], labels: Sequence[str] | None) -> Infe
         return {**texts, **(certainty(labels, prediction) if labels else {})}
 
     def format_lines(result: Mapping[str, Any]) -> list[str]:
-        found = [result["prediction"], f"{result['probability']:.2f}"] if labels else [f"{result['prediction']:.2f}"]
-        return ["\t".join([*found, *(result[column] for column in columns)])]
+        cells = [result["prediction"], f"{result['probability']:.2f}"] if labels else [f"{result['prediction']:.2f}"]
+        return ["\t".join([*cells, *(result[column] for column in columns)])]
 
     return Inference(partial(parse_texts, columns), to_result, format_lines)
 
@@ -273,11 +273,11 @@ def _share(part: int, whole: int) -> float:
 def count_classes(rows: Sequence[Row]) -> dict[str, ClassCount]:
     """The counts of every class that occurs in gold or prediction."""
     gold, predicted, right = Counter[str](), Counter[str](), Counter[str]()
-    for (expected, found), count in Counter(map(SIDES, rows)).items():
-        gold[expected] += count
-        predicted[found] += count
-        if expected == found:
-            right[expected] += count
+    for (gold_class, predicted_class), count in Counter(map(SIDES, rows)).items():
+        gold[gold_class] += count
+        predicted[predicted_class] += count
+        if gold_class == predicted_class:
+            right[gold_class] += count
     return {name: ClassCount(gold[name], predicted[name], right[name]) for name in gold | predicted}
 
 
@@ -288,10 +288,10 @@ def macro_f1(classes: Collection[ClassCount]) -> float:
 
 def class_rows(rows: Sequence[Row], labels: Sequence[str]) -> Table:
     """One line for each of ``labels`` and any other class that occurs: counts, and precision, recall and F1, 0..100."""
-    found = count_classes(rows)
+    classes = count_classes(rows)
     lines = []
-    for name in dict.fromkeys([*labels, *found]):
-        counts = found.get(name, ClassCount())
+    for name in dict.fromkeys([*labels, *classes]):
+        counts = classes.get(name, ClassCount())
         precision, recall = _share(counts.right, counts.predicted), _share(counts.right, counts.gold)
         percents = {"precision": 100 * precision, "recall": 100 * recall, "f1": 100 * counts.f1}
         lines.append({"class": name, **counts._asdict(), **percents})

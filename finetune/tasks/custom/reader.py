@@ -119,10 +119,10 @@ def list_in(record: Record, column: str) -> list[str]:
     value = record.values[column]
     if isinstance(value, str) and value.startswith("[") and value.rstrip().endswith("]"):
         value = _json_in(record, column)
-    found = value.split() if isinstance(value, str) else value
-    if not isinstance(found, list) or not found or not all(isinstance(item, str) and item for item in found):
+    words = value.split() if isinstance(value, str) else value
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
         raise BadInput(f"{record.where}: column {column!r} should hold words, found {value!r:.60}")
-    return [normalize("NFC", item) for item in found]
+    return [normalize("NFC", word) for word in words]
 
 
 def _json_in(record: Record, column: str) -> Any:
@@ -243,7 +243,7 @@ def _answers_in(record: Record, column: str, columns: CustomColumns, passage: st
     texts = value if isinstance(value, list) else [value] if value not in ("", None) else []
     if not all(isinstance(text, str) and text.strip() for text in texts):
         raise BadInput(f"{record.where}: column {column!r} should hold words of the passage, found {value!r:.60}")
-    texts = [text if (text := nfc(given)) in passage else text.strip() for given in texts]
+    texts = [text if (text := nfc(answer)) in passage else text.strip() for answer in texts]
     if places in ("", None):
         return texts, [_only_place(text, passage, record.where) for text in texts]
     listed = places if isinstance(places, list) else [places]

@@ -134,21 +134,21 @@ def define(name: str, own: CustomTask) -> dict[str, Any]:
     """The definition of a custom task: its columns, and what its train file (or dev, if that is divided) adds."""
     path = Path(own.train or own.dev)
     columns = CustomColumns(**own.model_dump(exclude={"train", "dev", "test"}))
-    found: dict[str, Any] = {}
+    additions: dict[str, Any] = {}
     if own.kind == "similarity":
         golds = [example.gold for example in reader.read_texts(columns, reader.number_of, path)]
         if None in golds:
             raise unlabelled(path, columns.model_dump())
-        found["scale"] = max(golds) - min(golds)
+        additions["scale"] = max(golds) - min(golds)
     elif own.kind == "choice":
-        found["first"] = find_first(columns, path)
+        additions["first"] = find_first(columns, path)
     elif own.kind != "span" and own.labels is None:
         is_tagging, read_any = own.kind == "tagging", partial(reader.class_of, None)
         examples = (
             reader.read_entities(columns, None, path) if is_tagging else reader.read_texts(columns, read_any, path)
         )
-        found["labels"] = _labels_of(columns, examples, path)
-    return {"name": name, **columns.model_dump(mode="json", exclude_none=True), **found}
+        additions["labels"] = _labels_of(columns, examples, path)
+    return {"name": name, **columns.model_dump(mode="json", exclude_none=True), **additions}
 
 
 def _labels_of(columns: CustomColumns, examples: Sequence[Example], path: Path) -> list[str]:
@@ -156,24 +156,24 @@ def _labels_of(columns: CustomColumns, examples: Sequence[Example], path: Path) 
     if not golds:
         raise unlabelled(path, columns.model_dump())
     if columns.kind == "tagging":
-        found = {tag.partition("-")[2] for gold in golds for tag in gold} - {""}
+        classes = {tag.partition("-")[2] for gold in golds for tag in gold} - {""}
         least = 1
     else:
-        found, least = set(golds), 2
-    if not least <= len(found) <= MAX_LABELS:
-        what = f"{len(found):,} different labels" + (f", {min(found)!r}" if len(found) == 1 else "")
+        classes, least = set(golds), 2
+    if not least <= len(classes) <= MAX_LABELS:
+        what = f"{len(classes):,} different labels" + (f", {min(classes)!r}" if len(classes) == 1 else "")
         raise BadInput(
             f"{path}: {what} in column {columns.gold_field!r}; expected {least} to {MAX_LABELS:,}; is it the right one?"
         )
-    return sorted(found)
+    return sorted(classes)
 
 
 def custom_task(definition: Any, place: str = "custom task", files: Mapping[str, str] | None = None) -> Task:
     """The task of a definition; ``BadInput`` with ``place`` if it is invalid. ``files``: path of each split."""
-    given = dict(definition) if isinstance(definition, Mapping) else {}
-    name, scale = given.pop("name", None), given.pop("scale", 0.0)
+    fields = dict(definition) if isinstance(definition, Mapping) else {}
+    name, scale = fields.pop("name", None), fields.pop("scale", 0.0)
     try:
-        columns = CustomColumns.model_validate(given)
+        columns = CustomColumns.model_validate(fields)
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(["own", *map(str, problem["loc"])])

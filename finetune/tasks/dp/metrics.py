@@ -82,7 +82,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Table]:
     lines = []
     for number, name in enumerate(DP_LABELS):
         chosen = words.gold_types == number
-        gold, heads, both = (int(counted.sum()) for counted in (chosen, has_head & chosen, has_both & chosen))
+        gold, heads, both = (int(mask.sum()) for mask in (chosen, has_head & chosen, has_both & chosen))
         if gold:
             counts = {"gold": gold, "right heads": heads, "right heads and types": both}
             lines.append({"type": name, **counts, "uas": _share(heads, gold), "las": _share(both, gold)})

@@ -128,8 +128,8 @@ def parse_input(with_pos: bool, raw: RawInput, where: str) -> dict[str, Any] | N
             raise BadInput(f"{where}: 'pos' should be a list of tags, one for each of {len(words)} words")
         words = [nfc(word) for word in words]
     else:
-        found = parse_texts(("sentence",), raw, where)
-        words, pos = found["sentence"].split() if found else [], None
+        texts = parse_texts(("sentence",), raw, where)
+        words, pos = texts["sentence"].split() if texts else [], None
     if not words:
         return None
     tags = [tag.rsplit("+", 1)[-1] for tag in pos] if pos else last_tags(words) if with_pos else [""] * len(words)

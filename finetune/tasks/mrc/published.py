@@ -87,10 +87,10 @@ def is_misplaced(example: Example) -> bool:
 def text_of_words(context: str, first: int, last: int, words: NDArray[np.int64]) -> str:
     """Words ``first`` to ``last``, joined by one space each."""
     begin, end = np.searchsorted(words, (first, last + 1))
-    kept = context[begin:end]
+    text = context[begin:end]
     for white in "\t\r\n\u202f":
-        kept = kept.replace(white, " ")
-    return " ".join(word for word in kept.split(" ") if word)
+        text = text.replace(white, " ")
+    return " ".join(word for word in text.split(" ") if word)
 
 
 def find_words(example: Example, passage: Passage, answer: Passage) -> Target | None:
@@ -155,9 +155,9 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
         if span is not None and (leader is None or span[0] + span[1] > leader[1][0] + leader[1][1]):
             best[number] = feature, span
     predictions = []
-    for example, least, found in zip(examples, null, best, strict=True):
-        ahead = least if found is None else least - found[1][0] - found[1][1]
-        text = "" if ahead > 0 else NO_SPAN if found is None else text_of_span(example, *found)
+    for example, least, leader in zip(examples, null, best, strict=True):
+        ahead = least if leader is None else least - leader[1][0] - leader[1][1]
+        text = "" if ahead > 0 else NO_SPAN if leader is None else text_of_span(example, *leader)
         predictions.append(Prediction(text, {"null": ahead if np.isfinite(ahead) else None}))
     return predictions
 
@@ -168,24 +168,24 @@ def text_of_span(example: Example, feature: Feature, span: Span) -> str:
     shown = slice(span[2] - feature["context_at"], span[3] - feature["context_at"] + 1)
     words = word_of_characters(example.inputs["context"])
     first, last = words[feature["offsets"][shown][[0, -1], 0]]
-    found = pieces.join(feature["input_ids"][span[2] : span[3] + 1].tolist())
-    return cut_out(found, text_of_words(example.inputs["context"], int(first), int(last), words), pieces.is_lower)
+    text = pieces.join(feature["input_ids"][span[2] : span[3] + 1].tolist())
+    return cut_out(text, text_of_words(example.inputs["context"], int(first), int(last), words), pieces.is_lower)
 
 
-def cut_out(found: str, words: str, is_lower: bool) -> str:
-    """The part of ``words`` that equals ``found`` once punctuation is separated, otherwise all of ``words``.
+def cut_out(text: str, words: str, is_lower: bool) -> str:
+    """The part of ``words`` that equals ``text`` once punctuation is separated, otherwise all of ``words``.
 
     Quirks: the *first* match is taken, even if it is not the span's own place; a span with an [UNK] or from inside a
     word gives whole words, particles included.
     """
     normalized = BertNormalizer(strip_accents=is_lower, lowercase=is_lower).normalize_str(words)
     spaced = " ".join(piece for piece, _ in BertPreTokenizer().pre_tokenize_str(normalized))
-    begin = spaced.find(found)
+    begin = spaced.find(text)
     letters = [place for place, character in enumerate(words) if character != " "]
     if begin < 0 or len(letters) != len(spaced) - spaced.count(" "):
         return words
     before = begin - spaced[:begin].count(" ")
-    after = before + len(found) - found.count(" ") - 1
+    after = before + len(text) - text.count(" ") - 1
     return words[letters[before] : letters[after] + 1]
 
 

@@ -21,8 +21,8 @@ ABOUT = ("title", "news_category", "source", "context")  # what questions of one
 def get_field(record: Any, key: str, kind: type, place: str) -> Any:
     """``record[key]``, which must be of ``kind``."""
     if not isinstance(record, Mapping) or not isinstance(record.get(key), kind):
-        found = record.get(key) if isinstance(record, Mapping) else record
-        raise BadInput(f"{place}: expected {key!r} to be a {kind.__name__}; found {found!r:.60}")
+        field = record.get(key) if isinstance(record, Mapping) else record
+        raise BadInput(f"{place}: expected {key!r} to be a {kind.__name__}; found {field!r:.60}")
     return record[key]
 
 
@@ -90,8 +90,8 @@ def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
     document = read_json(official)
     for context, question in questions_of(document, official):
         text = values[question["guid"]]
-        found = re.search(r"\s+".join(map(re.escape, text.split())), context)
-        answer = {"text": found[0], "answer_start": found.start()} if found else {"text": text, "answer_start": None}
+        match = re.search(r"\s+".join(map(re.escape, text.split())), context)
+        answer = {"text": match[0], "answer_start": match.start()} if match else {"text": text, "answer_start": None}
         question.update(answers=[answer] if text else [], is_impossible=not text)
         question.pop("plausible_answers", None)
     atomic_write(target, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
@@ -109,9 +109,9 @@ def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
 
 def _convert_question(row: dict[str, Any]) -> dict[str, Any]:
     """The Hub has plausible answers of an unanswerable question under its answers."""
-    found = row["answers"]
-    if not isinstance(found, list):  # an object of lists, as the release of ``datasets`` has it
-        found = [dict(zip(found, answer, strict=True)) for answer in zip(*found.values(), strict=True)]
-    answers = [{"text": answer["text"], "answer_start": answer["answer_start"]} for answer in found]
+    answers = row["answers"]
+    if not isinstance(answers, list):  # an object of lists, as the release of ``datasets`` has it
+        answers = [dict(zip(answers, answer, strict=True)) for answer in zip(*answers.values(), strict=True)]
+    answers = [{"text": answer["text"], "answer_start": answer["answer_start"]} for answer in answers]
     question = {key: row[key] for key in ("guid", "question", "question_type", "is_impossible")}
     return question | ({"answers": [], "plausible_answers": answers} if row["is_impossible"] else {"answers": answers})

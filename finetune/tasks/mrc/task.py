@@ -50,9 +50,9 @@ def featurize(
     features = windows.make_features(examples, tokenizer, max_tokens, find_targets)
     if not is_training:
         return features
-    kept = windows.keep_some(windows.keep_trainable(features, examples, is_misplaced), examples, empty_share)
-    windows.warn_of_empty(kept)
-    return kept
+    remaining = windows.keep_some(windows.keep_trainable(features, examples, is_misplaced), examples, empty_share)
+    windows.warn_of_empty(remaining)
+    return remaining
 
 
 def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
@@ -113,15 +113,15 @@ def best_spans(feature: Feature, raw: Any, most: int) -> list[tuple[float, int, 
     start, length = np.divmod(some, ANSWER_TOKENS)
     order = np.lexsort((length, -ends[start, length], start, -total[some]))
     spans = zip(total[some], start + begin, start + length + begin, strict=True)
-    found = [(float(score), *characters_of(feature, raw, first, end)) for score, first, end in spans]
-    return [found[number] for number in order]
+    scored_spans = [(float(score), *characters_of(feature, raw, first, end)) for score, first, end in spans]
+    return [scored_spans[number] for number in order]
 
 
 def characters_of(feature: Feature, raw: Any, first: int, last: int) -> tuple[int, int]:
     """The characters [begin, end) of a span of positions, without what the model cuts off the last token."""
     at = feature["context_at"]
-    begin, (kept, end) = feature["offsets"][first - at, 0], feature["offsets"][last - at]
-    return int(begin), max(int(end) - int(raw["cut"][last]), int(kept) + 1)
+    begin, (last_begin, end) = feature["offsets"][first - at, 0], feature["offsets"][last - at]
+    return int(begin), max(int(end) - int(raw["cut"][last]), int(last_begin) + 1)
 
 
 def decode(
@@ -157,9 +157,9 @@ def choose_threshold(examples: Sequence[Example], answered: Sequence[Prediction]
     3.5
     """
     rows = [
-        (found.scores["null"], sum(score_question(example.gold, found.value)), 2 * (not example.gold["answers"]))
-        for example, found in zip(examples, answered, strict=True)
-        if found.scores["null"] is not None
+        (answer.scores["null"], sum(score_question(example.gold, answer.value)), 2 * (not example.gold["answers"]))
+        for example, answer in zip(examples, answered, strict=True)
+        if answer.scores["null"] is not None
     ]  # fmt: skip
     rows.sort()
     if not rows:
@@ -179,16 +179,16 @@ def to_records(
 ) -> list[base.MemberRecord]:
     """``null``: the score of "no answer"; of the best spans ``scores``, ``places`` (two numbers each) and ``texts``."""
     null = np.full(len(examples), np.inf, dtype=np.float32)
-    found: list[dict[tuple[int, int], float]] = [{} for _ in examples]
+    totals: list[dict[tuple[int, int], float]] = [{} for _ in examples]
     for feature, raw in zip(features, raws, strict=True):
         number, context = feature["example"], examples[feature["example"]].inputs["context"]
         null[number] = min(null[number], raw["start"][0] + raw["end"][0])
         for total, begin, end in best_spans(feature, raw, MAX_SPANS):
             text = context[begin:end]
             place = begin + len(text) - len(text.lstrip()), begin + len(text.rstrip())
-            found[number][place] = max(found[number].get(place, -np.inf), total)
+            totals[number][place] = max(totals[number].get(place, -np.inf), total)
     records = []
-    for example, least, spans in zip(examples, null, found, strict=True):
+    for example, least, spans in zip(examples, null, totals, strict=True):
         best = sorted(spans, key=spans.__getitem__, reverse=True)[:MAX_SPANS]
         records.append(
             {

@@ -93,7 +93,7 @@ def make_features(
 
 def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Passage]:
     """Each text as tokens, without special ones."""
-    found = []
+    passages = []
     for begin in range(0, len(texts), TEXTS_PER_CALL):
         encoded = tokenizer(
             list(texts[begin : begin + TEXTS_PER_CALL]), add_special_tokens=False, return_offsets_mapping=True,
@@ -101,8 +101,8 @@ def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Passage]:
         )  # fmt: skip
         for ids, offsets in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
             flat = np.fromiter(chain.from_iterable(offsets), dtype=np.int32, count=2 * len(ids))
-            found.append(Passage(np.array(ids, dtype=np.int32), flat.reshape(-1, 2)))
-    return found
+            passages.append(Passage(np.array(ids, dtype=np.int32), flat.reshape(-1, 2)))
+    return passages
 
 
 def pair_of(tokenizer: Tokenizer) -> Pair:

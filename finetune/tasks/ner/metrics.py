@@ -77,11 +77,11 @@ def count_by_row(rows: Sequence[Row]) -> tuple[Array, Array, Array]:
     [CLS] and [SEP]."""
     tags = _flatten(rows)
     row_of = np.cumsum(tags.starts) - 1
-    size, kept = len(NER_TAGS), ~tags.is_special
+    size, is_character = len(NER_TAGS), ~tags.is_special
     kinds = OUTSIDE // 2
-    found = (row_of[ends > 0] * kinds + side[ends > 0] // 2 for side, ends in _find_entities(tags))
-    entities = [np.bincount(at, minlength=len(rows) * kinds).reshape(len(rows), kinds) for at in found]
-    plain = count_sides(tags.gold[kept], tags.predicted[kept], row_of[kept], len(rows), size)
+    bins = (row_of[ends > 0] * kinds + side[ends > 0] // 2 for side, ends in _find_entities(tags))
+    entities = [np.bincount(at, minlength=len(rows) * kinds).reshape(len(rows), kinds) for at in bins]
+    plain = count_sides(tags.gold[is_character], tags.predicted[is_character], row_of[is_character], len(rows), size)
     special = count_sides(tags.gold, tags.predicted, row_of, len(rows), size)
     without = 2 - np.bincount(row_of[tags.is_special], minlength=len(rows))
     special[:, OUTSIDE::size] += without[:, None]  # right: O for [CLS] and [SEP]

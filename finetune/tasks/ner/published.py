@@ -99,8 +99,8 @@ def _align(sentence: Sentence, texts: Sequence[str], unknown: Sequence[bool]) ->
         tags += [gold if length else OUTSIDE for gold, length in zip(golds, lengths, strict=True)]
         produced += [(cursor + token, is_first) for token, is_first in zip(reads, begins, strict=True)]
         place, cursor = after, cursor + steps
-    kept = enumerate(produced[: len(sentence.gold)])
-    return Alignment(tags, [Read(letter, token, is_first) for letter, (token, is_first) in kept])
+    by_letter = enumerate(produced[: len(sentence.gold)])
+    return Alignment(tags, [Read(letter, token, is_first) for letter, (token, is_first) in by_letter])
 
 
 def spread_unknown(word: str, texts: Sequence[str], unknown: Sequence[bool]) -> tuple[list[int], list[bool], int]:

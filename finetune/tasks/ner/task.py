@@ -91,8 +91,8 @@ def validate_tags(example: Example, prediction: Prediction, names: Sequence[str]
     """A list of tags, one per character except spaces."""
     value, expected = prediction.value, count_letters(example)
     if not isinstance(value, list) or len(value) != expected:
-        found = f"{len(value)}" if isinstance(value, list) else repr(value)[:60]
-        return f"expected {expected} tags, one a character that is not a space; found {found}"
+        actual = f"{len(value)}" if isinstance(value, list) else repr(value)[:60]
+        return f"expected {expected} tags, one a character that is not a space; found {actual}"
     odd = [tag for tag in value if tag not in names]
     return f"no tag {odd[0]!r:.60}; tags here are {', '.join(sorted(names))}" if odd else None
 

@@ -75,8 +75,8 @@ def featurize_marked(
         length = len(feature["input_ids"])
         if length > max_tokens:
             inner = feature["input_ids"][before : length - after]
-            kept = [before + position for position in keep(inner, marker_ids, max_tokens - before - after)]
-            features[index] = keep_tokens(feature, [*range(before), *kept, *range(length - after, length)])
+            positions = [before + position for position in keep(inner, marker_ids, max_tokens - before - after)]
+            features[index] = keep_tokens(feature, [*range(before), *positions, *range(length - after, length)])
     return with_labels(features, examples, RE_LABELS)
 
 
@@ -132,13 +132,13 @@ def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], size: int) -> li
 def parse_input(raw: RawInput, where: str) -> dict[str, Any] | None:
     """``sentence`` and the spans ``subject`` and ``object`` of a marked sentence, or of a record like the official
     ones; offsets are adjusted where NFC changes the text."""
-    found = parse_texts(("sentence",), raw, where)
-    if found is None:
+    texts = parse_texts(("sentence",), raw, where)
+    if texts is None:
         return None
     if not isinstance(raw, Mapping) or not all(f"{side}_entity" in raw for side in SIDES):
-        return read_markers(found["sentence"], where)
+        return read_markers(texts["sentence"], where)
     spans = {side: _moved(raw["sentence"], raw[f"{side}_entity"], f"{where}: '{side}_entity'") for side in SIDES}
-    return {**found, **spans}
+    return {**texts, **spans}
 
 
 def read_markers(text: str, where: str) -> dict[str, Any]:
@@ -199,13 +199,13 @@ Learned = Mapping[str, Sequence[str]]  # types as "PER-ORG" to the relations bet
 
 def type_of(entity: Any, where: str) -> str:
     """The type of an entity of the official files."""
-    found = entity.get("type") if isinstance(entity, dict) else None
-    if found not in TYPES:
+    kind = entity.get("type") if isinstance(entity, dict) else None
+    if kind not in TYPES:
         raise BadInput(
-            f"{where} has type {found!r:.40}; expected one of {', '.join(TYPES)}, which finetune.re_markers=typed and "
+            f"{where} has type {kind!r:.40}; expected one of {', '.join(TYPES)}, which finetune.re_markers=typed and "
             "finetune.re_restricted need"
         )
-    return str(found)
+    return str(kind)
 
 
 def parse_typed(raw: RawInput, where: str) -> dict[str, Any] | None:
@@ -216,9 +216,9 @@ def parse_typed(raw: RawInput, where: str) -> dict[str, Any] | None:
         raw = TYPED_MARKER.sub(r"<\1>", raw)
     else:
         entities = [raw.get(key) if isinstance(raw, Mapping) else None for key in ENTITIES]
-    found = parse_input(raw, where)
+    inputs = parse_input(raw, where)
     names = (f"{where}: the {side}" for side in SIDES)
-    return None if found is None else {**found, "types": tuple(map(type_of, entities, names))}
+    return None if inputs is None else {**inputs, "types": tuple(map(type_of, entities, names))}
 
 
 def featurize_typed(
@@ -268,9 +268,9 @@ def decode_restricted(
 ) -> list[Prediction]:
     """The most likely relation among those that training has between these types; the others have probability 0."""
     masks = {types: np.isin(RE_LABELS, relations) for types, relations in learned.items()}
-    kept = []
+    probabilities = []
     for example, raw in zip(examples, raws, strict=True):
         mask = masks.get("-".join(example.inputs["types"]))
         values = raw if mask is None else np.where(mask, np.maximum(raw, np.finfo(np.float32).tiny), 0)
-        kept.append(values / values.sum())
-    return decode_labels(RE_LABELS, examples, features, kept)
+        probabilities.append(values / values.sum())
+    return decode_labels(RE_LABELS, examples, features, probabilities)

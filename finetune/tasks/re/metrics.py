@@ -46,10 +46,10 @@ def mean_area(areas_K: Sequence[float]) -> float:
 
 def curve_areas(rows: Sequence[Row]) -> list[float]:
     """The area of each class, 0..1, in the order of ``RE_LABELS``; none at all where a row has no ``scores``."""
-    found = scores_of(rows)
-    if found is None:
+    scores_and_gold = scores_of(rows)
+    if scores_and_gold is None:
         return []
-    scores_NK, gold_N = found
+    scores_NK, gold_N = scores_and_gold
     sorted_KN = np.sort(scores_NK.T, axis=1)
     return [_area(sorted_KN[k], scores_NK[gold_N == k, k]) for k in range(len(RE_LABELS))]
 

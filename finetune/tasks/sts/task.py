@@ -45,8 +45,8 @@ def numbers_of(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 def similarity_of(record: Mapping[str, Any], where: str) -> float:
     """``real-label`` of a record, 0..5."""
-    found = record["labels"]
-    value = found.get("real-label") if isinstance(found, dict) else None
+    similarities = record["labels"]
+    value = similarities.get("real-label") if isinstance(similarities, dict) else None
     if not labels.is_finite_number(value) or not 0 <= value <= MAX_SIMILARITY:
         raise BadInput(f"{where}: 'labels' should hold 'real-label', a number from 0 to 5, found {value!r}")
     return float(value)

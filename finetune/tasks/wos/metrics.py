@@ -37,21 +37,21 @@ def count_by_row(rows: Sequence[Row]) -> NDArray[np.float64]:
 
 def score_counts(counts_N4: NDArray[np.float64]) -> dict[str, float]:
     """``score`` of what ``count_by_row`` counts; the turns are added one after the other."""
-    joint, turns, found, entries = np.cumsum(counts_N4, axis=0)[-1].tolist()
+    joint, turns, right, entries = np.cumsum(counts_N4, axis=0)[-1].tolist()
     return {
         "joint_goal_acc": 100 * joint / len(counts_N4),
         "slot_micro_f1": 100 * turns / len(counts_N4),
-        "slot_pooled_f1": 100 * 2 * found / entries if entries else math.nan,
+        "slot_pooled_f1": 100 * 2 * right / entries if entries else math.nan,
     }
 
 
 def _turn_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
     if not gold:
         return float(not predicted)
-    found = sum(value in predicted for value in gold)
-    missed = len(gold) - found
+    right = sum(value in predicted for value in gold)
+    missed = len(gold) - right
     invented = sum(value not in gold for value in predicted)
-    return 2 * found / (2 * found + missed + invented) if found else 0.0
+    return 2 * right / (2 * right + missed + invented) if right else 0.0
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:

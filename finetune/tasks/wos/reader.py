@@ -71,10 +71,10 @@ def drop_absent(state: Any) -> Any:
 
 def split_state(entry: Any, place: str) -> tuple[str, str]:
     """``find_slot``; ``BadInput`` if there is no known slot."""
-    found = find_slot(entry)
-    if found is None:
+    slot_and_value = find_slot(entry)
+    if slot_and_value is None:
         raise BadInput(f"{place}: state {entry!r} is not domain-slot-value with one of the {len(SLOTS)} slots of WoS")
-    return found
+    return slot_and_value
 
 
 log = logging.getLogger(__name__)

@@ -86,8 +86,8 @@ def validate_state(example: Example, prediction: Prediction) -> str | None:
     value = prediction.value
     for entry in value if isinstance(value, list) else [None]:
         if find_slot(entry) is None:
-            found = value if entry is None else entry
-            return f"expected a list of domain-slot-value with one of the {len(SLOTS)} slots; found {found!r:.60}"
+            wrong = value if entry is None else entry
+            return f"expected a list of domain-slot-value with one of the {len(SLOTS)} slots; found {wrong!r:.60}"
     return None
 
 

@@ -124,8 +124,8 @@ def restore_value(
         return text
     gaps = [r"\s+" if _is_plain(a[-1], unknown) and _is_plain(b[0], unknown) else r"\s*" for a, b in pairwise(parts)]
     pattern = re.compile("".join(re.escape(part) + gap for part, gap in zip(parts, [*gaps, ""], strict=True)))
-    if found := _latest(pattern, turns):
-        return found.group()
+    if match := _latest(pattern, turns):
+        return match.group()
     return re.sub(rf"\s*{_one_of(unknown)}\s*", r"\1", text) if unknown else text
 
 
@@ -135,10 +135,10 @@ def _is_plain(character: str, unknown: frozenset[str]) -> bool:
 
 def _fill_from_dialogue(text: str, turns: Sequence[str], unknown: frozenset[str]) -> str | None:
     """The text with unknown characters as a turn has them between the same known ones."""
-    found = _latest(_pattern(text, unknown, r"\s*"), turns)
-    if found is None:
+    match = _latest(_pattern(text, unknown, r"\s*"), turns)
+    if match is None:
         return None
-    characters = iter(found.groups())
+    characters = iter(match.groups())
     return re.sub(UNKNOWN, lambda _: next(characters), text)
 
 

@@ -32,7 +32,7 @@ def test_time_left_and_cost_follow_the_tasks_that_are_done(
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     caplog.set_level(logging.INFO)
     jobs = [job("ynat", 1), job("ynat", 2), job("wos", 1), job("wos", 2), job("klue-nli", 1)]
-    progress = Progress(jobs, found=3, slots=2, log_file=tmp_path / "jobs.log", price=3600.0)
+    progress = Progress(jobs, finished=3, slots=2, log_file=tmp_path / "jobs.log", price=3600.0)
     assert progress.seconds_left() is None
     progress.began(jobs[0])
     progress.began(jobs[2])
