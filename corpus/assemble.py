@@ -103,19 +103,19 @@ def plan_shards(units: Sequence[Path], drops: Sequence[Path], counts: Sequence[d
 
     ``counts`` are the results of ``write_drops``.
     """
-    size = max(SHARD_DOCUMENTS, -(-sum(found["kept"] for found in counts) // MAX_SHARDS))
+    size = max(SHARD_DOCUMENTS, -(-sum(unit_counts["kept"] for unit_counts in counts) // MAX_SHARDS))
     shards: list[list[UnitRows]] = [[]]
     missing = size  # documents that the last shard can still take
-    for unit, of_unit, found in zip(units, drops, counts, strict=True):
-        start, kept = 0, found["kept"]
-        while kept > missing:
+    for unit, of_unit, unit_counts in zip(units, drops, counts, strict=True):
+        start, kept_left = 0, unit_counts["kept"]
+        while kept_left > missing:
             is_kept = kept_documents(np.load(of_unit / REASONS_NAME), np.load(unit / LENGTHS_NAME))
-            end = int(np.flatnonzero(is_kept)[missing - 1 - kept]) + 1 if missing else start
+            end = int(np.flatnonzero(is_kept)[missing - 1 - kept_left]) + 1 if missing else start
             shards[-1].append(UnitRows(unit, of_unit, start, end))
             shards.append([])
-            start, kept, missing = end, kept - missing, size
-        shards[-1].append(UnitRows(unit, of_unit, start, found["documents"]))
-        missing -= kept
+            start, kept_left, missing = end, kept_left - missing, size
+        shards[-1].append(UnitRows(unit, of_unit, start, unit_counts["documents"]))
+        missing -= kept_left
     return shards
 
 
@@ -128,8 +128,9 @@ def write_shard_of(
         BadInput: the shard contains personal data.
     """
     shard = _Shard(load_document_hider(config, private), SourceCounts(), Samples(config.seed), [])
-    kept = pa.array(sorted(names))
-    write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source, kept)))
+    kept_names = pa.array(sorted(names))
+    batches = (batch for source in sources for batch in _batches(source, kept_names))
+    write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for batch in batches))
     write_unit_samples(scratch / DROPPED_NAME, shard.samples)
     shard.hider.write_originals(scratch)
     audit = None
@@ -162,7 +163,7 @@ class _Batch:
         self.first_N = self.last_N - self.lengths_N
         self.document_S = np.repeat(np.arange(len(table)), self.lengths_N)
 
-    def kept(self) -> np.ndarray:
+    def kept_sentences(self) -> np.ndarray:
         """Number of kept sentences of each document."""
         return np.bincount(self.document_S[self.reason_S == KEPT], minlength=len(self.table))
 
@@ -198,7 +199,7 @@ def _batches(source: UnitRows, names: pa.Array) -> Iterator[_Batch]:
 def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
     """The kept rows, in the columns of document shards."""
     _hide_again(batch, shard.hider, shard.counts)
-    is_kept_S, kept_N = batch.reason_S == KEPT, batch.kept()
+    is_kept_S, kept_N = batch.reason_S == KEPT, batch.kept_sentences()
     texts = batch.texts.filter(pa.array(is_kept_S))
     counts = _count_kept(batch, texts, is_kept_S, kept_N) | _count_pii(batch, is_kept_S) | _count_dropped(batch, kept_N)
     sources = batch.table["source"].combine_chunks()
@@ -209,14 +210,14 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
             if count:
                 shard.counts[name][key] += int(count)
     _add_samples(batch, shard)
-    kept = np.flatnonzero(kept_N).tolist()
+    kept_rows = np.flatnonzero(kept_N).tolist()
     for n in np.flatnonzero(batch.is_renamed_N & (kept_N > 0)).tolist():
         name = f"{batch.ids[n]}~{batch.table['place'][n].as_py()}"
         batch.ids[n] = shard.hider.hide_in_name(name)
-    shard.checked.extend(batch.checked[n] for n in kept)
-    lists = pa.ListArray.from_arrays(pa.array(np.cumsum([0, *kept_N[kept]]), pa.int32()), texts)
+    shard.checked.extend(batch.checked[n] for n in kept_rows)
+    lists = pa.ListArray.from_arrays(pa.array(np.cumsum([0, *kept_N[kept_rows]]), pa.int32()), texts)
     return pa.table(
-        [pa.array([batch.ids[n] for n in kept], pa.string()), sources.filter(pa.array(kept_N > 0)), lists],
+        [pa.array([batch.ids[n] for n in kept_rows], pa.string()), sources.filter(pa.array(kept_N > 0)), lists],
         schema=SCHEMA,
     )
 
@@ -224,7 +225,7 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
 def _hide_again(batch: _Batch, hider: DocumentHider, counts_of: SourceCounts) -> None:
     """Hide what the detector finds in documents that lost sentences."""
     changed: dict[int, str] = {}
-    kept_N = batch.kept()
+    kept_N = batch.kept_sentences()
     has_new_neighbors_N = (kept_N > 0) & (kept_N < batch.lengths_N)
     for document in np.flatnonzero(has_new_neighbors_N).tolist():
         first = int(batch.first_N[document])
@@ -247,14 +248,14 @@ def _hide_again(batch: _Batch, hider: DocumentHider, counts_of: SourceCounts) ->
 
 
 def _count_kept(batch: _Batch, texts: pa.Array, is_kept_S: np.ndarray, kept_N: np.ndarray) -> _Counts:
-    document_S, kept = batch.document_S[is_kept_S], np.flatnonzero(kept_N)
+    document_S, kept_rows = batch.document_S[is_kept_S], np.flatnonzero(kept_N)
     sizes = {"characters": pc.utf8_length(texts), "bytes": pc.binary_length(texts), "words": _count_words(texts)}
     return {
         "documents": kept_N > 0,
         "sentences": kept_N,
         **{name: np.bincount(document_S, size_S.to_numpy(), len(kept_N)) for name, size_S in sizes.items()},
         **batch.spread("chars_per_sentence", POWERS, document_S, _power(sizes["characters"].to_numpy())),
-        **batch.spread("sentences_per_document", POWERS, kept, _power(kept_N[kept])),
+        **batch.spread("sentences_per_document", POWERS, kept_rows, _power(kept_N[kept_rows])),
     }
 
 

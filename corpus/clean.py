@@ -82,7 +82,7 @@ def clean_unit(
         writer.write(cleaner.finish(batch))
     cleaner.samples.write(scratch)
     cleaner.hider.write_originals(scratch)
-    return {"input": unit.input.name, "sources": cleaner.counts, "records": counts, "found": cleaner.found}
+    return {"input": unit.input.name, "sources": cleaner.counts, "records": counts, "found": cleaner.hits}
 
 
 def _failed_rule(sentence: str, min_chars: int, count_glosses: bool) -> str | None:
@@ -104,7 +104,7 @@ class _Cleaner:
         self.index = _load_index(index_folder)
         self.hider = load_document_hider(config, private)
         self.counts = SourceCounts()
-        self.found: Counter[int] = Counter()
+        self.hits: Counter[int] = Counter()
         self.samples = UnitSamples(config.seed, self.hider)
 
     def draft(self, record: Record) -> Draft:
@@ -127,14 +127,14 @@ class _Cleaner:
 
     def _without_sentences(self, draft: Draft, failed: Iterable[str | None]) -> Draft:
         """The document without the sentences that fail a rule, given for each sentence."""
-        kept = []
+        sentences = []
         for before, sentence, rule in zip(["", *draft.sentences], draft.sentences, failed, strict=False):
             if rule:
                 self.counts.drop(draft.record.source, rule, [sentence])
                 self.samples.drop(rule, draft.record, sentence, before)
             else:
-                kept.append(sentence)
-        return draft._replace(sentences=kept)
+                sentences.append(sentence)
+        return draft._replace(sentences=sentences)
 
     def finish(self, batch: list[Draft]) -> list[CleanedDocument]:
         """Drop benchmark sentences, hide personal data, and drop documents without a remaining sentence."""
@@ -143,7 +143,7 @@ class _Cleaner:
         if self.index:
             batch = self._decontaminate(*self.index, batch)
         hidden = self.hider.hide([(draft.record.id, draft.sentences) for draft in batch])
-        documents = [self._collect(draft, found) for draft, found in zip(batch, hidden, strict=True)]
+        documents = [self._collect(draft, document) for draft, document in zip(batch, hidden, strict=True)]
         empty = Counter(document.record.source for document in documents if not document.sentences)
         self.counts.add({source: {"dropped_documents.no_sentence_left": n} for source, n in empty.items()})
         return [document for document in documents if document.sentences]
@@ -152,7 +152,7 @@ class _Cleaner:
         """Drop documents that fail a quality rule, then such sentences."""
         off = [self.config.quality.rules_off.get(draft.record.source, ()) for draft in batch]
         rules = failed_by_documents([draft.text for draft in batch], [draft.sentences for draft in batch], off)
-        kept, off_of_sentences = [], []
+        drafts, off_of_sentences = [], []
         for draft, rule, names in zip(batch, rules, off, strict=True):
             if rule:
                 self.counts[draft.record.source][f"dropped_documents.{rule}"] += 1
@@ -161,10 +161,10 @@ class _Cleaner:
                 shown = [text for text, end in zip(draft.sentences, ends, strict=True) if end <= SAMPLE_CHARS]
                 self.samples.drop(rule, draft.record, "\n".join(shown or draft.sentences[:1]))
             else:
-                kept.append(draft)
+                drafts.append(draft)
                 off_of_sentences += [names] * len(draft.sentences)
-        failed = iter(failed_by_sentences([text for draft in kept for text in draft.sentences], off_of_sentences))
-        return [self._without_sentences(draft, islice(failed, len(draft.sentences))) for draft in kept]
+        failed = iter(failed_by_sentences([text for draft in drafts for text in draft.sentences], off_of_sentences))
+        return [self._without_sentences(draft, islice(failed, len(draft.sentences))) for draft in drafts]
 
     def _without_noise(self, record: Record) -> str:
         def observe(rule: str, before: str, after: str) -> None:
@@ -186,17 +186,17 @@ class _Cleaner:
         return text
 
     def _decontaminate(self, index: ContaminationIndex, items: BenchmarkItems, batch: list[Draft]) -> list[Draft]:
-        found = index.find_in_documents([draft.sentences for draft in batch])
-        hits = {sentence: list(of_sentence) for sentence, of_sentence in groupby(found, attrgetter("sentence"))}
+        all_hits = index.find_in_documents([draft.sentences for draft in batch])
+        hits = {sentence: list(of_sentence) for sentence, of_sentence in groupby(all_hits, attrgetter("sentence"))}
         numbers, clean = count(), []
         for draft in batch if hits else ():
-            record, sentences, kept = draft.record, draft.sentences, []
+            record, sentences, remaining = draft.record, draft.sentences, []
             for before, sentence in zip(["", *sentences], sentences, strict=False):
                 if of_sentence := hits.get(next(numbers)):
                     self._count_hits(items, record, sentence, before, of_sentence)
                 else:
-                    kept.append(sentence)
-            clean.append(draft._replace(sentences=kept))
+                    remaining.append(sentence)
+            clean.append(draft._replace(sentences=remaining))
         return clean or batch
 
     def _count_hits(self, items: BenchmarkItems, record: Record, sentence: str, before: str, hits: list[Hit]) -> None:
@@ -204,7 +204,7 @@ class _Cleaner:
         self.counts.drop(record.source, IN_BENCHMARK, [sentence])
         tasks: dict[str, str] = {}
         for hit in sorted(hits, key=lambda hit: (-hit.ratio, hit.item)):
-            self.found[hit.item] += 1
+            self.hits[hit.item] += 1
             for task, key in items[hit.item]:
                 tasks.setdefault(task, f"{key} {hit.ratio:.3f}")
         for task, note in tasks.items():
@@ -216,16 +216,16 @@ class _Cleaner:
         record, sentences = draft.record, draft.sentences
         if any(hidden.spans):
             self.samples.hide(record, sentences, hidden)
-        kept = [(n, text) for n, text in enumerate(hidden.sentences) if text is not None]
-        if len(sentences) > len(kept):
+        numbered = [(n, text) for n, text in enumerate(hidden.sentences) if text is not None]
+        if len(sentences) > len(numbered):
             dropped = [text for text, left in zip(sentences, hidden.sentences, strict=True) if left is None]
             self.counts.drop(record.source, HAS_PII, dropped)
         pii = [
             place * len(ALL_TYPES) + ALL_TYPES.index(span.type)
-            for place, (n, _) in enumerate(kept)
+            for place, (n, _) in enumerate(numbered)
             for span in hidden.spans[n]
         ]
-        originals, texts = [sentences[n] for n, _ in kept], [text for _, text in kept]
+        originals, texts = [sentences[n] for n, _ in numbered], [text for _, text in numbered]
         rules = self.config.quality
         has_lines = rules.enabled and BOILERPLATE not in rules.rules_off.get(record.source, ())
         lines = frozenset(draft.text.split("\n")) if has_lines else ()

@@ -70,8 +70,8 @@ def _check_document(document: Document, checked: CheckedDocument, hider: Documen
         raise _found_error(f"{place}, source", find_pii(document.source, hider.types)[0])
     if hider.digest(document.sentences) == checked.digest:
         return
-    found = find_pii_in_sentences(document.sentences, hider.types, hider.hider.name_model)
-    for number, (sentence, spans) in enumerate(zip(document.sentences, found, strict=True), 1):
+    sentence_spans = find_pii_in_sentences(document.sentences, hider.types, hider.hider.name_model)
+    for number, (sentence, spans) in enumerate(zip(document.sentences, sentence_spans, strict=True), 1):
         for span in spans:
             if hider.fingerprint(sentence[span.start : span.end]) not in checked.replacements:
                 raise _found_error(f"{place} ({document.id}), sentence {number}", span)

@@ -113,7 +113,7 @@ def run(
     statistics = summarize(stage.counts, stage.records)
     write_json(out / "statistics.json", statistics)
     report = report_contamination(
-        config.decontaminate, inputs.benchmark_names(stage.hider), stage.index, stage.counts, stage.found, dropped
+        config.decontaminate, inputs.benchmark_names(stage.hider), stage.index, stage.counts, stage.hits, dropped
     )
     write_json(out / "decontamination.json", report)
     write_card(out, config.model_dump(mode="json"), language)
@@ -123,8 +123,8 @@ def run(
         check_folder(out, WRITTEN, stage.hider, [*stage.folders, *stage.shards], replacements, names, stage.audit)
         write_json(out / AUDIT_NAME, stage.audit.result())
         left = ", ".join(f"{name} {count}" for name, count in sorted(stage.audit.left.items()))
-        found = f"what may be personal data ({left}); look at the places in {out / AUDIT_NAME}" if left else "nothing"
-        log.log(logging.WARNING if left else logging.INFO, "the independent audit found %s", found)
+        leaks = f"what may be personal data ({left}); look at the places in {out / AUDIT_NAME}" if left else "nothing"
+        log.log(logging.WARNING if left else logging.INFO, "the independent audit found %s", leaks)
     _remove(stage.work)
     return statistics["total"] | {"records": statistics["records"], "audit": dict(stage.audit.left)}
 
@@ -141,13 +141,13 @@ class _Stage:
         )
         self.folders: list[Path] = []
         self.shards: list[Path] = []
-        self.counts, self.records, self.found = SourceCounts(), Counter[str](), Counter[str]()
+        self.counts, self.records, self.hits = SourceCounts(), Counter[str](), Counter[str]()
         self.audit = Audit()
 
     def map(self, work: Callable[..., Any], units: Any, title: str, **progress: Any) -> tuple[list[Path], list[Any]]:
         folder = self.work / title.replace(" ", "-")
-        counted = self.do(work, units, folder, title=title, **progress)
-        return [unit_folder(folder, number) for number in range(len(counted))], counted
+        counts = self.do(work, units, folder, title=title, **progress)
+        return [unit_folder(folder, number) for number in range(len(counts))], counts
 
     def clean(self, *, feed: bool) -> None:
         """Read, clean and count all texts; unreadable records go to the quarantine."""
@@ -155,13 +155,13 @@ class _Stage:
         units = plan_units(texts, whole_files=self.config.max_documents_per_file is not None, feed=feed)
         work = partial(clean_unit, config=self.config, index_folder=self.index, private=self.work)
         size = total_bytes(texts)
-        self.folders, counted = self.map(work, units, "clean", size_of=attrgetter("size"), total=size)
+        self.folders, unit_counts = self.map(work, units, "clean", size_of=attrgetter("size"), total=size)
         lines: Counter[str] = Counter()  # lines per input in the units so far
         unreadable = []
-        for folder, counts in zip(self.folders, counted, strict=True):
+        for folder, counts in zip(self.folders, unit_counts, strict=True):
             self.counts.add(counts["sources"])
             self.records.update(counts["records"])
-            self.found.update(counts["found"])
+            self.hits.update(counts["found"])
             unreadable.append((folder / QUARANTINE_NAME, lines[counts["input"]]))
             lines[counts["input"]] += counts["records"].get("lines", 0)
         sources = len(self.counts)
@@ -219,19 +219,19 @@ class _Stage:
         self._publish("toxicity", "scores-{:05}.parquet", [unit / SCORES_NAME for unit in scored])
         return scored
 
-    def assemble(self, drops: list[Path], kept: list[dict[str, Any]]) -> tuple[Samples, Samples]:
+    def assemble(self, drops: list[Path], drop_counts: list[dict[str, Any]]) -> tuple[Samples, Samples]:
         """Write ``out/documents``, ``out/dropped`` and ``out/changed``; returns the samples of the last two."""
         with self._discard_on_error():
-            if not sum(found["kept"] for found in kept):
+            if not sum(counts["kept"] for counts in drop_counts):
                 dropped = summarize(self.counts, self.records)["total"]["dropped_sentences"]
                 raise BadInput(
                     f"all {self.documents_read()} documents were dropped (sentences by rule: {dropped}); relax the "
                     "corpus settings"
                 )
-        shards = plan_shards(self.folders, drops, kept)
+        shards = plan_shards(self.folders, drops, drop_counts)
         work = partial(write_shard_of, config=self.config, private=self.work, names=self.sources)
-        self.shards, counted = self.map(work, shards, "assemble")
-        for counts in counted:
+        self.shards, shard_counts = self.map(work, shards, "assemble")
+        for counts in shard_counts:
             self.counts.add(counts["sources"])
             self.audit.add(counts["audit"] or {})
         _warn_of_strict_rules(self.counts)

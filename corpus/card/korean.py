@@ -19,11 +19,11 @@ KEPT = {"<style>": "style", "<pre>": "pre"}
 def translate_html(page: str) -> str:
     """Translate an HTML page; style and preformatted text stay unchanged."""
     pieces = TAG.split(page.replace('<html lang="en">', '<html lang="ko">'))  # text and tags in turn
-    kept = ""
+    kept_tag = ""
     for n, piece in enumerate(pieces[:-1]):
         if n % 2:
-            kept = "" if piece == f"</{kept}>" else kept or KEPT.get(piece, "")
-        elif n and not kept and (inner := piece.strip()):
+            kept_tag = "" if piece == f"</{kept_tag}>" else kept_tag or KEPT.get(piece, "")
+        elif n and not kept_tag and (inner := piece.strip()):
             pieces[n] = piece.replace(inner, html.escape(translate(html.unescape(inner)), quote=False))
     return "".join(pieces)
 
@@ -44,8 +44,8 @@ def translate(text: str) -> str:
     if text in exact:
         return exact[text]
     for pattern, korean in patterns:
-        if found := pattern.fullmatch(text):
-            return korean.format(**{name: exact.get(value, value) for name, value in found.groupdict().items()})
+        if match := pattern.fullmatch(text):
+            return korean.format(**{name: exact.get(value, value) for name, value in match.groupdict().items()})
     return text
 
 

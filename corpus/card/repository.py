@@ -31,7 +31,7 @@ def check_repository(folder: Path) -> tuple[int, list[str]]:
         raise BadInput(f"{folder}: {', '.join(missing)} is missing; run `malmoi corpus` again")
     _check_card(folder / CARD_NAME)
     try:
-        counted = int(json.loads((folder / COUNTS).read_text("utf-8"))["total"]["documents"])
+        total = int(json.loads((folder / COUNTS).read_text("utf-8"))["total"]["documents"])
     except (ValueError, KeyError, TypeError):
         raise BadInput(f"{folder / COUNTS}: not the statistics of a corpus; run `malmoi corpus` again") from None
     shards = shard_paths(folder / "documents")
@@ -41,9 +41,9 @@ def check_repository(folder: Path) -> tuple[int, list[str]]:
         if path.is_symlink():
             raise BadInput(f"{path}: is a link; replace it with a copy of the file")
     documents = sum(map(_rows_of, shards))
-    if documents != counted:
+    if documents != total:
         raise BadInput(
-            f"{folder}: the shards have {documents:,} documents, {COUNTS} says {counted:,}; run `malmoi corpus` again"
+            f"{folder}: the shards have {documents:,} documents, {COUNTS} says {total:,}; run `malmoi corpus` again"
         )
     return documents, [CARD_NAME, COUNTS, REPORT, DATA_FILES]
 

@@ -78,8 +78,8 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "total": total,
         "source_count": len(sources),
         "sources": [
-            {"name": name, "dropped": sum(found["dropped_sentences"].values()), **found}
-            for name, found in _largest(sources, SHOWN_SOURCES)
+            {"name": name, "dropped": sum(counts["dropped_sentences"].values()), **counts}
+            for name, counts in _largest(sources, SHOWN_SOURCES)
         ],
         "dropped_sentences": _rules(total["dropped_sentences"], dropped, _dropped_sample),
         "dropped_documents": _rules(total["dropped_documents"], defaultdict(list), _dropped_sample),
@@ -123,11 +123,11 @@ def _drawn_from(pii: Mapping[str, Any]) -> str:
 def publishable(value: Any, under: str = "") -> Any:
     """Settings without local folders, credentials, and values whose names say key or secret."""
     if isinstance(value, Mapping):
-        return {str(key): publishable(found, str(key)) for key, found in value.items()}
+        return {str(key): publishable(setting, str(key)) for key, setting in value.items()}
     if isinstance(value, str | Path):
         return "(not shown)" if UNSHOWN.search(under) else _public(str(value))
     if isinstance(value, Iterable):
-        return [publishable(found, under) for found in value]
+        return [publishable(setting, under) for setting in value]
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
@@ -156,8 +156,8 @@ def _largest(sources: Mapping[str, Mapping[str, Any]], limit: int) -> list[tuple
     """The largest sources, and one row for the sum of the others."""
     ordered = sorted(sources.items(), key=lambda item: (-item[1]["bytes"], item[0]))
     limit = limit if len(ordered) > limit + 1 else len(ordered)
-    rows = [(_hide_in_name(name), found) for name, found in ordered[:limit]]
-    rest = [found for _, found in ordered[limit:]]
+    rows = [(_hide_in_name(name), counts) for name, counts in ordered[:limit]]
+    rest = [counts for _, counts in ordered[limit:]]
     return [*rows, (f"… {len(rest):,} smaller sources", _sum(rest))] if rest else rows
 
 
@@ -240,7 +240,7 @@ def _decontamination(out: Path, total: Mapping[str, Any]) -> dict[str, Any] | No
 
 def _samples(path: Path) -> dict[str, list[Row]]:
     """Sample rows by rule, with "in_benchmark:ynat" under in_benchmark; empty without a file."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    rows_by_rule: dict[str, list[Row]] = defaultdict(list)
     for row in pq.read_table(path).to_pylist() if path.is_file() else []:
-        found[row["rule"].partition(":")[0]].append(row)
-    return found
+        rows_by_rule[row["rule"].partition(":")[0]].append(row)
+    return rows_by_rule

@@ -133,12 +133,12 @@ def read_benchmark(path: Path, name: str | None = None) -> list[BenchmarkText]:
     task, read = _klue_file(path) or (name or path.name, None)
     try:
         content = b"".join(read_blocks(path)).decode("utf-8").replace("\r\n", "\n") if read else ""
-        found = list(read(content) if read else _plain(path))
+        fields = list(read(content) if read else _plain(path))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
         raise BadInput(f"{path}: not in the layout of this KLUE file ({error!r}); download it again") from error
-    if texts := list(_sentences(task, found)):
+    if texts := list(_sentences(task, fields)):
         return texts
     raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")
 

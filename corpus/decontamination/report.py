@@ -68,11 +68,11 @@ def _build_index(rule: MatchRule, texts: list[BenchmarkText], folder: Path, hide
 
 def _too_short(texts: list[BenchmarkText], numbers: list[int], hider: DocumentHider) -> dict[str, dict[str, Any]]:
     """The distinct sentences of each task that are too short, with the longest ones as examples."""
-    found: dict[str, set[str]] = {}
+    short_texts: dict[str, set[str]] = {}
     for text, number in zip(texts, numbers, strict=True):
         if number < 0 and fold(text.text):
-            found.setdefault(text.task, set()).add(text.text)
-    longest = {task: sorted(short, key=lambda text: (-len(text), text)) for task, short in found.items()}
+            short_texts.setdefault(text.task, set()).add(text.text)
+    longest = {task: sorted(short, key=lambda text: (-len(text), text)) for task, short in short_texts.items()}
     return {
         task: {"count": len(short), "examples": [hider.tag(text) for text in short[:EXAMPLES_PER_TASK]]}
         for task, short in longest.items()
@@ -98,7 +98,7 @@ def report_contamination(
     benchmarks: list[str],
     index_folder: Path | None,
     tally: SourceCounts,
-    found: Counter[str],
+    hits: Counter[str],
     samples: Samples,
 ) -> dict[str, Any]:
     """The content of decontamination.json: per task, the number of benchmark items, the items found in the corpus, the
@@ -106,9 +106,9 @@ def report_contamination(
     tasks: dict[str, dict[str, Any]] = {}
     if index_folder:
         items, short = BenchmarkItems(index_folder), read_json(index_folder / SHORT_NAME, "run the stage again")
-        counted = items.table.group_by("task").aggregate([("key", "count_distinct")]).to_pydict()
-        counts = dict(zip(counted["task"], counted["key_count_distinct"], strict=True))
-        pairs = {pair for number in found for pair in items[int(number)]}
+        columns = items.table.group_by("task").aggregate([("key", "count_distinct")]).to_pydict()
+        counts = dict(zip(columns["task"], columns["key_count_distinct"], strict=True))
+        pairs = {pair for number in hits for pair in items[int(number)]}
         for task in sorted({*counts, *short}):
             rule = f"{IN_BENCHMARK}:{task}"
             examples = [

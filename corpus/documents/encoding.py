@@ -89,7 +89,7 @@ def _encode(text: str) -> bytes:
 
 
 def decode_blocks(
-    blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda found: None
+    blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
     """Decode a stream, without its byte order mark. With "auto", the first non-ASCII block decides.
 
@@ -100,9 +100,9 @@ def decode_blocks(
     is_start = True
     for block in blocks:
         if not decode and (encoding != AUTO or not block.isascii()):
-            found = detect_encoding(block) if encoding == AUTO else encoding
-            settled(found)
-            decode = codecs.getincrementaldecoder(found)(_KEEP).decode
+            actual = detect_encoding(block) if encoding == AUTO else encoding
+            settled(actual)
+            decode = codecs.getincrementaldecoder(actual)(_KEEP).decode
         if text := decode(block) if decode else block.decode("ascii"):
             yield text.removeprefix("\ufeff") if is_start else text
             is_start = False

@@ -41,9 +41,9 @@ def escape_json(text: str) -> str:
 
 
 def _escape(text: str, keep: str, name: Callable[[str], str]) -> str:
-    def show(found: re.Match[str]) -> str:
-        is_shown = found[0] in keep or unicodedata.category(found[0]) not in ESCAPED_CATEGORIES
-        return found[0] if is_shown else name(found[0])
+    def show(match: re.Match[str]) -> str:
+        is_shown = match[0] in keep or unicodedata.category(match[0]) not in ESCAPED_CATEGORIES
+        return match[0] if is_shown else name(match[0])
 
     return UNUSUAL.sub(show, text)
 
@@ -51,7 +51,7 @@ def _escape(text: str, keep: str, name: Callable[[str], str]) -> str:
 def escape_markdown(text: str) -> str:
     """One line of Markdown, for a paragraph or a table cell, that renders as ``text``."""
     line = html.escape(MARKDOWN.sub(r"\\\g<0>", re.sub(r"\s+", " ", escape_controls(text))), quote=False)
-    return LEADING.sub(lambda found: f"{found[1] or found[3] or ''}\\{found[2] or found[4]}", line)
+    return LEADING.sub(lambda match: f"{match[1] or match[3] or ''}\\{match[2] or match[4]}", line)
 
 
 def code_block(text: str, language: str = "") -> str:

@@ -110,20 +110,20 @@ def read_range(
 
 
 def write_repeats(
-    part: PrintRange, scratch: Path, place_N: np.ndarray, unit_N: np.ndarray, found: np.ndarray
+    part: PrintRange, scratch: Path, place_N: np.ndarray, unit_N: np.ndarray, repeats: np.ndarray
 ) -> dict[str, Any]:
-    by_unit = found[np.lexsort((place_N[found], unit_N[found]))]
+    by_unit = repeats[np.lexsort((place_N[repeats], unit_N[repeats]))]
     np.save(scratch / REPEATS_NAME, np.stack([unit_N[by_unit], place_N[by_unit]]))
     return {"name": part.name, "repeats": len(by_unit)}
 
 
 def load_repeats(compared: Sequence[Path], unit: int) -> np.ndarray:
     """The places of repeats in a unit, from the results of all ranges."""
-    found = [np.zeros(0, np.uint32)]
+    places = [np.zeros(0, np.uint32)]
     for folder in compared:
         unit_N, place_N = np.load(folder / REPEATS_NAME, mmap_mode="r", allow_pickle=False)
-        found.append(np.array(place_N[slice(*np.searchsorted(unit_N, (unit, unit + 1)))]))
-    return np.concatenate(found)
+        places.append(np.array(place_N[slice(*np.searchsorted(unit_N, (unit, unit + 1)))]))
+    return np.concatenate(places)
 
 
 def _load(folder: Path, name: str, part: str) -> np.ndarray:

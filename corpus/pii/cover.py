@@ -61,18 +61,18 @@ class CoveredTexts:
         """The covered values as spans of the original sentences."""
         return [[Span(cover.start, cover.end, cover.name) for cover in covers] for covers in self._covers]
 
-    def are_replacements(self, found: Sequence[Sequence[Span]]) -> bool:
+    def are_replacements(self, sentence_spans: Sequence[Sequence[Span]]) -> bool:
         """Whether all spans found in the rewritten sentences are our replacements and none is an original value."""
         return all(
             self._is_replacement(number, span, places)
-            for number, spans in enumerate(found)
+            for number, spans in enumerate(sentence_spans)
             for span, _, places in self._overlapping(number, spans)
         )
 
-    def add_covers(self, found: Sequence[Sequence[Span]], round_: int) -> None:
+    def add_covers(self, sentence_spans: Sequence[Sequence[Span]], round_: int) -> None:
         """Cover what was found in the rewritten sentences; later rounds cover more (see ``REDRAW_UNTIL``)."""
         if round_ < MASK_DOCUMENT_FROM:
-            for number, spans in enumerate(found):
+            for number, spans in enumerate(sentence_spans):
                 new = [
                     self._cover_of(number, span, first, places, round_)
                     for span, first, places in self._overlapping(number, spans)
@@ -81,7 +81,7 @@ class CoveredTexts:
                 self._covers[number] = _merge([*self._covers[number], *new]) if new else self._covers[number]
             return
         log.warning("personal data was still found in a document after %d rounds; the document was masked", round_)
-        name = next(spans[0].type for spans in found if spans)
+        name = next(spans[0].type for spans in sentence_spans if spans)
         for number, text in enumerate(self._texts):
             if round_ > MASK_DOCUMENT_FROM or MAY_CONTAIN_PII.search(text):
                 self._covers[number] = [_Cover(0, len(text), name, "mask")]
@@ -180,17 +180,17 @@ def drop_texts(texts: Sequence[str], find: FindSpans) -> tuple[list[str | None],
         the texts, None for dropped ones, and why each was dropped.
     """
     spans: list[list[Span]] = [[] for _ in texts]
-    kept = dict(enumerate(texts))
+    remaining = dict(enumerate(texts))
     for round_ in count():
-        found = find(list(kept.values()))
-        if not any(found):
+        text_spans = find(list(remaining.values()))
+        if not any(text_spans):
             break
-        for n, here in zip(list(kept), found, strict=True):
+        for n, here in zip(list(remaining), text_spans, strict=True):
             spans[n] = here
             is_suspect = round_ == MASK_VALUES_FROM and MAY_CONTAIN_PII.search(texts[n])
             if here or is_suspect or round_ > MASK_VALUES_FROM:
-                del kept[n]
-    return [kept.get(n) for n in range(len(texts))], spans
+                del remaining[n]
+    return [remaining.get(n) for n in range(len(texts))], spans
 
 
 def cover_spans(text: str, spans: Sequence[Span], mode: str) -> str:

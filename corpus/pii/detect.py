@@ -95,13 +95,13 @@ def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
     rests: dict[str, list[str]] = {"0-9": []}
     for scope in scopes:
         rests.setdefault(scope.first, []).append(f"(?:{scope.rest})")
-    found = {first: [f"(?={'|'.join(group)})"] for first, group in rests.items()}
-    found["0-9"][0] = f"(?<![0-9][0-9]){found['0-9'][0]}"
+    groups = {first: [f"(?={'|'.join(group)})"] for first, group in rests.items()}
+    groups["0-9"][0] = f"(?<![0-9][0-9]){groups['0-9'][0]}"
     for first, rest in CLUES.items():
-        if first != "." or first in found:
-            found.setdefault(first, []).append(rest)
-    ways = [f"(?<=[{first}])(?:{'|'.join(group)})" for first, group in found.items()]
-    return re.compile(f"[{''.join(found)}{SIGNS}](?:{'|'.join(ways)}|(?<=[{SIGNS}])(?={AFTER_SIGN})(?P<sign>))")
+        if first != "." or first in groups:
+            groups.setdefault(first, []).append(rest)
+    ways = [f"(?<=[{first}])(?:{'|'.join(group)})" for first, group in groups.items()]
+    return re.compile(f"[{''.join(groups)}{SIGNS}](?:{'|'.join(ways)}|(?<=[{SIGNS}])(?={AFTER_SIGN})(?P<sign>))")
 
 
 _CLUE = _join_clues(FORMS)
@@ -127,17 +127,17 @@ def find_pii(
         name_model: also finds names of people; adds type PERSON.
     """
     if name_model is not None:
-        found = _find_by_rules(text, {*(PII_TYPES if types is None else types), "PERSON"}, label)
-        return _add_names(found, name_model.find(text))
+        spans = _find_by_rules(text, {*(PII_TYPES if types is None else types), "PERSON"}, label)
+        return _add_names(spans, name_model.find(text))
     return _find_by_rules(text, types, label)
 
 
 def _add_names(by_rules: list[Span], names: Sequence[NameSpan]) -> list[Span]:
     """Both in order. On overlap the rules win, except where the model found a longer name."""
-    found, at = list[Span](), 0
+    spans, at = list[Span](), 0
     for name in names:
         while at < len(by_rules) and by_rules[at].end <= name.start:
-            found.append(by_rules[at])
+            spans.append(by_rules[at])
             at += 1
         last = at
         while last < len(by_rules) and by_rules[last].start < name.end:
@@ -145,9 +145,9 @@ def _add_names(by_rules: list[Span], names: Sequence[NameSpan]) -> list[Span]:
         inside = by_rules[at:last]
         if all(s.type == "PERSON" and name.start <= s.start and s.end <= name.end for s in inside):
             is_known = any((s.start, s.end) == (name.start, name.end) for s in inside)
-            found += inside if is_known else [Span(name.start, name.end, "PERSON", name.score, ("model",))]
+            spans += inside if is_known else [Span(name.start, name.end, "PERSON", name.score, ("model",))]
             at = last
-    return found + by_rules[at:]
+    return spans + by_rules[at:]
 
 
 def _find_by_rules(text: str, types: Collection[str] | None, label: str) -> list[Span]:
@@ -158,10 +158,10 @@ def _find_by_rules(text: str, types: Collection[str] | None, label: str) -> list
     if not (by_rules or first or _CLUE_AT_POINT.search(text)):
         return []
     front = f"{label[-40:]}: " if label else ""
-    found = _spans(front + text, by_rules, first.start() if first and not front else 0)
+    spans = _spans(front + text, by_rules, first.start() if first and not front else 0)
     if front:
-        found = [replace(s, start=s.start - len(front), end=s.end - len(front)) for s in found if s.start >= len(front)]
-    return found if types is None else [span for span in found if span.type in types]
+        spans = [replace(s, start=s.start - len(front), end=s.end - len(front)) for s in spans if s.start >= len(front)]
+    return spans if types is None else [span for span in spans if span.type in types]
 
 
 def _spans(text: str, by_rules: bool, first: int) -> list[Span]:
@@ -205,15 +205,15 @@ def _names(text: str, by_rules: bool) -> list[Candidate]:
 
 def resolve_overlaps(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
     """The candidates that win their overlaps, sorted, as spans of the text before folding."""
-    kept: list[Candidate] = []
+    winners: list[Candidate] = []
     for candidate in sorted(candidates, key=attrgetter("start")):
-        if candidate.needs_previous and not _continues(kept, candidate, folded.text):
+        if candidate.needs_previous and not _continues(winners, candidate, folded.text):
             continue
-        if kept and kept[-1].end > candidate.start and _outranks(candidate, kept[-1]):
-            kept.pop()
-        if not kept or kept[-1].end <= candidate.start:
-            kept.append(candidate)
-    return [Span(*folded.original(c.start, c.end), c.kind.name, c.score, c.why) for c in kept]
+        if winners and winners[-1].end > candidate.start and _outranks(candidate, winners[-1]):
+            winners.pop()
+        if not winners or winners[-1].end <= candidate.start:
+            winners.append(candidate)
+    return [Span(*folded.original(c.start, c.end), c.kind.name, c.score, c.why) for c in winners]
 
 
 def find_pii_in_sentences(
@@ -227,7 +227,7 @@ def find_pii_in_sentences(
 
     A value that continues in the next sentence is reported in both, each with its part; ``joint`` is between sentences.
     """
-    found: list[list[Span]] = [[] for _ in sentences]
+    sentence_spans: list[list[Span]] = [[] for _ in sentences]
     spans = find_pii(joint.join(sentences), types, label, name_model)
     starts = list(accumulate((len(sentence) + len(joint) for sentence in sentences), initial=0)) if spans else []
     for span in spans:
@@ -235,14 +235,14 @@ def find_pii_in_sentences(
         while number < len(sentences) and starts[number] < span.end:
             start, end = max(0, span.start - starts[number]), min(len(sentences[number]), span.end - starts[number])
             if start < end or span.end >= starts[number + 1]:
-                found[number].append(replace(span, start=start, end=end))
+                sentence_spans[number].append(replace(span, start=start, end=end))
             number += 1
-    return found
+    return sentence_spans
 
 
-def _continues(kept: Sequence[Candidate], candidate: Candidate, text: str) -> bool:
+def _continues(winners: Sequence[Candidate], candidate: Candidate, text: str) -> bool:
     """Whether the candidate continues a list: only separators, brackets and tags after a value of its type."""
-    last = next((value for value in reversed(kept[-2:]) if value.end <= candidate.start), candidate)
+    last = next((value for value in reversed(winners[-2:]) if value.end <= candidate.start), candidate)
     is_near = last.kind is candidate.kind and 0 <= candidate.start - last.end <= MAX_LIST_GAP
     return is_near and bool(_BETWEEN.fullmatch(text, last.end, candidate.start))
 

@@ -318,7 +318,7 @@ def fold_disguises(text: str, places: Iterable[int] | None = None) -> Folded:
         windows = []
         for place in sorted(places):
             widen(windows, place - REACH, place + REACH)
-    found = [
+    matches = [
         (match.start(), order, match.end(), changes)
         for order, (pattern, read) in enumerate(_DISGUISES)
         for window in windows
@@ -326,10 +326,10 @@ def fold_disguises(text: str, places: Iterable[int] | None = None) -> Folded:
         for match in pattern.finditer(text, *window)
         if (changes := read(match))
     ]
-    kept: list[Change] = []
+    disjoint_changes: list[Change] = []
     position = 0
-    for start, _, end, changes in sorted(found):
+    for start, _, end, changes in sorted(matches):
         if start >= position:
-            kept += changes
+            disjoint_changes += changes
             position = end
-    return rewrite(Folded(text), kept)
+    return rewrite(Folded(text), disjoint_changes)

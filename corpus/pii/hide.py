@@ -89,10 +89,10 @@ class PiiHider:
         """
 
         def find(texts: Sequence[str]) -> list[list[Span]]:
-            found = find_pii_in_sentences(texts, self.types, self.name_model)
+            text_spans = find_pii_in_sentences(texts, self.types, self.name_model)
             if is_replacement is None:
-                return found
-            rows = zip(texts, found, strict=True)
+                return text_spans
+            rows = zip(texts, text_spans, strict=True)
             return [[span for span in spans if not is_replacement(text[span.start : span.end])] for text, spans in rows]
 
         return self._hide(sentences, document_id, find)
@@ -115,18 +115,18 @@ class PiiHider:
 
     def _hide(self, texts: Sequence[str], document_id: str, find: FindSpans) -> HiddenDocument:
         if self.mode == "drop":
-            kept, spans = drop_texts(texts, find)
-            return HiddenDocument(kept, spans, [[] for _ in texts])
-        found = find(texts)
-        if not any(found):
-            return HiddenDocument(list(texts), found, found)
+            sentences, spans = drop_texts(texts, find)
+            return HiddenDocument(sentences, spans, [[] for _ in texts])
+        spans = find(texts)
+        if not any(spans):
+            return HiddenDocument(list(texts), spans, spans)
         document = CoveredTexts(texts, self.mode, Pseudonymizer(self.secret, document_id, self.key, self.keep))
         for round_ in range(MAX_ROUNDS):
-            document.add_covers(found, round_)
-            found = find(document.rewrite())
-            if document.are_replacements(found):
-                return HiddenDocument([*document.rewritten], document.hidden_spans(), found)
-        raise _cannot_hide_error(document_id, found)
+            document.add_covers(spans, round_)
+            spans = find(document.rewrite())
+            if document.are_replacements(spans):
+                return HiddenDocument([*document.rewritten], document.hidden_spans(), spans)
+        raise _cannot_hide_error(document_id, spans)
 
 
 def _sentences_with_blanks(text: str) -> list[str]:
@@ -140,8 +140,8 @@ def _sentences_with_blanks(text: str) -> list[str]:
     return [text[start:end] for start, end in pairwise(bounds)]
 
 
-def _cannot_hide_error(document_id: str, found: Sequence[Sequence[Span]]) -> BadInput:
-    number, span = next((number, spans[0]) for number, spans in enumerate(found) if spans)
+def _cannot_hide_error(document_id: str, sentence_spans: Sequence[Sequence[Span]]) -> BadInput:
+    number, span = next((number, spans[0]) for number, spans in enumerate(sentence_spans) if spans)
     name = cover_spans(document_id, find_pii(document_id), "tag")
     return BadInput(
         f"document {name}, sentence {number + 1}, characters {span.start} to {span.end}: {span.type} is still detected "
@@ -179,9 +179,9 @@ class DocumentHider:
         known = self._has_fingerprint(replacements) if replacements else None
         hidden = self.hider.hide_in_sentences(sentences, document_id, known)
         self._record_originals(sentences, hidden.spans)
-        kept = [text for text in hidden.sentences if text is not None]
+        texts = [text for text in hidden.sentences if text is not None]
         new = self._fingerprints(hidden.sentences, hidden.remaining)
-        return hidden._replace(digest=self.digest(kept), replacements=[*replacements, *new])
+        return hidden._replace(digest=self.digest(texts), replacements=[*replacements, *new])
 
     def hide_names(self, place: str, id_: str, source: str) -> tuple[str, str, str]:
         """Place (file, then @byte or #item), id and source of a document without personal data."""
@@ -268,21 +268,21 @@ class DocumentHider:
         """Write the fingerprints of the original values of this unit."""
         np.save(folder / ORIGINALS_NAME, np.array(sorted(self._originals), np.uint64))
 
-    def _record_originals(self, texts: Iterable[str], found: Iterable[Sequence[Span]]) -> None:
+    def _record_originals(self, texts: Iterable[str], text_spans: Iterable[Sequence[Span]]) -> None:
         self._originals.update(
-            self.fingerprint(form) for kind, value in values_of(texts, found) for form in normal_forms(kind, value)
+            self.fingerprint(form) for kind, value in values_of(texts, text_spans) for form in normal_forms(kind, value)
         )
 
-    def _fingerprints(self, texts: Iterable[str | None], found: Iterable[Sequence[Span]]) -> list[int]:
+    def _fingerprints(self, texts: Iterable[str | None], text_spans: Iterable[Sequence[Span]]) -> list[int]:
         """Fingerprints of the values found in texts, each once, in order."""
-        return list(dict.fromkeys(self.fingerprint(value) for _, value in values_of(texts, found)))
+        return list(dict.fromkeys(self.fingerprint(value) for _, value in values_of(texts, text_spans)))
 
     def _has_fingerprint(self, fingerprints: Collection[int]) -> Callable[[str], bool]:
         return lambda value: self.fingerprint(value) in fingerprints
 
 
-def values_of(texts: Iterable[str | None], found: Iterable[Sequence[Span]]) -> Iterator[tuple[str, str]]:
-    for text, spans in zip(texts, found, strict=True):
+def values_of(texts: Iterable[str | None], text_spans: Iterable[Sequence[Span]]) -> Iterator[tuple[str, str]]:
+    for text, spans in zip(texts, text_spans, strict=True):
         yield from ((span.type, (text or "")[span.start : span.end]) for span in spans)
 
 

@@ -109,9 +109,9 @@ class Pseudonymizer:
                 except _UNREADABLE:  # the value includes adjacent text
                     break
                 label = kind.context[0]
-                found = [Span(len(label) + 1, len(label) + 1 + len(fake), name)]
+                expected = [Span(len(label) + 1, len(label) + 1 + len(fake), name)]
                 is_free = fake not in refused and not self.originals.occur_in(name, fake)
-                if is_free and find_pii(f"{label} {fake}", {name}) == found:
+                if is_free and find_pii(f"{label} {fake}", {name}) == expected:
                     yield fake
 
 

@@ -133,8 +133,8 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: M
         paths = list(_within(folder, _matches(folder, names)))
         files = [path for path in paths if path.is_file()]
         results = _results_of_runs(folder, files) if how and is_local(folder) else set()
-        found = {path for path in files if accepts(path) and path not in results}
-        kinds = [RESULTS if path in results else file_format(path).kind for path in files if path not in found]
+        accepted = {path for path in files if accepts(path) and path not in results}
+        kinds = [RESULTS if path in results else file_format(path).kind for path in files if path not in accepted]
         if names and "**" not in names:
             kinds += [FOLDERS for path in paths if path.is_dir()]
         counts = Counter(kind if kind in how else OTHER for kind in kinds) if how else {}
@@ -143,11 +143,11 @@ def _expand(pattern: str, accepts: Callable[[Path], bool], expected: str, how: M
         if is_local(path) or isinstance(error, BadInput):
             raise
         raise BadInput(f"{pattern}: cannot be accessed ({error}); check the address and your permissions") from error
-    if not found:
+    if not accepted:
         raise BadInput(f"{pattern}: no {expected} here{others and f', only {others}'}")
     if others:
-        warn_once(f"{pattern}: files that are read: {len(found)}; files that are not: {others}")
-    return sorted(found, key=str)
+        warn_once(f"{pattern}: files that are read: {len(accepted)}; files that are not: {others}")
+    return sorted(accepted, key=str)
 
 
 def _split_glob(path: Path) -> tuple[Path, str]:

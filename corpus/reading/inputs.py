@@ -84,13 +84,13 @@ def find_inputs(
     patterns: Sequence[str], sources: Mapping[str, SourceConfig], text_field: str, encoding: str = AUTO
 ) -> list[Input]:
     """All inputs: those of ``patterns`` in order, then those of the sources; each file once."""
-    found = [Input(path, "", text_field=text_field, encoding=encoding) for path in _locate(patterns, find_texts)]
+    inputs = [Input(path, "", text_field=text_field, encoding=encoding) for path in _locate(patterns, find_texts)]
     for name, source in sources.items():
         paths = _locate(source.inputs, _finder(source.format, name))
         rest = (source.format, name, source.text_field or text_field, encoding)
-        found += [Input(path, "", *rest) for path in paths]
+        inputs += [Input(path, "", *rest) for path in paths]
     first: dict[Any, Input] = {}
-    for item in found:
+    for item in inputs:
         first.setdefault(item.path if isinstance(item.path, HubSet) else item.path.resolve(), item)
     files = [item for item in first.values() if not isinstance(item.path, HubSet)]
     names = dict(zip(files, name_files([item.file for item in files]), strict=True))
@@ -98,8 +98,8 @@ def find_inputs(
 
 
 def _locate(patterns: Sequence[str], finder: Callable[[Sequence[str]], list[Path]]) -> list[Path | HubSet]:
-    found = ([parse_hub_name(p)] if p.startswith(PREFIX) else finder([p]) for p in patterns)
-    return list(chain.from_iterable(found))
+    path_lists = ([parse_hub_name(p)] if p.startswith(PREFIX) else finder([p]) for p in patterns)
+    return list(chain.from_iterable(path_lists))
 
 
 def _finder(name: str, source: str) -> Callable[[Sequence[str]], list[Path]]:
@@ -124,8 +124,8 @@ def input_state(item: Input) -> str:
     if isinstance(item.path, HubSet):
         return dataset_state(item.path)
     if is_local(item.path):
-        found = item.path.stat()
-        return f"{found.st_size} {found.st_mtime_ns}"
+        stat = item.path.stat()
+        return f"{stat.st_size} {stat.st_mtime_ns}"
     remote: Any = item.path
     return str(remote.fs.ukey(remote.path))
 
@@ -143,14 +143,14 @@ def inspect_text(path: Path, encoding: str) -> tuple[str, bool]:
             if len(sample) >= SAMPLE_BYTES:
                 break
     sample = sample[:SAMPLE_BYTES]
-    found = CP949 if encoding == CP949 else detect_encoding(sample)
+    actual = CP949 if encoding == CP949 else detect_encoding(sample)
     if encoding == UTF16:
-        found = found if found.startswith(UTF16) else UTF16  # with the byte order of the file
-    if encoding == UTF8 != found:
-        setting = UTF16 if found.startswith(UTF16) else found
-        raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set corpus.encoding={setting}, or auto")
-    text = sample.decode(found, "ignore") if b"\r" in sample else ""
-    return found, "\r" in text and "\n" not in text
+        actual = actual if actual.startswith(UTF16) else UTF16  # with the byte order of the file
+    if encoding == UTF8 != actual:
+        setting = UTF16 if actual.startswith(UTF16) else actual
+        raise BadInput(f"{path}: looks like {actual.upper()}, not UTF-8; set corpus.encoding={setting}, or auto")
+    text = sample.decode(actual, "ignore") if b"\r" in sample else ""
+    return actual, "\r" in text and "\n" not in text
 
 
 # --- units of work
@@ -238,9 +238,9 @@ def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
     """Units of the records of a sequential file; sizes are shares of the compressed size."""
     taken: list[Item] = []
     held = fed = 0
-    for found in _scan(item, read_blocks(item.file), 0):
-        taken.append(found)
-        held += len(found.raw)
+    for record in _scan(item, read_blocks(item.file), 0):
+        taken.append(record)
+        held += len(record.raw)
         if held >= unit_bytes:
             stored = min(held // 4, size - fed)  # compressed text has about a quarter of its size
             yield Unit(item, items=tuple(taken), size=stored)
@@ -254,8 +254,8 @@ def _cut_bytes(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
     while start < size:
         end = min(start + unit_bytes, size)
         window = Window(_with_line_feeds(item, read_blocks(item.file, end, size)))
-        found = window.search(RECORD_ENDS[item.container], keep=64)
-        end = end + window.offset + found.end() if found else size
+        match = window.search(RECORD_ENDS[item.container], keep=64)
+        end = end + window.offset + match.end() if match else size
         yield Unit(item, start, end, size=end - start)
         start = end
 
@@ -264,13 +264,13 @@ def _cut_row_groups(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
     try:
         with item.file.open("rb") as source, open_parquet(source, str(item.file)) as file:
             groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
-            counted = [(group.num_rows, group.total_byte_size) for group in groups]
+            group_sizes = [(group.num_rows, group.total_byte_size) for group in groups]
     except DamagedFile:
         yield Unit(item, size=size)  # reported when it is read
         return
     start, first, rows, held = 0, 1, 0, 0
-    for end, (more_rows, more_bytes) in enumerate(counted, 1):
+    for end, (more_rows, more_bytes) in enumerate(group_sizes, 1):
         rows, held = rows + more_rows, held + more_bytes
-        if held >= unit_bytes or end == len(counted):
-            yield Unit(item, start, end, first, size=size * (end - start) // len(counted))
+        if held >= unit_bytes or end == len(group_sizes):
+            yield Unit(item, start, end, first, size=size * (end - start) // len(group_sizes))
             start, first, rows, held = end, first + rows, 0, 0

@@ -94,7 +94,7 @@ def plain_text(markup: str) -> str:
 def cut_spans(text: str, opener: str, closer: str, max_chars: int) -> str:
     """Remove spans from ``opener`` to ``closer`` of at most ``max_chars`` without a second opener."""
     pieces = []
-    kept, end, start = 0, -1, text.find(opener)
+    position, end, start = 0, -1, text.find(opener)
     while start >= 0:
         following = text.find(opener, start + len(opener))
         if end < start:
@@ -102,10 +102,10 @@ def cut_spans(text: str, opener: str, closer: str, max_chars: int) -> str:
             if end < 0:
                 break
         if end - start <= max_chars and not start < following < end:
-            pieces.append(text[kept:start])
-            kept = end + len(closer)
+            pieces.append(text[position:start])
+            position = end + len(closer)
         start = following
-    pieces.append(text[kept:])
+    pieces.append(text[position:])
     return "".join(pieces)
 
 

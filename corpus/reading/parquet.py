@@ -37,9 +37,9 @@ class Rows(NamedTuple):
 def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
     """Open a file for ``read_rows``; ``DamagedFile`` if it is not Parquet."""
     try:
-        found = pq.read_metadata(file)
-        groups = [found.row_group(number) for number in range(found.num_row_groups)]
-        leaves = [(n, found.schema.column(n)) for n in range(found.num_columns)]
+        metadata = pq.read_metadata(file)
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        leaves = [(n, metadata.schema.column(n)) for n in range(metadata.num_columns)]
         delta = {n for n, _ in leaves for group in groups if "DELTA" in "".join(group.column(n).encodings)}
         strings = [leaf.path for n, leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and n not in delta]
         file.seek(0)
@@ -155,11 +155,11 @@ def refuse_large_pages(chunks: Sequence[Any], source: BinaryIO, name: str) -> No
         while start < end:
             for most in HEADER_BYTES:
                 source.seek(start)
-                if found := read_page_header(source.read(most)):
+                if header := read_page_header(source.read(most)):
                     break
             else:
                 raise OSError("a page header cannot be read")
-            unpacked, packed, size = found
+            unpacked, packed, size = header
             if unpacked > PAGE_BYTES and unpacked > PAGE_RATIO * packed:
                 raise DamagedFile(
                     f"{name}: column {chunk.path_in_schema} has a page of {packed:,} bytes that unpacks to "

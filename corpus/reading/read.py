@@ -62,16 +62,16 @@ def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None
     """The first ``max_documents`` of a unit, and rejected records; adds "records", "empty", "skipped" to ``counts``."""
     left = max_documents if max_documents is not None else -1
     rows = _read_rows(unit) if unit.input.container in ("parquet", "hub") else _read_items(unit, counts)
-    for found in rows:
+    for record in rows:
         if left == 0:
             return
-        if isinstance(found, SkippedRecord):
-            counts[f"skipped.{found}"] += 1
+        if isinstance(record, SkippedRecord):
+            counts[f"skipped.{record}"] += 1
             continue
         counts["records"] += 1
-        left -= isinstance(found, Record)
-        yield found
-        del found  # free a large record before the next one is read
+        left -= isinstance(record, Record)
+        yield record
+        del record  # free a large record before the next one is read
 
 
 def check_first_records(inputs: Sequence[Input]) -> None:
@@ -83,9 +83,9 @@ def check_first_records(inputs: Sequence[Input]) -> None:
     problems: dict[tuple[str | None, str], list[str]] = {}
     files = [item for item in inputs if not isinstance(item.path, HubSet)]
     for item in files[:: max(1, len(files) // FIRST_FILES)]:
-        found = list(islice(read_unit(Unit(item.inspected()), Counter()), FIRST_RECORDS))
-        rejected = [record for record in found if isinstance(record, RejectedRecord)]
-        is_bad = found and len(rejected) == len(found)
+        records = list(islice(read_unit(Unit(item.inspected()), Counter()), FIRST_RECORDS))
+        rejected = [record for record in records if isinstance(record, RejectedRecord)]
+        is_bad = records and len(rejected) == len(records)
         problems.setdefault((item.source, item.container), []).append(_explain_keys(item, rejected) if is_bad else "")
     for of_kind in problems.values():
         if all(of_kind):
@@ -120,13 +120,13 @@ def _explain_keys(item: Input, rejected: Sequence[RejectedRecord]) -> str:
 def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | RejectedRecord | SkippedRecord]:
     item = unit.input
     parse = PARSERS[item.container]
-    for found in scan_unit(unit, counts):
-        number, offset, raw, problem, _ = found
+    for raw_item in scan_unit(unit, counts):
+        number, offset, raw, problem, _ = raw_item
         if not problem and not raw.strip():
             counts["empty"] += 1
             continue
         place = f"{item.name}#{number}" if item.container == "array" else f"{item.name}@{offset}"
-        record = problem or _record(item, place, parse, found)
+        record = problem or _record(item, place, parse, raw_item)
         if record == INVALID_UTF8 and item.encoding != UTF8:
             record = f"invalid_{item.encoding}"
         yield RejectedRecord(number, offset, record, raw) if isinstance(record, str) else record
@@ -140,14 +140,14 @@ def _read_rows(unit: Unit) -> Iterator[Record | RejectedRecord | SkippedRecord]:
         for fields in _rows(unit):
             number += 1
             place = f"{item.name}#{shard}{number}"
-            found = fields if isinstance(fields, str) else _record(item, place, _decode, fields)
-            if isinstance(found, str):
+            record = fields if isinstance(fields, str) else _record(item, place, _decode, fields)
+            if isinstance(record, str):
                 raw = b"" if isinstance(fields, str) else fields.get(item.text_field)
                 raw = raw if isinstance(raw, bytes) else repr(raw).encode("utf-8", "replace")
-                yield RejectedRecord(number, 0, found, raw[:EXCERPT_BYTES])
+                yield RejectedRecord(number, 0, record, raw[:EXCERPT_BYTES])
             else:
-                yield found
-            del fields, found  # free a large row before the next one is read
+                yield record
+            del fields, record  # free a large row before the next one is read
     except DamagedFile as error:
         yield RejectedRecord(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
 
@@ -291,11 +291,11 @@ def check_rejected_share(rejected: Mapping[str, int], records: int, max_share: f
     bad = sum(rejected.values())
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
     losses = "; each damaged file has also lost an unknown number of records" if DAMAGED in rejected else ""
-    found = f"{bad} of {records + bad} records could not be read ({reasons}{losses})"
+    summary = f"{bad} of {records + bad} records could not be read ({reasons}{losses})"
     if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):
         raise BadInput(
-            f"{found}, more than corpus.max_bad_share={max_share}. See {where} for file and line; fix the files or "
+            f"{summary}, more than corpus.max_bad_share={max_share}. See {where} for file and line; fix the files or "
             "increase the limit"
         )
     if bad:
-        log.warning("%s; see %s for file and line", found, where)
+        log.warning("%s; see %s for file and line", summary, where)

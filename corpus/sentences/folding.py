@@ -34,6 +34,6 @@ def fold_all(texts: Sequence[str], letter_C: np.ndarray) -> tuple[np.ndarray, np
         texts = [fold(text) for text in texts]
         joined = "".join(texts)
     letters = letter_C[np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)]
-    kept = np.flatnonzero(letters)
+    positions = np.flatnonzero(letters)
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-    return letters[kept], np.diff(np.searchsorted(kept, ends), prepend=0)
+    return letters[positions], np.diff(np.searchsorted(positions, ends), prepend=0)

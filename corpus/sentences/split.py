@@ -183,12 +183,12 @@ def _weigh(
     if text[here - 1] in FINAL_SYLLABLES:
         return end, item
     if match[0] == "." and text[here - 1].isdecimal():
-        found = ITEM_NUMBER.search(text, max(start, here - 3), here)
-        if found and ITEM_TEXT.match(text, end):
-            number = int(found[0])
+        item_match = ITEM_NUMBER.search(text, max(start, here - 3), here)
+        if item_match and ITEM_TEXT.match(text, end):
+            number = int(item_match[0])
             if number == 1:
                 return 0, (line_start, 1)
-            return (found.start(), (line_start, number)) if item == (line_start, number - 1) else (0, item)
+            return (item_match.start(), (line_start, number)) if item == (line_start, number - 1) else (0, item)
     is_end = match.lastindex == STOP and _is_full_stop(text, match[0], start, here, end)
     return end if is_end else 0, item
 

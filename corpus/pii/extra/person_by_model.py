@@ -79,13 +79,13 @@ class NameTagger:
         places = list(_sentences(text))
         self.prepare([text], [sentence for _, sentence in places])
         hidden = [tag.span() for tag in _TAG.finditer(text)] if "[" in text else []
-        found = []
+        names = []
         for start, sentence in places:
             for name in self._known[sentence]:
                 name = name._replace(start=start + name.start, end=start + name.end)
                 if all(end <= name.start or name.end <= begin for begin, end in hidden):
-                    found.append(name)
-        return found
+                    names.append(name)
+        return names
 
     def prepare(self, texts: Iterable[str], sentences: Iterable[str] | None = None) -> None:
         """Read many texts in common batches before ``find`` is called.
@@ -167,7 +167,7 @@ class NameTagger:
         results = [self._run([*drawn[1:rows], drawn[0]])[-1] for rows in PROBE_ROWS]
         if not np.isfinite(results).all():
             raise ValueError("its outputs are not finite numbers")
-        return all(np.array_equal(found, results[0]) for found in results)
+        return all(np.array_equal(shares, results[0]) for shares in results)
 
 
 def _padded(length: int) -> int:

@@ -115,13 +115,13 @@ Scored = tuple[tuple[int, int], float]
 
 def find_names(text: str) -> list[Match]:
     """Names with context words in folded text: sorted, of overlapping ones the longer, in linear time."""
-    kept: list[Match] = []
+    names: list[Match] = []
     for name in sorted(_find_all(text)):
-        if kept and kept[-1].end > name.start and _size(name) > _size(kept[-1]):
-            kept.pop()
-        if not kept or kept[-1].end <= name.start:
-            kept.append(name)
-    return kept
+        if names and names[-1].end > name.start and _size(name) > _size(names[-1]):
+            names.pop()
+        if not names or names[-1].end <= name.start:
+            names.append(name)
+    return names
 
 
 def _size(name: Match) -> tuple[int, float]:
@@ -129,8 +129,8 @@ def _size(name: Match) -> tuple[int, float]:
 
 
 def _find_all(text: str) -> Iterator[Match]:
-    for found in (_before_honorifics(text), _after_labels(text), _with_ages(text)):
-        yield from (Match(*span, score, "label") for span, score in found)
+    for scored_spans in (_before_honorifics(text), _after_labels(text), _with_ages(text)):
+        yield from (Match(*span, score, "label") for span, score in scored_spans)
     for ticket in _TICKET_NAME.finditer(text):
         yield Match(*ticket.span(), 0.7, "pattern")
 
@@ -267,8 +267,8 @@ def _draw_hanja(rng: Random, value: str) -> str:
 
 def _draw_roman(rng: Random, value: str) -> str:
     """Without a Korean surname, the last word becomes one."""
-    found = _ROMAN_WORD.findall(value)
-    surnames = [word for word in found if word.lower() in _ROMAN_SURNAMES] or found[-1:]
+    roman_words = _ROMAN_WORD.findall(value)
+    surnames = [word for word in roman_words if word.lower() in _ROMAN_SURNAMES] or roman_words[-1:]
 
     def draw(match: re.Match[str]) -> str:
         word = match.group()
