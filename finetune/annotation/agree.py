@@ -45,15 +45,15 @@ def agree(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
     everyone = units_of(benchmark.form.vote, votes)
     pilot = pilot_shares(items, votes)
     workers, excluded = exclude(everyone, benchmark.form.vote == "score", benchmark.agree, pilot)
-    kept = without(votes, excluded)
+    kept_votes = without(votes, excluded)
     write_json(folder / EXCLUDED, excluded)
     parts = {item.id: f"{item.source} {item.about.get('pair', '')}".strip() for item in items}
-    by_source = {name: {i: v for i, v in kept.items() if parts[i] == name} for name in sorted(set(parts.values()))}
+    by_source = {name: {i: v for i, v in kept_votes.items() if parts[i] == name} for name in sorted({*parts.values()})}
     return {
-        **summary(benchmark.form.vote, kept),
+        **summary(benchmark.form.vote, kept_votes),
         "all workers": summary(benchmark.form.vote, votes) if excluded else None,
         "by source": {name: summary(benchmark.form.vote, part) for name, part in by_source.items() if part},
-        "author": author_shares(benchmark, kept),
+        "author": author_shares(benchmark, kept_votes),
         "workers": [worker._asdict() for worker in workers],
         "excluded": excluded,
     }
@@ -62,8 +62,8 @@ def agree(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
 def units_of(kind: VoteKind, votes: Mapping[str, Sequence[Vote]]) -> dict[Any, list[Rating]]:
     """Ratings by unit; votes without a value and those of adjudicators do not count."""
     units = dict[Any, list[Rating]]()
-    for item, given in votes.items():
-        valued = [vote for vote in given if vote.value is not None and vote.role != "adjudicator"]
+    for item, item_votes in votes.items():
+        valued = [vote for vote in item_votes if vote.value is not None and vote.role != "adjudicator"]
         parts = [_parts(kind, vote.value) for vote in valued]
         for key in dict.fromkeys(key for part in parts for key in part):
             units[item, key] = [(v.worker, part.get(key, "none")) for v, part in zip(valued, parts, strict=True)]
@@ -200,9 +200,9 @@ def mean_kappa(units: Units) -> float | None:
 def author_shares(benchmark: Benchmark, votes: Mapping[str, Sequence[Vote]]) -> dict[str, float | None] | None:
     """The rows of Table 5 in percent, where items have an author's label; all votes count, the author's too."""
     rows = list[tuple[str, list[str], str | None]]()
-    for given in votes.values():
-        author = next((vote.value for vote in given if vote.role == "author"), None)
-        values = [vote.value for vote in given if vote.value is not None]
+    for item_votes in votes.values():
+        author = next((vote.value for vote in item_votes if vote.role == "author"), None)
+        values = [vote.value for vote in item_votes if vote.value is not None]
         if author is not None and benchmark.form.vote == "label":
             top, count = Counter(values).most_common(1)[0]
             rows.append((author, values, top if count > len(values) / 2 else None))

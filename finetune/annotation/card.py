@@ -46,7 +46,7 @@ def write_card(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
             [escape_markdown(cell) for cell in (name, s.licence or "not stated", s.url, s.style)]
             for name, s in benchmark.sources.items()
         ],
-        "steps": {step: list(_lines(found)) for step, found in counts.items() if found},
+        "steps": {step: list(_lines(step_counts)) for step, step_counts in counts.items() if step_counts},
         "dropped": sorted(Counter(r.values["reason"] for r in dropped).items()),
         "excluded": sorted(Counter(r.split()[0] for r in read_object(folder / EXCLUDED).values()).items()),
         "reports": counts["take-in"].get("reports", {}),

@@ -134,10 +134,10 @@ class Benchmark(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_the_labels_of_its_task(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("task") == "nli" and not given.get("labels"):
-            return {**given, "labels": NLI_LABELS}
-        return given
+    def _has_the_labels_of_its_task(cls, content: Any) -> Any:
+        if isinstance(content, dict) and content.get("task") == "nli" and not content.get("labels"):
+            return {**content, "labels": NLI_LABELS}
+        return content
 
     @model_validator(mode="after")
     def _is_complete(self) -> Benchmark:

@@ -157,14 +157,14 @@ def screen(
     benchmark: Benchmark, name: str, folder: Path, models: Models, items: Sequence[Item], drops: Counter[str]
 ) -> list[Item]:
     """Items of a source without a toxic sentence (2.3), and with entities if a tagger is named."""
-    rules, thresholds, kept = benchmark.draw, benchmark.sources[name].toxicity, list(items)
+    rules, thresholds = benchmark.draw, benchmark.sources[name].toxicity
     if thresholds:
         place = folder / (rules.classifier or "")
         model = str(place) if place.is_dir() else rules.classifier or ""
         are_toxic = models.find_toxic(model, thresholds, [item.text for item in items])
-        kept = [item for item, is_toxic in zip(items, are_toxic, strict=True) if not is_toxic]
-        drops["toxic"] += len(items) - len(kept)
-    return tag(benchmark, kept, folder / rules.tagger, drops) if benchmark.form.spans and rules.tagger else kept
+        drops["toxic"] += sum(are_toxic)
+        items = [item for item, is_toxic in zip(items, are_toxic, strict=True) if not is_toxic]
+    return tag(benchmark, items, folder / rules.tagger, drops) if benchmark.form.spans and rules.tagger else [*items]
 
 
 def lengths(benchmark: Benchmark) -> tuple[int, int]:

@@ -103,7 +103,7 @@ def read_kept_votes(folder: Path) -> dict[str, list[Vote]]:
 
 def without(votes: Mapping[str, Sequence[Vote]], excluded: Mapping[str, str]) -> dict[str, list[Vote]]:
     """The votes of workers who are not excluded."""
-    return {item: [vote for vote in given if vote.worker not in excluded] for item, given in votes.items()}
+    return {item: [vote for vote in item_votes if vote.worker not in excluded] for item, item_votes in votes.items()}
 
 
 def count_labels(gold: Iterable[Gold]) -> dict[str, int]:

@@ -36,14 +36,14 @@ def settle(benchmark: Benchmark, folder: Path) -> dict[str, Any]:
         if "expected" in item.about:
             reasons[item.id] = "pilot item"
             continue
-        given = votes.get(item.id, [])
+        item_votes = votes.get(item.id, [])
         try:
-            value = settle_item(benchmark, given, inferred)
-            gold.append(Gold(item.id, value, sum(vote.value is not None for vote in given)))
+            value = settle_item(benchmark, item_votes, inferred)
+            gold.append(Gold(item.id, value, sum(vote.value is not None for vote in item_votes)))
         except Undecided as error:
             reasons[item.id] = str(error)
-            if given and str(error) not in (NO_VOTES, FEW_VOTES):
-                values = [vote.value for vote in given if vote.value is not None]
+            if item_votes and str(error) not in (NO_VOTES, FEW_VOTES):
+                values = [vote.value for vote in item_votes if vote.value is not None]
                 adjudicate.append({"item": item.id, "reason": str(error), **item.texts, "values": values})
     if not gold:
         counts = ", ".join(f"{reason}: {n:,}" for reason, n in Counter(reasons.values()).items())
@@ -109,20 +109,20 @@ def common_spans(values: Sequence[Sequence[Sequence[Any]]]) -> list[list[Any]]:
     common = [span for span, count in counts.items() if 2 * count > len(values)]
     if counts and not common:
         raise Undecided(NO_MAJORITY)
-    kept = list[tuple[int, int, str]]()
+    spans = list[tuple[int, int, str]]()
     for span in sorted(common, key=lambda span: (span[0] - span[1], span)):
-        if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
-            kept.append(span)
-    return [list(span) for span in sorted(kept)]
+        if all(span[1] <= other[0] or other[1] <= span[0] for other in spans):
+            spans.append(span)
+    return [list(span) for span in sorted(spans)]
 
 
 def common_answers(values: Sequence[Sequence[Sequence[int]]]) -> list[list[int]]:
     """All answers, the most frequent first, if more than half of the workers found one; [] if most found none."""
-    found = sum(map(bool, values))
-    if 2 * found == len(values):
+    with_answer = sum(map(bool, values))
+    if 2 * with_answer == len(values):
         raise Undecided(NO_MAJORITY)
     counts = Counter((start, end) for answers in values for start, end in answers)
-    return [list(answer) for answer, _ in counts.most_common()] if 2 * found > len(values) else []
+    return [list(answer) for answer, _ in counts.most_common()] if 2 * with_answer > len(values) else []
 
 
 def infer(benchmark: Benchmark, votes: Mapping[str, Sequence[Vote]]) -> dict[str, str]:
@@ -130,8 +130,8 @@ def infer(benchmark: Benchmark, votes: Mapping[str, Sequence[Vote]]) -> dict[str
     import pandas as pd
     from crowdkit.aggregation import MACE, DawidSkene
 
-    rows = [(v.item, v.worker or v.role, v.value) for given in votes.values() for v in given if v.value is not None]
-    if any(not vote.worker for given in votes.values() for vote in given if vote.role == "worker"):
+    rows = [(v.item, v.worker or v.role, v.value) for of_item in votes.values() for v in of_item if v.value is not None]
+    if any(not vote.worker for of_item in votes.values() for vote in of_item if vote.role == "worker"):
         raise BadInput(f"settle.rule: {benchmark.settle.rule} needs to know who gave each vote; use majority")
     frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
     model = DawidSkene() if benchmark.settle.rule == "dawid-skene" else MACE(random_state=benchmark.seed)

@@ -266,7 +266,7 @@ def unseen_shares(named: Mapping[str, Sequence[Item]], gold: Mapping[str, Gold])
     """Share of items of dev and test with an entity that train lacks, in percent."""
     seen = {entity for item in named["train"] for entity in entities_of(item, gold[item.id])}
     parts = {name: [entities_of(item, gold[item.id]) for item in named[name]] for name in ("dev", "test")}
-    shares = {name: 100 * fmean(bool(found - seen) for found in part) for name, part in parts.items() if part}
+    shares = {name: 100 * fmean(bool(entities - seen) for entities in part) for name, part in parts.items() if part}
     return {"items with unseen entities, %": shares}
 
 

@@ -43,15 +43,15 @@ def take_in(benchmark: Benchmark, folder: Path, files: Sequence[Path], read: Rea
     hashes = cache(partial(hash_worker, folder))
     gold, new = dict[str, Gold](), list[Vote]()
     for path in files:
-        for found in imports_of(path, benchmark, items, read):
-            if found.item is not None:
-                items[found.item.id] = found.item
-            if found.gold is not None and found.item is not None:
-                gold[found.item.id] = Gold(found.item.id, found.gold, len(found.votes))
-            for vote in found.votes:
+        for record in imports_of(path, benchmark, items, read):
+            if record.item is not None:
+                items[record.item.id] = record.item
+            if record.gold is not None and record.item is not None:
+                gold[record.item.id] = Gold(record.item.id, record.gold, len(record.votes))
+            for vote in record.votes:
                 # in NFC, since file names of some systems, which may be workers, are decomposed
                 vote = Vote(vote.item, hashes(nfc(vote.worker)), nfc(vote.value), vote.role, vote.reports)
-                check_vote(benchmark, items, vote, found.where)
+                check_vote(benchmark, items, vote, record.where)
                 new.append(vote)
     if not new:
         raise BadInput(f"{files[0]}: no annotations in it; export the finished items with their annotations")
@@ -75,8 +75,8 @@ def imports_of(path: Path, benchmark: Benchmark, items: Mapping[str, Item], read
     """The records of a file; ``BadInput`` for whatever its reader does not expect."""
     number = 0
     try:
-        for found in read(path, benchmark, items):
-            yield found
+        for record in read(path, benchmark, items):
+            yield record
             number += 1
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, BadInput):
@@ -197,8 +197,8 @@ def _read_klue_sts(where: str, record: Mapping[str, Any]) -> Import:
     texts = {name: record[name] for name in ("sentence1", "sentence2")}
     source, _, pair = record["source"].partition("-")
     item = Item(record["guid"], source, texts, (), {"pair": pair})
-    given = record["annotations"]
-    pairs = zip(given["annotators"], given["annotations"], strict=True)
+    annotations = record["annotations"]
+    pairs = zip(annotations["annotators"], annotations["annotations"], strict=True)
     votes = [Vote(item.id, worker, score) for worker, score in pairs]
     return Import(where, votes, item, record["labels"]["label"])
 

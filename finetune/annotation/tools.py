@@ -151,9 +151,9 @@ def read_doccano(path: Path, items: Items) -> Answers:
     """JSON lines of one worker: labels, or spans as [start, end, label]."""
     for record in read_json_lines(path):
         row = record.values
-        given = row["label"] if "label" in row else row["labels"]
-        names = [label for label in given if isinstance(label, str)]
-        spans = [(label[0], label[1], label[2]) for label in given if not isinstance(label, str)]
+        labels = row["label"] if "label" in row else row["labels"]
+        names = [label for label in labels if isinstance(label, str)]
+        spans = [(label[0], label[1], label[2]) for label in labels if not isinstance(label, str)]
         choices = [name for name in names if not name.startswith(REPORT_PREFIX)]
         if len(choices) > 1:
             raise BadInput(f"{record.where}: {len(choices)} labels; set the project to single labels")
@@ -215,11 +215,11 @@ def read_argilla(path: Path, items: Items) -> Answers:
             counts[status] += 1
             if status in ("submitted", UNKNOWN):
                 by_worker.setdefault(worker, {})[name] = value
-        for worker, given in by_worker.items():
-            spans = [(span["start"], span["end"], span["label"]) for span in given.get("spans") or ()]
-            boxes = {titles.get(name, name): text for name, text in given.items() if name.startswith("text-")}
-            reports = given.get("reports") or ()
-            yield f"{path}, {record['id']}", Answer(record["id"], worker, given.get("choice"), spans, boxes, reports)
+        for worker, by_name in by_worker.items():
+            spans = [(span["start"], span["end"], span["label"]) for span in by_name.get("spans") or ()]
+            boxes = {titles.get(name, name): text for name, text in by_name.items() if name.startswith("text-")}
+            reports = by_name.get("reports") or ()
+            yield f"{path}, {record['id']}", Answer(record["id"], worker, by_name.get("choice"), spans, boxes, reports)
     if unsubmitted := counts.total() - counts["submitted"] - counts[UNKNOWN]:
         log.warning("%s: drafts and discarded responses, which are no votes: %d", path, unsubmitted)
     if counts[UNKNOWN]:
@@ -272,15 +272,15 @@ def read_potato(path: Path, items: Items) -> Answers:
         labels, marked = state["instance_id_to_label_to_value"], state.get("instance_id_to_span_to_value", {})
         for name in dict.fromkeys([*labels, *marked]):
             spans = [(span["start"], span["end"], span["name"]) for span, _ in marked.get(name, ())]
-            given: dict[str, list[str]] = {}
+            by_schema: dict[str, list[str]] = {}
             boxes = dict[str, str]()
             for label, value in labels.get(name, ()):
                 if label["name"] == "text_box":
                     boxes[label["schema"]] = value
                 elif value:
-                    given.setdefault(label["schema"], []).append(label["name"])
-            choice = next(iter(given.get("choice", ())), None)
-            yield f"{file}, {name}", Answer(name, state["user_id"], choice, spans, boxes, given.get("reports", ()))
+                    by_schema.setdefault(label["schema"], []).append(label["name"])
+            choice = next(iter(by_schema.get("choice", ())), None)
+            yield f"{file}, {name}", Answer(name, state["user_id"], choice, spans, boxes, by_schema.get("reports", ()))
 
 
 TOOLS = {

@@ -89,11 +89,11 @@ def read_items(config: EmbedConfig, documents: Path | None, klue: Path | None) -
     if documents and config.max_pairs and not any(item.source == "klue-nli" for item in items):
         items += _pairs_of_documents(documents, config.max_pairs)
     for file in config.train:
-        found = read_file(Path(file))
-        graded = [item for item in found if item.score is not None]
+        examples = read_file(Path(file))
+        graded = [item for item in examples if item.score is not None]
         if graded and config.purpose == "search":
             raise BadInput(f"{file}: graded pairs, which lower retrieval; remove the file, or set embed.for=similarity")
-        items += graded or _sample(found, config.max_pairs)
+        items += graded or _sample(examples, config.max_pairs)
     if not items:
         raise BadInput("embed: nothing to train on; run `malmoi corpus` first, or name files of pairs in embed.train")
     return list(dict.fromkeys(items))
@@ -146,9 +146,9 @@ def _triplets(source: str, rows: Iterable[tuple[str, ...]]) -> list[Item]:
     for premise, hypothesis, label in rows:
         by_premise.setdefault(premise, {}).setdefault(label, hypothesis)
     return [
-        Item(source, tuple(text for text in (premise, found["entailment"], found.get("contradiction")) if text))
-        for premise, found in by_premise.items()
-        if "entailment" in found
+        Item(source, tuple(text for text in (premise, by_label["entailment"], by_label.get("contradiction")) if text))
+        for premise, by_label in by_premise.items()
+        if "entailment" in by_label
     ]
 
 
@@ -169,8 +169,8 @@ def read_file(path: Path) -> list[Item]:
             for record, grade in zip(records, grades, strict=True)
         ]
     if kind == "title":
-        found = [(text_in(record, "title"), first_paragraph(text_in(record, "text"))) for record in records]
-        return [Item(path.name, pair) for pair in found if pair[1]]
+        pairs = [(text_in(record, "title"), first_paragraph(text_in(record, "text"))) for record in records]
+        return [Item(path.name, pair) for pair in pairs if pair[1]]
     right = [record for record in records if _is_right(record)]
     return [Item(path.name, tuple(text_in(record, column) for column in columns)) for record in right]
 
@@ -178,8 +178,8 @@ def read_file(path: Path) -> list[Item]:
 def _layout_of(path: Path, records: Sequence[Record], layouts: Any) -> tuple[tuple[str, ...], str]:
     names = set.intersection(*(set(record.values) for record in records))
     fitting = (layout for layout in layouts if names.issuperset(layout[0]))
-    if (found := next(fitting, None)) is not None:
-        return found[0], found[1]
+    if (layout := next(fitting, None)) is not None:
+        return layout[0], layout[1]
     known = "; ".join(", ".join(columns) for columns, _ in layouts)
     raise BadInput(f"{path}: columns {', '.join(sorted(names)) or 'differ'}; expected one of: {known}; rename them")
 
@@ -198,15 +198,15 @@ def first_paragraph(text: str) -> str:
 
 def read_evaluation(config: EmbedConfig, documents: Path | None, klue: Path | None) -> list[EvaluationSet]:
     """KLUE's dev files for the purpose and the user's files; ``BadInput`` if a file does not fit."""
-    found = []
+    sets = []
     for name in reversed(KLUE_TASKS[config.purpose]):
         if klue is not None and (path := find_file(klue, TASKS[name].files.dev)) is not None:
-            found.append(_mrc_dev(path) if name == "klue-mrc" else _pairs_dev(name, path))
-    found += [read_evaluation_file(Path(file)) for file in config.evaluate]
-    if len({part.name for part in found}) < len(found):
+            sets.append(_mrc_dev(path) if name == "klue-mrc" else _pairs_dev(name, path))
+    sets += [read_evaluation_file(Path(file)) for file in config.evaluate]
+    if len({part.name for part in sets}) < len(sets):
         raise BadInput("embed.evaluate: two files of one name; rename one, since results are kept by it")
     most = config.distractors
-    return [with_distractors(p, documents, most) if p.kind == "ranking" and documents else p for p in found]
+    return [with_distractors(p, documents, most) if p.kind == "ranking" and documents else p for p in sets]
 
 
 def _pairs_dev(name: str, path: Path) -> EvaluationSet:
@@ -260,8 +260,8 @@ def with_distractors(part: EvaluationSet, documents: Path, most: int) -> Evaluat
     rng, lengths = np.random.default_rng(DRAWS), [len(text) for text in part.passages.values()]
     own, more, length = set(part.passages.values()), dict[str, str](), int(rng.choice(lengths))
     for document in documents_in_order(documents, DRAWS + 1) if most else ():
-        begin, found = 0, 0
-        while begin < len(document.sentences) and found < PASSAGES_PER_DOCUMENT:
+        begin, count = 0, 0
+        while begin < len(document.sentences) and count < PASSAGES_PER_DOCUMENT:
             size, end = 0, begin
             while end < len(document.sentences) and size < length * 0.9:
                 size += len(document.sentences[end]) + 1
@@ -271,8 +271,8 @@ def with_distractors(part: EvaluationSet, documents: Path, most: int) -> Evaluat
                 break  # the next document gets this length, so that long ones are as frequent as drawn
             if text not in own:
                 more[f"document-{len(more)}"] = text
-            begin, found, length = end, found + 1, int(rng.choice(lengths))
+            begin, count, length = end, count + 1, int(rng.choice(lengths))
         if len(more) >= most:
             break
-    kept = dict(list(more.items())[:most])
-    return part._replace(passages={**part.passages, **kept}, distractors=len(kept))
+    distractors = dict(list(more.items())[:most])
+    return part._replace(passages={**part.passages, **distractors}, distractors=len(distractors))

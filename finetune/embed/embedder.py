@@ -284,8 +284,8 @@ class _Vectors(nn.Module):
         self.net, self.config = net.eval(), net.encoder.config
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        found: Tensor = self.net({"input_ids": input_ids, "attention_mask": attention_mask})[self.output]
-        return found
+        vectors: Tensor = self.net({"input_ids": input_ids, "attention_mask": attention_mask})[self.output]
+        return vectors
 
 
 def export_embedder(name: str, out: Path, int8: Int8 = "no", dev: Path | None = None) -> float:

@@ -91,11 +91,11 @@ def cosines(part: EvaluationSet, encode: Encode) -> Scores:
 
 def pair_systems(part: EvaluationSet, encoders: Mapping[str, Encode], trained: str = "") -> dict[str, Scores]:
     """Similarities by system: tf-idf, the encoders, and the mean of tf-idf and the ``trained`` one as z-scores."""
-    counted = tfidf_cosines(part.firsts, part.seconds)
-    found = {TFIDF: counted} | {name: cosines(part, encode) for name, encode in encoders.items()}
+    tfidf = tfidf_cosines(part.firsts, part.seconds)
+    systems = {TFIDF: tfidf} | {name: cosines(part, encode) for name, encode in encoders.items()}
     if trained:
-        found[f"{trained} {WITH_TFIDF}"] = standardize(found[trained]) + standardize(counted)
-    return found
+        systems[f"{trained} {WITH_TFIDF}"] = standardize(systems[trained]) + standardize(tfidf)
+    return systems
 
 
 def standardize(values: Scores) -> Scores:

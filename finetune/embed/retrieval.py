@@ -120,14 +120,14 @@ def mine_negatives(items: Sequence[Item], encode: Encode | None = None) -> list[
     if encode is not None:
         vectors_PH = encode(passages, prompt="passage")
         queries_NH = encode([item.texts[0] for item in labelled], prompt="query")
-    found: dict[Item, Item] = {}
+    with_negatives: dict[Item, Item] = {}
     for row, item in enumerate(labelled):
         scores_P, own = index.scores(bigrams(item.texts[0])), number[item.texts[1]]
         negatives = [_first_below(scores_P, own)]
         if vectors_PH is not None:
             negatives.append(_first_below(vectors_PH @ queries_NH[row], own, skip=negatives[0]))
-        found[item] = item._replace(texts=(*item.texts, *(passages[i] for i in negatives if i is not None)))
-    return [found.get(item, item) for item in items]
+        with_negatives[item] = item._replace(texts=(*item.texts, *(passages[i] for i in negatives if i is not None)))
+    return [with_negatives.get(item, item) for item in items]
 
 
 def _first_below(scores_P: NDArray[Any], right: int, skip: int | None = None) -> int | None:
@@ -141,16 +141,16 @@ def _first_below(scores_P: NDArray[Any], right: int, skip: int | None = None) ->
 
 def rank_trained(part: EvaluationSet, encoders: Mapping[str, Encode]) -> tuple[dict[str, list[Row]], float]:
     """Results of the encoders alone and of the first with BM25, and the weight to use it with."""
-    found = {name: dense_scores(part, encode) for name, encode in encoders.items()}
-    first = next(iter(found))
-    found[f"{first} {HYBRID}"], weight = combine(part, bm25_scores(part), found[first])
-    return {system: rows_of_rankings(part, rank(part, scores)) for system, scores in found.items()}, weight
+    systems = {name: dense_scores(part, encode) for name, encode in encoders.items()}
+    first = next(iter(systems))
+    systems[f"{first} {HYBRID}"], weight = combine(part, bm25_scores(part), systems[first])
+    return {system: rows_of_rankings(part, rank(part, scores)) for system, scores in systems.items()}, weight
 
 
 def rank_baselines(part: EvaluationSet, pieces: Callable[[str], list[str]]) -> dict[str, list[Row]]:
     """Results of BM25 on words, ``pieces`` of the vocabulary, bigrams, and morphemes without function words."""
-    counted = {**COUNTED, "BM25 WordPiece": pieces}
-    return {name: rows_of_rankings(part, rank(part, bm25_scores(part, split))) for name, split in counted.items()}
+    splitters = {**COUNTED, "BM25 WordPiece": pieces}
+    return {name: rows_of_rankings(part, rank(part, bm25_scores(part, split))) for name, split in splitters.items()}
 
 
 CHOICES_NAME = "choices.jsonl"
@@ -187,8 +187,8 @@ def rank_again(part: EvaluationSet, reranker: Reranker) -> dict[str, list[Row]]:
     pairs = [(question, texts[i]) for question, row in zip(part.firsts, best_QK, strict=True) for i in row]
     again_QP = np.zeros_like(words_QP)
     np.put_along_axis(again_QP, best_QK, reranker.score(pairs).reshape(best_QK.shape).astype(np.float32), axis=1)
-    found = {"BM25 reranked": again_QP, "BM25 with reranker": combine(part, words_QP, again_QP)[0]}
-    return {system: rows_of_rankings(part, rank(part, scores_QP)) for system, scores_QP in found.items()}
+    systems = {"BM25 reranked": again_QP, "BM25 with reranker": combine(part, words_QP, again_QP)[0]}
+    return {system: rows_of_rankings(part, rank(part, scores_QP)) for system, scores_QP in systems.items()}
 
 
 def write_choices(items: Sequence[Item], out: Path) -> None:

@@ -111,21 +111,21 @@ def prepare(config: EmbedConfig, inputs: EmbedInputs) -> Prepared:
     items = read_items(config, inputs.documents, inputs.klue)
     texts = list(dict.fromkeys(text for item in items for text in item.texts))
     held = {texts[i] for i in inputs.find_contaminated([text for part in sets for text in part.texts], texts)}
-    kept = [item for item in items if not held.intersection(item.texts)]
-    if not kept:
+    clean_items = [item for item in items if not held.intersection(item.texts)]
+    if not clean_items:
         raise BadInput("embed: every training pair contains an evaluation text; give other files in embed.train")
     if config.purpose == "search":
         miner = embedding.load_embedder(Path(config.negatives_by), config.device) if config.negatives_by else None
-        kept = mine_negatives(kept, miner.encode if miner else None)
-    read, left = (Counter(item.source for item in each) for each in (items, kept))
+        clean_items = mine_negatives(clean_items, miner.encode if miner else None)
+    read, left = (Counter(item.source for item in each) for each in (items, clean_items))
     dropped = {source: read[source] - left[source] for source in read}
-    log.info("%d training examples; %d contain an evaluation text and are dropped", len(kept), sum(dropped.values()))
+    log.info("%d training examples; %d contain an evaluation text and are dropped", left.total(), sum(dropped.values()))
     counts = {
         "examples": dict(left), "contaminated": dropped,
         "evaluation": {part.name: len(part.guids) for part in sets},
     }  # fmt: skip
-    state = hashlib.blake2b(json.dumps(kept, ensure_ascii=False).encode(), digest_size=16)
-    return Prepared(kept, sets, counts, state.hexdigest())
+    state = hashlib.blake2b(json.dumps(clean_items, ensure_ascii=False).encode(), digest_size=16)
+    return Prepared(clean_items, sets, counts, state.hexdigest())
 
 
 def train_one(
@@ -196,15 +196,15 @@ def score_trained(
     results, weight, name = [], 0.0, next(iter(encoders))
     for part in sets:
         if part.kind == "ranking":
-            found, weight = rank_trained(part, encoders)
+            by_system, weight = rank_trained(part, encoders)
         else:
             systems = evaluate.pair_systems(part, encoders, name)
-            found = {
+            by_system = {
                 system: evaluate.rows_of_pairs(part, scores)
                 for system, scores in systems.items()
                 if system != evaluate.TFIDF
             }
-        results += [evaluate.write_result(out, part, system, seed, rows, **about) for system, rows in found.items()]
+        results += [evaluate.write_result(out, part, system, seed, rows, **about) for system, rows in by_system.items()]
     return results, weight
 
 
@@ -234,16 +234,16 @@ def score_baselines(config: EmbedConfig, encoder: str, prepared: Prepared, out: 
         }  # fmt: skip
         for part in prepared.sets:
             if part.kind == "ranking":
-                found = (
+                by_system = (
                     rank_baselines(part, partial(tokenizer.tokenize, verbose=False)) | rank_trained(part, encoders)[0]
                 )
-                found |= rank_again(part, reranker) if reranker else {}
+                by_system |= rank_again(part, reranker) if reranker else {}
             else:
-                found = {
+                by_system = {
                     name: evaluate.rows_of_pairs(part, scores)
                     for name, scores in evaluate.pair_systems(part, encoders).items()
                 }
-            for system, rows in found.items():
+            for system, rows in by_system.items():
                 for seed in config.seeds:
                     evaluate.write_result(out, part, system, seed, rows, fingerprint=key)
 

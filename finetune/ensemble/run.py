@@ -86,30 +86,30 @@ class EnsemblePlan:
 
 def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) -> list[MemberResult]:
     """Results of single models for a task, of all models or of ``models``; ``BadInput`` if one has no result."""
-    found = [
+    results = [
         MemberResult(path.parent, result, out)
         for out in dict.fromkeys(map(Path.resolve, outs))
         for path, result in iter_results(out)
         if result["task"] == task and "members" not in result
     ]
-    there = sorted({str(one.result["model"]) for one in found})
+    there = sorted({str(one.result["model"]) for one in results})
     for model in models:
         if model not in there:
             raise BadInput(f"{task}: no result of {model}; results here: {', '.join(there) or 'none'}")
-    return [one for one in found if not models or one.result["model"] in models]
+    return [one for one in results if not models or one.result["model"] in models]
 
 
-def plan_ensembles(found: Sequence[MemberResult], name: str, settings: str = "") -> list[EnsemblePlan]:
+def plan_ensembles(results: Sequence[MemberResult], name: str, settings: str = "") -> list[EnsemblePlan]:
     """The ensembles of these results: one for each seed that all models have, and one over those seeds. A single model
     has only the latter. ``BadInput`` if the name is taken."""
     columns: dict[tuple[str, str, str], dict[int, MemberResult]] = {}
-    for one in sorted(found, key=lambda one: (*one.column, one.seed)):
+    for one in sorted(results, key=lambda one: (*one.column, one.seed)):
         columns.setdefault(one.column, {})[one.seed] = one
     if any(folder_name(name) == folder_name(model) for _, model, _ in columns):
         raise BadInput(f"{name}: a member is called so; give the ensemble another name")
     seeds = sorted(set.intersection(*map(set, columns.values()))) if columns else []
-    if left := len(found) - len(columns) * len(seeds):
-        log.info("%s: %d of %d results are left out, as not all members have their seeds", name, left, len(found))
+    if left := len(results) - len(columns) * len(seeds):
+        log.info("%s: %d of %d results are left out, as not all members have their seeds", name, left, len(results))
     plans = []
     if len(columns) > 1:
         plans = [EnsemblePlan(name, settings, seed, tuple(of[seed] for of in columns.values())) for seed in seeds]
@@ -129,8 +129,8 @@ def plan_recipe(config: FinetuneConfig, jobs: Sequence[Job], out: Path) -> list[
             for settings in apart:
                 wanted = {settings} if ensemble.settings is None else {*ensemble.settings}
                 folders = [job.folder(out) for job in own if job.settings in wanted]
-                found = [MemberResult(folder, read_json_object(folder / SCORES_NAME, TRAIN), out) for folder in folders]
-                plans += plan_ensembles(found, name, settings)
+                results = [MemberResult(f, read_json_object(f / SCORES_NAME, TRAIN), out) for f in folders]
+                plans += plan_ensembles(results, name, settings)
     return plans
 
 
@@ -223,7 +223,7 @@ def merge_members(task: Task, members: Sequence[MemberResult]) -> tuple[list[Row
             f"{members[0].folder} and {len(members) - 1} more: their kept scores do not fit {task.name} "
             f"({type(error).__name__}: {error!s:.100}); train again with finetune.keep_scores=true"
         ) from None
-    return [Row(row.guid, row.gold, *found) for row, found in zip(first, merged, strict=True)], groups
+    return [Row(row.guid, row.gold, *prediction) for row, prediction in zip(first, merged, strict=True)], groups
 
 
 def _result(task: Task, plan: EnsemblePlan, rows: Sequence[Row], groups: Sequence[str]) -> dict[str, Any]:

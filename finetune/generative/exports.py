@@ -126,12 +126,12 @@ def _write_kr_eval(
         return tuple(Sample(input=i, output=o, **m) for i, o, m in zip(inputs, golds, marks, strict=True))
 
     asked = {squeeze(prompt.render_input(example)) for example in scored[1]}
-    kept = [example for example in train if squeeze(prompt.render_input(example)) not in asked]
-    distinct = len({squeeze(prompt.render_input(example)) for example in kept})
-    drawn = draw_shots(prompt, kept, min(distinct, SHOTS + DEV_SAMPLES), seed)
+    candidates = [example for example in train if squeeze(prompt.render_input(example)) not in asked]
+    distinct = len({squeeze(prompt.render_input(example)) for example in candidates})
+    drawn = draw_shots(prompt, candidates, min(distinct, SHOTS + DEV_SAMPLES), seed)
     few_shots, held_out = drawn[:SHOTS], drawn[SHOTS:]
     taken = {example.guid for example in drawn}
-    tuning = [example for example in kept if example.guid not in taken]
+    tuning = [example for example in candidates if example.guid not in taken]
     file = make(few_shots=as_samples(few_shots), samples=as_samples(scored[0]))
     write_task_file(file, out / "evaluation" / "test" / f"{file.name}.json")
     if held_out:
@@ -141,7 +141,7 @@ def _write_kr_eval(
         path = out / "tuning" / "train" / f"{file.name}.json"
         write_tuning_file(file.name, file.instruction, as_samples(tuning), path)
     shown = {"samples": len(scored[0]), "few-shot": len(few_shots)}
-    return shown | {"tuning": len(tuning), "left out": len(train) - len(kept)}
+    return shown | {"tuning": len(tuning), "left out": len(train) - len(candidates)}
 
 
 def _read(task: str, data: Path, split: str) -> list[Example]:

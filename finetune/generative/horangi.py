@@ -65,15 +65,15 @@ def compute_total(files: Sequence[Mapping[str, Any]], bench: Mapping[str, Any]) 
         task, (metric, one) = scores["task"], next(iter(scores["metrics"].items()))
         own = by_set.setdefault("kmmlu" if task.startswith("kmmlu_") else task, [])
         own.append(_scaled(one["value"], one["error"], 100, f"{task} {metric}"))
-    counted = {name: own for name, own in by_set.items() if name in DATA_SETS} or by_set
-    parts = list(map(_mean, counted.values()))
+    halves = {name: own for name, own in by_set.items() if name in DATA_SETS} or by_set
+    parts = list(map(_mean, halves.values()))
     judge, summary = next(iter(bench["judges"].items()))
     single = summary["single"].get("without_penalty", summary["single"])
     first = _mean(parts)
     second = _scaled(single["score"], single["error"], 10, f"judged by {judge}")
     total = _mean([first, second])._replace(source="mean of both")
     missing = [name for name in DATA_SETS if name not in by_set]
-    others = [name for name in by_set if name not in counted]
+    others = [name for name in by_set if name not in halves]
     notes = [f"{len(DATA_SETS) - len(missing)} of Horangi's {len(DATA_SETS)} data sets."]
     notes += [f"Missing: {', '.join(missing)}."] if missing else []
     notes += [f"Not counted, as Horangi does not have them: {', '.join(others)}."] if others else []

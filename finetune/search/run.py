@@ -188,7 +188,7 @@ def train_best(
 def _best_jobs(config: FinetuneConfig, inputs: FinetuneInputs, searched: Path, ready: Prepared, out: Path) -> list[Job]:
     """A job for each study and seed. If the name is taken by other settings (of another encoder, or of a shorter
     search), it is numbered, so no result is overwritten."""
-    taken = {(str(found["task"]), str(found["settings"])): found["recipe"] for _, found in iter_results(out)}
+    taken = {(str(result["task"]), str(result["settings"])): result["recipe"] for _, result in iter_results(out)}
     jobs = []
     for task in config.tasks:
         for model in config.models:
@@ -205,8 +205,8 @@ def _best_jobs(config: FinetuneConfig, inputs: FinetuneInputs, searched: Path, r
 
 
 def _read_best(path: Path) -> Mapping[str, Any]:
-    found = read_json(path) if path.is_file() else None
-    best = found.get("best") if isinstance(found, dict) else None
+    content = read_json(path) if path.is_file() else None
+    best = content.get("best") if isinstance(content, dict) else None
     if not isinstance(best, dict) or not isinstance(best.get("overrides"), dict):
         raise BadInput(f"{path}: no trial with a score, so there is nothing to train; widen finetune.search.space")
     return dict(best["overrides"])

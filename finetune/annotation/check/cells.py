@@ -61,17 +61,17 @@ def _number(text: str) -> tuple[str, str, str, str] | None:
 def check_texts(items: Sequence[Item]) -> Iterator[Finding]:
     """Damage of the texts, labels and cells of items."""
     for item in items:
-        found: list[Problem] = [("empty", f"{name} is empty") for name, text in item.texts.items() if not text.strip()]
+        problems = [("empty", f"{name} is empty") for name, text in item.texts.items() if not text.strip()]
         for name, text in item.texts.items():
-            found += _damage_of_text(name, text)
+            problems += _damage_of_text(name, text)
         if isinstance(item.gold, str) and any(pattern.fullmatch(item.gold) for pattern in CELLS):
-            found.append(("spreadsheet", f"the label is {item.gold!r}"))
+            problems.append(("spreadsheet", f"the label is {item.gold!r}"))
         damaged = [(cell, damage) for cell, source in item.cells if (damage := damage_of_cell(cell, source))]
-        found += [("spreadsheet", f"{cell!r} in place of {damage}") for cell, damage in damaged]
+        problems += [("spreadsheet", f"{cell!r} in place of {damage}") for cell, damage in damaged]
         texts = [text.strip() for text in item.texts.values()]
         if len(set(texts)) < len(texts) and all(texts):
-            found.append(("same-texts", texts[-1]))
-        yield from (Finding(check, item.split, item.guid, message) for check, message in dict.fromkeys(found))
+            problems.append(("same-texts", texts[-1]))
+        yield from (Finding(check, item.split, item.guid, message) for check, message in dict.fromkeys(problems))
 
 
 def _damage_of_text(name: str, text: str) -> Iterator[Problem]:

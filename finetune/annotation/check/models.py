@@ -45,10 +45,10 @@ def score_baselines(dataset: Dataset) -> tuple[dict[str, Any] | None, list[Findi
             task = custom_task(define(dataset.name, own), files=own.files)
         assert task is not None
         training, examples = task.read(train.path) if train is not scored else [], task.read(scored.path)
-        found = baselines(task, *([e for e in part if e.gold is not None] for part in (training, examples)))
+        scores = baselines(task, *([e for e in part if e.gold is not None] for part in (training, examples)))
     except BadInput as error:
         return None, [Finding("refused", scored.split, "", str(error))]
-    return {"scored": scored.split, "trained on": train.split if training else "", **found}, []
+    return {"scored": scored.split, "trained on": train.split if training else "", **scores}, []
 
 
 def check_one_side(dataset: Dataset) -> tuple[list[dict[str, Any]], list[Finding]]:
@@ -119,9 +119,9 @@ def check_label_errors(dataset: Dataset) -> tuple[str, list[Finding]]:
     suspected = find_label_issues(
         gold_N, probability_NK, filter_by="confident_learning", return_indices_ranked_by="self_confidence", n_jobs=1
     )
-    found = list[Finding]()
+    findings = list[Finding]()
     for place in suspected[: max(1, int(LISTED_SHARE * len(pairs)))]:
         item, other = pairs[place][0], names[probability_NK[place].argmax()]
         text = " | ".join(item.texts.values())[:160]
-        found.append(Finding("label-error", item.split, item.guid, f"{item.gold}, probably {other}: {text}"))
-    return f"Label errors: {len(suspected):,} suspected, the surest {len(found):,} listed; {about}.", found
+        findings.append(Finding("label-error", item.split, item.guid, f"{item.gold}, probably {other}: {text}"))
+    return f"Label errors: {len(suspected):,} suspected, the surest {len(findings):,} listed; {about}.", findings

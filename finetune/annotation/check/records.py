@@ -59,11 +59,11 @@ def read_record(record: Record, task: str, split: str) -> Item:
 def _span(record: Record, side: str) -> tuple[Any, Any, str, str]:
     """Start, end (exclusive), named and actual text of an entity; "" if it is outside the sentence."""
     entity = record.get(side)
-    found = entity if isinstance(entity, Mapping) else {}
-    start, last, sentence = found.get("start_idx"), found.get("end_idx"), text_in(record.get("sentence"))
+    fields = entity if isinstance(entity, Mapping) else {}
+    start, last, sentence = fields.get("start_idx"), fields.get("end_idx"), text_in(record.get("sentence"))
     if not (isinstance(start, int) and isinstance(last, int) and 0 <= start <= last < len(sentence)):
-        return start, last, text_in(found.get("word")), ""
-    return start, last, text_in(found.get("word")), sentence[start : last + 1]
+        return start, last, text_in(fields.get("word")), ""
+    return start, last, text_in(fields.get("word")), sentence[start : last + 1]
 
 
 def _check_relation(record: Record) -> Iterator[Problem]:
@@ -95,11 +95,11 @@ def _check_inference(record: Record) -> Iterator[Problem]:
 
 def _check_similarity(record: Record) -> Iterator[Problem]:
     labels = record["labels"] if isinstance(record["labels"], Mapping) else {}
-    real, found = number_in(labels.get("real-label")), record.get("annotations")
+    real, annotations = number_in(labels.get("real-label")), record.get("annotations")
     if real is None or not 0 <= real <= MAX_SIMILARITY:
         yield "label", f"real-label is {labels.get('real-label')!r:.40}, not 0 to 5"
         return
-    listed = list_in(found.get("annotations") if isinstance(found, Mapping) else None)
+    listed = list_in(annotations.get("annotations") if isinstance(annotations, Mapping) else None)
     votes = [vote for vote in map(number_in, listed) if vote is not None]
     rounded = number_in(labels.get("label"))
     if labels.get("binary-label") not in (None, int(real >= SIMILAR_FROM)) or abs((rounded or 0.0) - real) > 0.0501:
@@ -152,11 +152,11 @@ def read_question(question: Record, context: str, split: str) -> Item:
     guid, answers = text_in(question.get("guid", question.get("id"))), question.get("answers")
     if answers is None:
         return Item(guid, split, texts)
-    found = [answer for answer in list_in(answers) if isinstance(answer, Mapping)]
-    starts = [answer.get("answer_start") for answer in found]
-    gold, problems, cells = check_answers(context, [text_in(answer.get("text")) for answer in found], starts)
-    if question.get("is_impossible") is not None and bool(question["is_impossible"]) == bool(found):
-        problems.append(("label", f"is_impossible is {question['is_impossible']}, but it has {len(found)} answers"))
+    answers = [answer for answer in list_in(answers) if isinstance(answer, Mapping)]
+    starts = [answer.get("answer_start") for answer in answers]
+    gold, problems, cells = check_answers(context, [text_in(answer.get("text")) for answer in answers], starts)
+    if question.get("is_impossible") is not None and bool(question["is_impossible"]) == bool(answers):
+        problems.append(("label", f"is_impossible is {question['is_impossible']}, but it has {len(answers)} answers"))
     return Item(guid, split, texts, gold, problems, cells)
 
 
@@ -169,9 +169,9 @@ def read_dialogue(record: Record, split: str) -> Item:
             problems.append(("state", f"turn {number} is of {turn.get('role')!r}; user and sys take turns"))
         if not text_in(turn.get("text")).strip():
             problems.append(("empty", f"turn {number} is empty"))
-        found = [(entry, find_slot(entry)) for entry in list_in(turn.get("state"))]
-        problems += [("state", f"turn {number}: {entry!r:.60} has no known slot") for entry, slot in found if not slot]
-        counts = Counter(slot[0] for _, slot in found if slot)
+        slots = [(entry, find_slot(entry)) for entry in list_in(turn.get("state"))]
+        problems += [("state", f"turn {number}: {entry!r:.60} has no known slot") for entry, slot in slots if not slot]
+        counts = Counter(slot[0] for _, slot in slots if slot)
         problems += [("state", f"turn {number}: two values of {name}") for name, count in counts.items() if count > 1]
     texts = {"dialogue": "\n".join(text_in(turn.get("text")) for turn in turns)}
     return Item(text_in(record.get("guid")), split, texts, states or None, problems)
@@ -216,11 +216,11 @@ def _parsed(value: Any) -> Any:
 
 
 def _read_tokens(item: Item, name: str, tokens: Any, tags: Any) -> Item:
-    words, found = (part.split() if isinstance(part, str) else [*map(str, list_in(part))] for part in (tokens, tags))
-    problems = list(check_tags(found))
-    if len(words) != len(found):
-        problems.append(("tags", f"{len(words)} tokens, but {len(found)} tags"))
-    return item._replace(texts={name: " ".join(words)}, gold=tuple(found), problems=problems)
+    words, gold = (part.split() if isinstance(part, str) else [*map(str, list_in(part))] for part in (tokens, tags))
+    problems = list(check_tags(gold))
+    if len(words) != len(gold):
+        problems.append(("tags", f"{len(words)} tokens, but {len(gold)} tags"))
+    return item._replace(texts={name: " ".join(words)}, gold=tuple(gold), problems=problems)
 
 
 def _read_answer(item: Item, passage: str, value: Any, starts: Any) -> Item:

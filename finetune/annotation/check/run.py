@@ -117,9 +117,9 @@ def _read_json(path: Path, task: str, split: str) -> File:
     if isinstance(content, Mapping) and not any(
         isinstance(row, Mapping) and "question" in row for row in records.list_in(rows)[:1]
     ):
-        found = [pair for pair in questions_of(content, path) if isinstance(pair[1], Mapping)]
-        items = [records.read_question(question, context, split) for context, question in found]
-        if any("guid" in question for _, question in found):
+        pairs = [pair for pair in questions_of(content, path) if isinstance(pair[1], Mapping)]
+        items = [records.read_question(question, context, split) for context, question in pairs]
+        if any("guid" in question for _, question in pairs):
             return File(path, split, "span", "klue-mrc", items)
         return File(path, split, "span", "", items, columns=CustomColumns(kind="span", start="start", guid="id"))
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
@@ -216,8 +216,8 @@ def _compare_splits(dataset: Dataset) -> Iterator[Finding]:
 
 def _check_leaks(dataset: Dataset, find_leaks: FindLeaks) -> Iterator[Finding]:
     texts = [(item, text) for file in dataset.files for item in file.items for text in item.texts.values()]
-    found = dict[tuple[str, str], Finding]()
+    findings = dict[tuple[str, str], Finding]()
     for number, document, share in find_leaks([text for _, text in texts]):
         (item, text), name = texts[number], f"{100 * share:.0f} % of a sentence is in document {document}"
-        found.setdefault((item.split, item.guid), Finding("leak", item.split, item.guid, f"{name}: {text[:120]}"))
-    yield from found.values()
+        findings.setdefault((item.split, item.guid), Finding("leak", item.split, item.guid, f"{name}: {text[:120]}"))
+    yield from findings.values()

@@ -44,10 +44,10 @@ def read_tagged(block: Block, split: str) -> Item:
 
 
 def _compare_brackets(marked: str, text: str, entities: Sequence[Entity] | None) -> Iterator[Problem]:
-    plain, found, done = "", list[Entity](), 0
+    plain, bracketed, done = "", list[Entity](), 0
     for match in BRACKETS.finditer(marked):
         plain += marked[done : match.start()]
-        found.append((match[2], len(plain), len(plain) + len(match[1])))
+        bracketed.append((match[2], len(plain), len(plain) + len(match[1])))
         plain += match[1]
         done = match.end()
     plain += marked[done:]
@@ -58,9 +58,9 @@ def _compare_brackets(marked: str, text: str, entities: Sequence[Entity] | None)
         start = max(0, next((n for n in range(shorter) if plain[n] != text[n]), shorter) - 8)
         shown = f"{plain[start : start + 20]!r}, the characters are {text[start : start + 20]!r}"
         yield "brackets", f"the sentence is {shown}"
-    elif entities is not None and entities != found:
+    elif entities is not None and entities != bracketed:
         names = [", ".join(f"{text[a:b]}:{kind}" for kind, a, b in one if (kind, a, b) not in other) or "nothing"
-                 for one, other in ((found, entities), (entities, found))]  # fmt: skip
+                 for one, other in ((bracketed, entities), (entities, bracketed))]  # fmt: skip
         yield "brackets", f"{names[0]} by the brackets, {names[1]} by the tags"
 
 

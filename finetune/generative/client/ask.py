@@ -109,9 +109,9 @@ def ask(questions: Sequence[Question], client: Client) -> list[Answer]:
     for question in questions:
         first.setdefault(replace(question, id=""), question)
     answers = anyio.run(_ask_all, list(first.values()), client) if first else {}
-    found = [(question, answers[first[replace(question, id="")].id]) for question in questions]
+    pairs = [(question, answers[first[replace(question, id="")].id]) for question in questions]
     # a repeated question is paid for once
-    return [a if a.id == q.id else replace(a, id=q.id, tokens_in=0, tokens_out=0) for q, a in found]
+    return [a if a.id == q.id else replace(a, id=q.id, tokens_in=0, tokens_out=0) for q, a in pairs]
 
 
 async def _ask_all(questions: Sequence[Question], client: Client) -> dict[str, Answer]:

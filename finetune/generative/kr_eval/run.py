@@ -104,8 +104,8 @@ def read_task_file(path: Path) -> TaskFile:
     """An evaluation file of any task; ``BadInput`` with the place of the problem if it cannot be scored."""
     content = nfc(read_json(path))
     if not isinstance(content, dict):
-        found = "; this file is a list, as tuning files are" if isinstance(content, list) else ""
-        raise BadInput(f"{path}: expected one JSON object with instruction, output_length, metrics, samples{found}")
+        hint = "; this file is a list, as tuning files are" if isinstance(content, list) else ""
+        raise BadInput(f"{path}: expected one JSON object with instruction, output_length, metrics, samples{hint}")
     name = path.name.removesuffix(".zst").removesuffix(".gz").removesuffix(".json")
     return validate(TaskFile, {**content, "name": name}, str(path))
 
@@ -211,12 +211,12 @@ def _entity_form(golds: Sequence[str]) -> Form:
         return mark.split(colon.sub(r"(\1)", line))  # text, class, text, class, …, rest
 
     def parse(answer: str, question: str = "") -> str | None:
-        found, lines = list[str](), answers.lines_of(answers.answer_text(answer))
+        entities, lines = list[str](), answers.lines_of(answers.answer_text(answer))
         for parts in map(split, lines):
             texts = (text.rpartition(": ")[2].strip(BETWEEN) for text in parts[::2])
-            found += [f"{text}({kind})" for text, kind in zip(texts, parts[1::2], strict=False) if text]
+            entities += [f"{text}({kind})" for text, kind in zip(texts, parts[1::2], strict=False) if text]
         is_none = any(answers.bare(line).casefold() in ner.NONE_TOO for line in lines)
-        return "\n".join(dict.fromkeys(found)) or ("" if is_none else None)
+        return "\n".join(dict.fromkeys(entities)) or ("" if is_none else None)
 
     def is_exact(answer: str) -> bool:
         lines = kr.split_lines(answer)

@@ -74,11 +74,11 @@ def read_questions(path: Path) -> list[judging.Question]:
     """The questions of a file, in order; ``BadInput`` with file and line for any problem."""
     questions: dict[str, judging.Question] = {}
     for record in read_json_lines(path):
-        found = validate(_QuestionRecord, nfc(record.values), record.where)
-        name, reference = found.question_id, tuple(text for text in found.reference if text.strip())
+        question = validate(_QuestionRecord, nfc(record.values), record.where)
+        name, reference = question.question_id, tuple(text for text in question.reference if text.strip())
         if name in questions:
             raise BadInput(f"{record.where}: question_id {name} also occurs in an earlier line; ids must be unique")
-        questions[name] = judging.Question(name, found.category, found.turns, reference)
+        questions[name] = judging.Question(name, question.category, question.turns, reference)
     if not questions:
         raise BadInput(f"{path}: no questions; expected one object per line with question_id, category and turns")
     return list(questions.values())
@@ -92,8 +92,8 @@ def read_answers(path: Path, questions: Sequence[judging.Question]) -> dict[str,
     turns = {question.id: len(question.turns) for question in questions}
     answers = {}
     for record in read_json_lines(path):
-        found = validate(_AnswerRecord, nfc(record.values), record.where)
-        name, texts = found.question_id, found.choices[0].turns
+        answer = validate(_AnswerRecord, nfc(record.values), record.where)
+        name, texts = answer.question_id, answer.choices[0].turns
         if len(texts) < turns.get(name, 0):
             raise BadInput(f"{record.where}: {len(texts)} answers to the {turns[name]} turns of question {name}")
         if name in turns:

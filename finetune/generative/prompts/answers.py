@@ -99,8 +99,8 @@ def clean(answer: str) -> str:
 
 def lines_of(answer: str) -> list[str]:
     """The non-empty cleaned lines, without code fences, bullets, numbers and bold marks."""
-    kept = (line for line in clean(answer).split("\n") if not _FENCE.match(line) and not _RULE.fullmatch(line))
-    return [line for line in (undecorate(line) for line in kept) if line]
+    lines = (line for line in clean(answer).split("\n") if not _FENCE.match(line) and not _RULE.fullmatch(line))
+    return [line for line in (undecorate(line) for line in lines) if line]
 
 
 def undecorate(line: str) -> str:
@@ -116,8 +116,8 @@ def bare(text: str) -> str:
 def corrected(text: str, *, has_replies: bool = False) -> str:
     """What follows the last correction, "정정합니다." (I correct myself); "" without one. With ``has_replies``, 아니요
     (no) is an answer to the question, and no correction."""
-    found = [*_CORRECTS.finditer(text)][-1:] or ([] if has_replies else [*_DENIES.finditer(text)][-1:])
-    return text[found[0].end() :] if found else ""
+    matches = [*_CORRECTS.finditer(text)][-1:] or ([] if has_replies else [*_DENIES.finditer(text)][-1:])
+    return text[matches[0].end() :] if matches else ""
 
 
 def refuses(answer: str) -> bool:
@@ -173,14 +173,14 @@ def marked_answers(text: str) -> list[str]:
 
 def _tagged(text: str) -> list[str]:
     """What is between ``<answer>`` and ``</answer>``; up to the first tag that is not closed."""
-    found, at = list[str](), 0
+    contents, at = list[str](), 0
     while begin := _TAG.search(text, at):
         end = re.compile(f"</{begin[1]}>", re.IGNORECASE).search(text, begin.end())
         if end is None:
             break
-        found.append(text[begin.end() : end.start()])
+        contents.append(text[begin.end() : end.start()])
         at = end.end()
-    return found
+    return contents
 
 
 def _below_headings(text: str) -> Iterator[str]:
@@ -209,17 +209,17 @@ def read_json_answer(text: str) -> Any | None:
     failed = 0
     while failed < MAX_JSON_STARTS and (start := _JSON_START.search(text, at)):
         try:
-            found, at = decoder.raw_decode(text, start.start())
+            value, at = decoder.raw_decode(text, start.start())
         except (ValueError, RecursionError):
             at, failed = start.end(), failed + 1
             continue
-        if isinstance(found, dict) or (isinstance(found, list) and (not found or not isinstance(found[0], int))):
-            values.append(found)
+        if isinstance(value, dict) or (isinstance(value, list) and (not value or not isinstance(value[0], int))):
+            values.append(value)
     if len(values) > 1 and all(isinstance(value, dict) and _is_record(value) for value in values):
         return values
     answers = list(map(_answer_in, values))
-    given = [a for a, value in zip(answers, values, strict=True) if a is not value and isinstance(a, str | int | float)]
-    return given if len(set(given)) > 1 else answers[-1] if answers else None
+    scalars = [a for a, v in zip(answers, values, strict=True) if a is not v and isinstance(a, str | int | float)]
+    return scalars if len(set(scalars)) > 1 else answers[-1] if answers else None
 
 
 def _answer_in(value: Any) -> Any:

@@ -111,8 +111,8 @@ def find_number(answer: str) -> float | None:
 
     The bounds of a scale from 0 to 5 and the numbers of the two sentences are not counted.
     """
-    found = _search(NumberReader(), clean(answer))
-    return None if found is None else float(found)
+    number = _search(NumberReader(), clean(answer))
+    return None if number is None else float(number)
 
 
 def _search(reader: Reader, text: str) -> str | None:
@@ -124,28 +124,28 @@ def _search(reader: Reader, text: str) -> str | None:
         named = [[alone] if (alone := reader.alone(part)) else reader.claims(part) for part in sentences]
         if any(named):
             return _only([choice for choices in named for choice in choices] + _concluded(reader.read(text)))
-    found = reader.read(text)
-    whole = reader.lines(text)
+    mentions, whole = reader.read(text), reader.lines(text)
     if lines := [choice for line in whole if (choice := reader.alone(line))]:
         is_first = not reader.are_options and reader.alone(whole[0]) is not None
-        return _only(lines + (_concluded(found) if is_first else [n.choice for n in found if n.status == "claimed"]))
+        lines += _concluded(mentions) if is_first else [n.choice for n in mentions if n.status == "claimed"]
+        return _only(lines)
     head, *rest = _FIRST_WORDS.split(whole[0]) if whole and not reader.are_options else [""]
     if rest and (choice := reader.alone(head)):  # "중립. 알 수 없습니다."
-        return _only([choice] + [named.choice for named in found if named.status != "conceded"])
-    return _decide(found, is_unsure=refuses(text) or doubts(text))
+        return _only([choice] + [named.choice for named in mentions if named.status != "conceded"])
+    return _decide(mentions, is_unsure=refuses(text) or doubts(text))
 
 
-def _concluded(found: Sequence[Named]) -> list[str]:
-    return [named.choice for named in found if named.status == "claimed" and named.concludes]
+def _concluded(mentions: Sequence[Named]) -> list[str]:
+    return [named.choice for named in mentions if named.status == "claimed" and named.concludes]
 
 
-def _decide(found: Sequence[Named], *, is_unsure: bool) -> str | None:
+def _decide(mentions: Sequence[Named], *, is_unsure: bool) -> str | None:
     """The only claimed choice, or claim of a conclusion; without claims the only marked, mentioned or conceded one."""
-    claims = [named for named in found if named.status == "claimed"]
+    claims = [named for named in mentions if named.status == "claimed"]
     if claims:
         return _only(named.choice for named in claims) or _only(n.choice for n in claims if n.concludes)
     for status in ("marked", "mentioned", "conceded") if not is_unsure else ():
-        if choices := {named.choice for named in found if named.status == status}:
+        if choices := {named.choice for named in mentions if named.status == status}:
             return _only(choices)
     return None
 
@@ -197,7 +197,7 @@ class Reader:
     def read(self, text: str, *, is_stated: bool = False) -> list[Named]:
         """The named choices in order, without void ones. ``is_stated``: the text is marked as the answer, so a mention
         is a claim."""
-        found: list[Named] = []
+        mentions: list[Named] = []
         for sentence in filter(None, _SENTENCE_END.split(text)):
             concludes = is_stated or _CONCLUDES.match(sentence) is not None
             matches = self.matches(sentence)
@@ -209,8 +209,8 @@ class Reader:
                     statuses[place] = statuses[place + 1]
             for match, status in zip(matches, statuses, strict=True):
                 said: Status = "claimed" if is_stated and status in ("mentioned", "marked") else status
-                found.append(Named(self.choice(match[1]), said, concludes))
-        return [named for named in found if named.status != "void"]
+                mentions.append(Named(self.choice(match[1]), said, concludes))
+        return [named for named in mentions if named.status != "void"]
 
 
 def _status(sentence: str, match: re.Match[str], end: int) -> Status:
@@ -270,7 +270,7 @@ class ChoiceReader(Reader):
         """Circled options and "두 번째" (the second) as "2번"."""
         if not self.are_options:
             return text
-        return _ORDINAL.sub(lambda found: f"{_ORDINALS[found[1]]}번", text.translate(_CIRCLED))
+        return _ORDINAL.sub(lambda match: f"{_ORDINALS[match[1]]}번", text.translate(_CIRCLED))
 
     def lines(self, text: str) -> list[str]:
         """Option lines keep their "1." """
@@ -291,7 +291,7 @@ class ChoiceReader(Reader):
     def read(self, text: str, *, is_stated: bool = False) -> list[Named]:
         """A small letter is an option only where the answer is marked."""
         if is_stated and self.are_options:
-            text = re.sub(r"^[\W_]*[a-j](?![A-Za-z])", lambda found: found[0].upper(), text)
+            text = re.sub(r"^[\W_]*[a-j](?![A-Za-z])", lambda match: match[0].upper(), text)
         return super().read(text, is_stated=is_stated)
 
     def matches(self, sentence: str) -> list[re.Match[str]]:
@@ -327,7 +327,7 @@ class NumberReader(Reader):
         return str(float(name))
 
     def alone(self, line: str) -> str | None:
-        return self.choice(found[1]) if (found := NUMBER_IN_TEXT.fullmatch(bare(line))) else None
+        return self.choice(match[1]) if (match := NUMBER_IN_TEXT.fullmatch(bare(line))) else None
 
 
 @lru_cache

@@ -64,8 +64,8 @@ def render_gold(example: Example) -> str:
 def parse(answer: str, example: Example) -> str | None:
     """The answer in the spelling of the passage if it has it; "" for "no answer"; None for nothing or a refusal."""
     rest = corrected(clean(answer))
-    if rest and (found := parse(rest, example)) and found in example.inputs["context"]:
-        return found
+    if rest and (correction := parse(rest, example)) and correction in example.inputs["context"]:
+        return correction
     line = find_line(answer)
     if line is None:
         return None
@@ -88,8 +88,8 @@ def find_line(answer: str) -> str | None:
     """The line with the answer: the one after "정답:" (on the same line or the next), else the first; None if there is
     no line, or if several answers differ."""
     text = clean(answer)
-    if found := marked_answers(text):
-        return found[-1].strip() or NO_ANSWER if len(set(found)) == 1 else None
+    if answers := marked_answers(text):
+        return answers[-1].strip() or NO_ANSWER if len(set(answers)) == 1 else None
     first, marked, is_next = None, list[str](), False
     for line in text.split("\n"):
         plain = "".join(lines_of(line))

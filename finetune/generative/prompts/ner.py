@@ -63,8 +63,8 @@ def parse(answer: str, example: Example) -> list[str] | None:
     tags = [OUTSIDE] * len(text)
     end = 0
     for words, kind in entities:
-        if found := _place(words, text, tags, end):
-            begin, end = found
+        if span := _place(words, text, tags, end):
+            begin, end = span
             tags[begin:end] = [f"B-{kind}"] + [f"I-{kind}"] * (end - begin - 1)
     return [tag for tag, character in zip(tags, text, strict=True) if not character.isspace()]
 
@@ -76,7 +76,7 @@ def count_claims(answer: str, example: Example) -> int:
 
 def _read(answer: str, text: str) -> list[Entity] | None:
     """The entities of an answer; None if no line has the form of an entity or says that there are none."""
-    found, is_read, kind, is_listed = list[Entity](), False, "", True
+    all_entities, is_read, kind, is_listed = list[Entity](), False, "", True
     for line in _FIELDS.sub(r"\1: \2\n", answer_text(answer)).split("\n"):
         plain = (lines_of(line) or [""])[0]
         is_read = is_read or bare(plain).casefold() in NONE_TOO
@@ -90,9 +90,9 @@ def _read(answer: str, text: str) -> list[Entity] | None:
             kind = ""
         # a word of the sentence alone on a line is followed by its kind, which then is no heading
         is_listed = is_listed and (bool(entities) or not plain or not _occurs(plain, text))
-        found += [(words, kind) for words, kind in entities if words not in NONE_TOO]
+        all_entities += [(words, kind) for words, kind in entities if words not in NONE_TOO]
         is_read = is_read or bool(entities)
-    return found if is_read else None
+    return all_entities if is_read else None
 
 
 def _occurs(words: str, text: str) -> bool:
@@ -116,9 +116,9 @@ def _entities(line: str, plain: str, text: str) -> Iterator[Entity]:
 
 def _entity(line: str) -> Entity | None:
     line = _QUOTED.sub(r"\1: \2", line)
-    found = _TAIL.search(line)
-    words = line[: found.start()].strip(" |").rpartition(" | ")[2] if found else ""
-    return (words, BY_WORD[found[1]]) if found and words else None
+    tail = _TAIL.search(line)
+    words = line[: tail.start()].strip(" |").rpartition(" | ")[2] if tail else ""
+    return (words, BY_WORD[tail[1]]) if tail and words else None
 
 
 def _place(words: str, text: str, tags: list[str], after: int) -> tuple[int, int] | None:
@@ -144,8 +144,8 @@ def _find_all(part: str, text: str, start: int = 0) -> Iterator[int]:
 def _fold(text: str) -> tuple[str, list[int]]:
     """The text in NFKC without spaces, and the original position of each character."""
     pairs = [(plain, place) for place, one in enumerate(text) for plain in unicodedata.normalize("NFKC", one)]
-    kept = [pair for pair in pairs if not pair[0].isspace()]
-    return "".join(plain for plain, _ in kept), [place for _, place in kept]
+    pairs = [pair for pair in pairs if not pair[0].isspace()]
+    return "".join(plain for plain, _ in pairs), [place for _, place in pairs]
 
 
 KLUE_NER = TaskPrompt(

@@ -58,14 +58,14 @@ def parse(answer: str, example: Example) -> list[str] | None:
     for line in (part for whole in answer_text(answer).split("\n") for part in _NEXT.split(whole)):
         is_state = is_state or bare(line) == EMPTY or line.strip() in ("[]", "{}")
         entry = undecorate(line)
-        found = _ENTRY.fullmatch(entry) or _LINE.fullmatch(entry)
-        if found is None:
+        match = _ENTRY.fullmatch(entry) or _LINE.fullmatch(entry)
+        if match is None:
             continue
-        slot = _BY_SPELLING.get("".join(f"{found[1]}-{found[2]}".split()))
+        slot = _BY_SPELLING.get("".join(f"{match[1]}-{match[2]}".split()))
         if slot is None:
             return None
         is_state = True
-        if value := _read_value(slot, found[3], example):
+        if value := _read_value(slot, match[3], example):
             state[f"{slot}-{value}"] = None
     return list(state) if is_state else None
 
