@@ -46,6 +46,9 @@ SLIVERS = {
     "finetune/tasks/re/published.py": "every task folder has the same files",
 }
 
+VAGUE_NAMES = {"found", "given", "kept", "counted", "Found", "Given", "Way", "Base", "Measures", "Look"}
+"""Style guide, section 2: a name says what it holds."""
+
 FOLDERS = (*PACKAGES, "tests")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -67,6 +70,15 @@ def test_files_and_functions_stay_small_and_every_module_has_a_docstring(folder:
             problems.append(f"{name}: no docstring")
         long = {f.name: _body_lines(f) for f in _functions(tree) if _body_lines(f) > MAX_FUNCTION_LINES}
         problems += [f"{name}: {function} has {lines} lines" for function, lines in long.items()]
+    assert not problems
+
+
+def test_names_say_what_they_hold() -> None:
+    problems = []
+    for path in (path for path in FILES if not path.is_relative_to(ROOT / "tests")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = {getattr(node, field, None) for field in ("id", "arg", "name")}
+            problems += [f"{path.relative_to(ROOT)}:{node.lineno}: {name}" for name in names & VAGUE_NAMES]  # type: ignore[attr-defined]
     assert not problems
 
 

@@ -89,19 +89,19 @@ def _encode(text: str) -> bytes:
 
 
 def decode_blocks(
-    blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda _: None
+    blocks: Iterable[bytes], encoding: str, report_encoding: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
     """Decode a stream, without its byte order mark. With "auto", the first non-ASCII block decides.
 
     Args:
-        settled: called with the encoding.
+        report_encoding: called with the encoding.
     """
     decode: Callable[..., str] | None = None
     is_start = True
     for block in blocks:
         if not decode and (encoding != AUTO or not block.isascii()):
             actual = detect_encoding(block) if encoding == AUTO else encoding
-            settled(actual)
+            report_encoding(actual)
             decode = codecs.getincrementaldecoder(actual)(_KEEP).decode
         if text := decode(block) if decode else block.decode("ascii"):
             yield text.removeprefix("\ufeff") if is_start else text
