@@ -67,7 +67,8 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, output: str) -> None:
 
 def test_an_output_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(LINE * 5_000, "utf-8")
-    command = f"ulimit -f 64; {' '.join(COMMAND)} replace a.txt b.txt"
+    unmeasured = "unset COVERAGE_PROCESS_START COVERAGE_PROCESS_CONFIG"  # the limit would cut its data, too
+    command = f"{unmeasured}; ulimit -f 64; {' '.join(COMMAND)} replace a.txt b.txt"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 2 and "Traceback" not in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
