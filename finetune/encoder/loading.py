@@ -55,6 +55,7 @@ _BETWEEN = (
 )  # fmt: skip
 _WORD, _LETTERS = re.compile(r"\w+"), re.compile("[가-힣A-Za-z]+")
 _MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
+ONNX_NAME = "model.onnx"  # in a folder that `malmoi model export` wrote
 
 
 def check_encoder(name: str) -> None:
@@ -324,9 +325,6 @@ def load_encoder(name: str, tokenizer: PreTrainedTokenizerBase | None = None) ->
 def find_encoder(model: nn.Module) -> Any:
     """The encoder inside a task's model, without the head."""
     return next(part for part in model.modules() if isinstance(part, PreTrainedModel)).base_model
-
-
-ONNX_NAME = "model.onnx"  # in a folder that `malmoi model export` wrote
 
 
 class OnnxNetwork(nn.Module):

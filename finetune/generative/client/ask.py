@@ -37,6 +37,15 @@ log = logging.getLogger(__name__)
 MAX_FAILURES_IN_A_ROW = 5  # then the server, its address or the key is the problem, not the questions
 TIMEOUT_SECONDS = 180  # of one request
 NO_TEXT = ("content_filter", "model_length")  # stop reasons whose text is the server's message, not an answer
+MAX_CUT_SHARE = 0.05  # of answers that ended at the limit and could not be parsed
+FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0
+MAX_REASON_CHARS = 300
+LOCAL = ("hf/", "vllm/", "sglang/", "llama-cpp-python/", "transformer_lens/")
+OPENAI = ("openai-api", "openai")  # providers whose client retries by itself
+LIKELIHOOD_PROVIDER = "malmoi-likelihood"
+KEY_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
+MIN_KEY_CHARS = 8  # a shorter value ("none", for servers without keys) is no secret and may be an ordinary word
+HIDDEN = "⟨key⟩"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +186,6 @@ def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
     return [(ChatMessageUser if role == "user" else ChatMessageAssistant)(content=text) for role, text in messages]
 
 
-MAX_CUT_SHARE = 0.05  # of answers that ended at the limit and could not be parsed
-
-
 def check_cut(name: str, answers: Sequence[Answer], are_parsed: Sequence[bool], max_tokens: int) -> None:
     """``BadInput`` if more than ``MAX_CUT_SHARE`` of the answers ended at the limit and cannot be parsed."""
     pairs = zip(answers, are_parsed, strict=True)
@@ -203,16 +209,6 @@ def sum_costs(answers: Sequence[Answer]) -> dict[str, Any]:
         "tokens_out": sum(tokens_out) if tokens_out else None,
         "seconds": round(sum(answer.seconds for answer in answers), 1),
     }
-
-
-FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0
-MAX_REASON_CHARS = 300
-LOCAL = ("hf/", "vllm/", "sglang/", "llama-cpp-python/", "transformer_lens/")
-OPENAI = ("openai-api", "openai")  # providers whose client retries by itself
-LIKELIHOOD_PROVIDER = "malmoi-likelihood"
-KEY_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
-MIN_KEY_CHARS = 8  # a shorter value ("none", for servers without keys) is no secret and may be an ordinary word
-HIDDEN = "⟨key⟩"
 
 
 def check_name(name: str) -> str:

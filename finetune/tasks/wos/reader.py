@@ -25,6 +25,8 @@ from finetune.data.files import format_json, read_json, read_records
 from finetune.examples import IGNORED, Example, Feature, pad_inputs, pad_rows
 from finetune.task_names import klue_facts
 
+log = logging.getLogger(__name__)
+
 FOLDER, NAME = "wos-v1.1", "ontology.json"  # as in the KLUE repository
 SLOTS = tuple(f"{domain}-{slot}" for domain, slots in klue_facts("wos")["slots"].items() for slot in slots)
 GATES = ("none", "dontcare", "ptr", "yes", "no")
@@ -75,9 +77,6 @@ def split_state(entry: Any, place: str) -> tuple[str, str]:
     if slot_and_value is None:
         raise BadInput(f"{place}: state {entry!r} is not domain-slot-value with one of the {len(SLOTS)} slots of WoS")
     return slot_and_value
-
-
-log = logging.getLogger(__name__)
 
 
 def read(path: Path) -> list[Example]:
